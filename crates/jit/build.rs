@@ -1,9 +1,11 @@
-//! Tells kept code of this build from that of others: what its sources say decides what it does to states.
+//! Tells kept code of this build from that of others: what its sources say decides what it does to
+//! states.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-/// The rooms whose sources say how code is made and how the state that it reads and writes is laid out.
+/// The rooms whose sources say how code is made and how the state that it reads and writes is laid
+/// out.
 const ROOMS: [&str; 6] = ["jit", "codegen", "vector", "functions", "rows", "state"];
 
 fn add(hasher: &mut DefaultHasher, path: &Path) -> std::io::Result<()> {

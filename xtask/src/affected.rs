@@ -27,7 +27,8 @@ struct Package {
     needs: Vec<String>,
 }
 
-/// Prints the packages that the named files touch, a line each; without files, those of the whole workspace.
+/// Prints the packages that the named files touch, a line each; without files, those of the whole
+/// workspace.
 pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     let packages = packages(&metadata(root)?, root)?;
     let found = affected(&packages, files);
@@ -44,7 +45,9 @@ fn packages(metadata: &Value, root: &Path) -> Result<BTreeMap<String, Package>, 
         let Some(folder) = folder.and_then(Path::to_str) else { continue };
         let needs = package["dependencies"].as_array().into_iter().flatten();
         let needs = needs.filter(|dependency| dependency["path"].is_string());
-        let needs = needs.filter_map(|dependency| dependency["name"].as_str().map(str::to_string)).collect();
+        let needs = needs
+            .filter_map(|dependency| dependency["name"].as_str().map(str::to_string))
+            .collect();
         packages.insert(name, Package { folder: format!("{folder}/"), needs });
     }
     Ok(packages)

@@ -1,6 +1,7 @@
 //! Development tasks.
 //!
-//! - `cargo xtask rooms` checks that no room depends on one that it may not (docs/architecture.md §3).
+//! - `cargo xtask rooms` checks that no room depends on one that it may not (docs/architecture.md
+//!   §3).
 //! - `cargo xtask sloc` counts lines per room, platforms apart.
 //! - `cargo xtask affected FILE…` prints the packages that a change of these files touches.
 

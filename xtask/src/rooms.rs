@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Rooms by storey: one may depend on those of lower storeys only, never on its neighbours. `platforms/*` and
-/// `storage/*` stand for all folders there.
+/// Rooms by storey: one may depend on those of lower storeys only, never on its neighbours.
+/// `platforms/*` and `storage/*` stand for all folders there.
 const STOREYS: &[&[&str]] = &[
     &["types"],
     &["plan", "codegen", "text"],
@@ -22,7 +22,8 @@ const STOREYS: &[&[&str]] = &[
     &["testing"],
     &["engine"],
     &["sql", "jit", "platforms/*", "storage/*"],
-    // Makes files, which storage/files writes, and knows nothing else of the engine; only what people touch uses it.
+    // Makes files, which storage/files writes, and knows nothing else of the engine; only what
+    // people touch uses it.
     &["generate"],
     &["session"],
     // Starts workers, which are sessions.
@@ -33,7 +34,8 @@ const STOREYS: &[&[&str]] = &[
 ];
 
 /// Crates that only some rooms may name: the crate, the rooms, the reason.
-const RESERVED: &[(&str, &[&str], &str)] = &[("inkwell", &["jit"], "jit is the only room that names LLVM")];
+const RESERVED: &[(&str, &[&str], &str)] =
+    &[("inkwell", &["jit"], "jit is the only room that names LLVM")];
 
 /// Crates that must not be in the tree at all.
 const BANNED: &[&str] = &[
@@ -63,7 +65,9 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
         .map_err(|error| format!("reading Cargo.lock: {error}"))?;
     let mut wrong: Vec<String> = edges.iter().filter_map(|edge| check(edge).err()).collect();
     wrong.extend(passed_on(&root.join("crates"))?);
-    wrong.extend(banned(&lock).map(|name| format!("{name} is in Cargo.lock; it must not be in the tree")));
+    wrong.extend(
+        banned(&lock).map(|name| format!("{name} is in Cargo.lock; it must not be in the tree")),
+    );
     if wrong.is_empty() {
         let rooms = edges.iter().filter(|edge| edge.is_room).count();
         return Ok(format!("rooms: {rooms} dependencies between rooms, all downwards"));
@@ -82,7 +86,8 @@ pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
     if !output.status.success() {
         return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("reading cargo metadata: {error}"))
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("reading cargo metadata: {error}"))
 }
 
 /// The folder below `crates/` of a package or a path dependency.
@@ -112,7 +117,8 @@ fn edges(metadata: &Value) -> Result<Vec<Edge>, String> {
 
 fn storey(room: &str) -> Option<usize> {
     let named = |name: &&str| *name == room;
-    let in_folder = |pattern: &&str| pattern.strip_suffix('*').is_some_and(|folder| room.starts_with(folder));
+    let in_folder =
+        |pattern: &&str| pattern.strip_suffix('*').is_some_and(|folder| room.starts_with(folder));
     let of = |fits: &dyn Fn(&&str) -> bool| STOREYS.iter().position(|rooms| rooms.iter().any(fits));
     of(&named).or_else(|| of(&in_folder))
 }
@@ -125,7 +131,10 @@ fn check(edge: &Edge) -> Result<(), String> {
         ));
     };
     if !is_room {
-        return match RESERVED.iter().find(|(name, rooms, _)| name == to && !rooms.contains(&from.as_str())) {
+        return match RESERVED
+            .iter()
+            .find(|(name, rooms, _)| name == to && !rooms.contains(&from.as_str()))
+        {
             Some((_, _, reason)) => Err(format!("{from} → {to}: {reason}")),
             None => Ok(()),
         };
@@ -141,21 +150,24 @@ fn check(edge: &Edge) -> Result<(), String> {
 }
 
 fn banned(lock: &str) -> impl Iterator<Item = &'static str> + '_ {
-    BANNED.iter().copied().filter(|name| lock.lines().any(|line| line == format!("name = \"{name}\"")))
+    BANNED
+        .iter()
+        .copied()
+        .filter(|name| lock.lines().any(|line| line == format!("name = \"{name}\"")))
 }
 
 /// The places where a room offers another's items as its own.
 fn passed_on(folder: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
-    let entries =
-        std::fs::read_dir(folder).map_err(|error| format!("reading {}: {error}", folder.display()))?;
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| format!("reading {}: {error}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|error| error.to_string())?.path();
         if path.is_dir() {
             found.extend(passed_on(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text =
-                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
             let lines = text.lines().enumerate().filter(|(_, line)| passes_on(line));
             found.extend(lines.map(|(line, _)| {
                 format!(
@@ -187,9 +199,12 @@ mod tests {
 
     #[test]
     fn only_downwards() {
-        for (from, to) in
-            [("session", "sql"), ("platforms/local", "engine"), ("plan", "types"), ("cli", "generate")]
-        {
+        for (from, to) in [
+            ("session", "sql"),
+            ("platforms/local", "engine"),
+            ("plan", "types"),
+            ("cli", "generate"),
+        ] {
             assert_eq!(check(&edge(from, to, true)), Ok(()), "{from} {to}");
         }
         for (from, to) in [
@@ -228,7 +243,10 @@ mod tests {
 
     #[test]
     fn the_folder_is_the_room() {
-        assert_eq!(room("/x/crates/platforms/local/Cargo.toml").as_deref(), Some("platforms/local"));
+        assert_eq!(
+            room("/x/crates/platforms/local/Cargo.toml").as_deref(),
+            Some("platforms/local")
+        );
         assert_eq!(room("/x/xtask/Cargo.toml"), None);
     }
 }

@@ -36,9 +36,11 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     }
     let _ = writeln!(out, "{:<20} {:>8} {:>8}", "all shared rooms", shared.code, shared.tests);
     let _ = writeln!(out, "{:<20} {:>8} {:>8}", "all platforms", platforms.code, platforms.tests);
-    let _ = write!(out, "{:<20} {:>8} {:>8}", "their simulators", simulators.code, simulators.tests);
+    let _ =
+        write!(out, "{:<20} {:>8} {:>8}", "their simulators", simulators.code, simulators.tests);
     if let Some(lines) = smart.get(SMART) {
-        let _ = write!(out, "\n{SMART:<20} {:>8} {:>8}  (of storage/objects)", lines.code, lines.tests);
+        let _ =
+            write!(out, "\n{SMART:<20} {:>8} {:>8}  (of storage/objects)", lines.code, lines.tests);
     }
     let is_platform = |room: &str| room.starts_with("platforms/") && room.matches('/').count() == 1;
     for (room, lines) in rooms.iter().filter(|(room, _)| is_platform(room)) {
@@ -65,8 +67,9 @@ fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Resul
             walk(&path, &inner, rooms)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path).map_err(failed)?;
-            let is_test =
-                path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
+            let is_test = path
+                .components()
+                .any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
             let lines = count(&text, is_test);
             let sum = rooms.entry(room.to_string()).or_default();
             sum.code += lines.code;
@@ -97,7 +100,8 @@ mod tests {
 
     #[test]
     fn comments_and_blank_lines_do_not_count() {
-        let text = "//! Doc.\n\nfn a() {\n    // Why.\n    b();\n}\n\n#[cfg(test)]\nmod tests {\n}\n";
+        let text =
+            "//! Doc.\n\nfn a() {\n    // Why.\n    b();\n}\n\n#[cfg(test)]\nmod tests {\n}\n";
         assert_eq!(count(text, false), Lines { code: 3, tests: 3 });
         assert_eq!(count("fn a() {}\n", true), Lines { code: 0, tests: 1 });
     }

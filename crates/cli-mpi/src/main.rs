@@ -1,5 +1,5 @@
-//! The program `tessera-mpi`: `tessera` as one rank of an MPI world, started by `mpiexec -n 4 tessera-mpi …`, or by
-//! `tessera --platform mpi --ranks 4 …`, which watches over the ranks too.
+//! The program `tessera-mpi`: `tessera` as one rank of an MPI world, started by `mpiexec -n 4
+//! tessera-mpi …`, or by `tessera --platform mpi --ranks 4 …`, which watches over the ranks too.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,8 @@ fn main() -> ExitCode {
             count,
             is_watched: std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some(),
         };
-        let code = tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));
+        let code =
+            tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));
         if index == 0 {
             control.exit(code);
         }
@@ -34,7 +35,8 @@ fn main() -> ExitCode {
         eprintln!("error: MPI could not be started twice in one process");
         return ExitCode::FAILURE;
     };
-    // A launcher knows the code already; a rank that ends with another than 0 makes mpiexec complain.
+    // A launcher knows the code already; a rank that ends with another than 0 makes mpiexec
+    // complain.
     if control.done() { ExitCode::SUCCESS } else { ExitCode::from(code) }
 }
 

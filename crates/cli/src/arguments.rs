@@ -17,8 +17,8 @@ use crate::timeouts::TimeoutLine;
 
 /// SQL over Parquet, CSV, JSON lines and Arrow files.
 ///
-/// Without -c and -f, reads statements from a terminal (a shell) or from the standard input. Exit codes: 0 ok, 1 an error
-/// of a statement or a file, 2 usage, 130 interrupted.
+/// Without -c and -f, reads statements from a terminal (a shell) or from the standard input. Exit
+/// codes: 0 ok, 1 an error of a statement or a file, 2 usage, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "tessera", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 struct Line {
@@ -38,12 +38,14 @@ enum Sub {
 
 #[derive(Debug, Args)]
 struct QueryLine {
-    /// Directory, or prefix such as s3://bucket/tpch, whose files and folders are the tables: lineitem.parquet is lineitem
+    /// Directory, or prefix such as s3://bucket/tpch, whose files and folders are the tables:
+    /// lineitem.parquet is lineitem
     database: Option<PathBuf>,
     /// Run these statements (can be repeated; runs in the order given, with -f)
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     commands: Vec<String>,
-    /// Run the statements of a file; `-` is the standard input, where a failed statement does not end the run
+    /// Run the statements of a file; `-` is the standard input, where a failed statement does not
+    /// end the run
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -76,24 +78,27 @@ struct EngineLine {
     /// Most tuples in a chunk, 1 to 65536
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     chunk_rows: Option<u32>,
-    /// What is compiled to machine code: nothing (vectorized), whatever can be before it runs (compiled),
-    /// or what many tuples go through, meanwhile (auto)
+    /// What is compiled to machine code: nothing (vectorized), whatever can be before it runs
+    /// (compiled), or what many tuples go through, meanwhile (auto)
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
-    /// Where compiled code runs: on the processor (cpu), on an NVIDIA GPU, chunk by chunk (gpu), or on
-    /// one that the processor stands in for (virtual-gpu, for tests)
+    /// Where compiled code runs: on the processor (cpu), on an NVIDIA GPU, chunk by chunk (gpu), or
+    /// on one that the processor stands in for (virtual-gpu, for tests)
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     /// Let statements create functions: machine code, which can do whatever this process can
     #[arg(long)]
     native_functions: bool,
-    /// Whether stores filter objects themselves: wherever they can be trusted with it, or where it pays
+    /// Whether stores filter objects themselves: wherever they can be trusted with it, or where it
+    /// pays
     #[arg(long, value_name = "off|auto|on", value_parser = smart_storage, default_value = "off")]
     smart_storage: SmartStorage,
-    /// Where samples of tables are kept for later runs; off: nowhere [default: tessera in XDG_CACHE_HOME, or in ~/.cache]
+    /// Where samples of tables are kept for later runs; off: nowhere [default: tessera in
+    /// XDG_CACHE_HOME, or in ~/.cache]
     #[arg(long, value_name = "DIRECTORY|off")]
     statistics_cache: Option<PathBuf>,
-    /// Where machine code is kept for later runs; off: nowhere [default: tessera/code in XDG_CACHE_HOME, or in ~/.cache]
+    /// Where machine code is kept for later runs; off: nowhere [default: tessera/code in
+    /// XDG_CACHE_HOME, or in ~/.cache]
     #[arg(long, value_name = "DIRECTORY|off")]
     code_cache: Option<PathBuf>,
     /// Cancel a statement after this many seconds
@@ -238,7 +243,8 @@ impl Command {
         }
     }
 
-    /// As one of so many processes on the machine: threads and memory that were not given are shared out.
+    /// As one of so many processes on the machine: threads and memory that were not given are
+    /// shared out.
     pub(crate) fn shared_by(mut self, count: usize) -> Command {
         let default = Config::default();
         let Some(config) = self.config_mut() else { return self };
@@ -342,7 +348,8 @@ fn definition() -> clap::Command {
         .help_heading(None::<&str>);
     let mut flags = vec![platform];
     for launcher in LAUNCHERS {
-        let own = launcher.options().iter().map(flag).chain(launcher.settings().iter().map(setting));
+        let own =
+            launcher.options().iter().map(flag).chain(launcher.settings().iter().map(setting));
         flags.extend(own.map(|flag| flag.help_heading(format!("Platform {}", launcher.name()))));
     }
     let mut line = Line::command().args(flags.clone()).mut_subcommand("run", |run| run.args(flags));
@@ -399,7 +406,10 @@ fn settings() -> impl Iterator<Item = &'static SettingEntry> {
 }
 
 /// The values of these options.
-fn values<'o>(matches: &ArgMatches, options: impl IntoIterator<Item = &'o LaunchOption>) -> LaunchValues {
+fn values<'o>(
+    matches: &ArgMatches,
+    options: impl IntoIterator<Item = &'o LaunchOption>,
+) -> LaunchValues {
     let mut values = LaunchValues::default();
     for option in options {
         if let Some(value) = matches.get_one::<String>(option.name) {
@@ -436,8 +446,9 @@ fn from(
         Some(Sub::Generate(_)) => Place::default(),
         _ => place(of_platform),
     };
-    let given =
-        |name: &str| of_platform.get_one::<String>(name).map(|value| (name.to_string(), value.clone()));
+    let given = |name: &str| {
+        of_platform.get_one::<String>(name).map(|value| (name.to_string(), value.clone()))
+    };
     let given: Vec<_> = settings().filter_map(|setting| given(setting.name)).collect();
     let mut command = match parsed.command {
         Some(Sub::Run(run)) => Command::Run(RunPlan {
@@ -456,19 +467,22 @@ fn from(
             seed: line.seed,
         }),
         None => {
-            let place = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+            let place =
+                |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
             let query = parsed.query;
             let texts = query.commands.into_iter().map(Input::Text);
             let files = query
                 .files
                 .into_iter()
                 .map(|file| if file.as_os_str() == "-" { Input::Stdin } else { Input::File(file) });
-            let mut inputs: Vec<(usize, Input)> = place("commands").into_iter().zip(texts).collect();
+            let mut inputs: Vec<(usize, Input)> =
+                place("commands").into_iter().zip(texts).collect();
             inputs.extend(place("files").into_iter().zip(files));
             inputs.sort_by_key(|(place, _)| *place);
             let inputs: Vec<Input> = inputs.into_iter().map(|(_, input)| input).collect();
             let mut config = config(query.engine, query.database);
-            config.sql_from_stdin = inputs.is_empty() || inputs.iter().any(Input::is_standard_input);
+            config.sql_from_stdin =
+                inputs.is_empty() || inputs.iter().any(Input::is_standard_input);
             Command::Query(Query {
                 config,
                 inputs,
@@ -483,8 +497,15 @@ fn from(
 
 fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     let EngineLine { deadline, smart_storage, tier, device, native_functions, .. } = engine;
-    let mut config =
-        Config { database, deadline, smart_storage, tier, device, native_functions, ..Config::default() };
+    let mut config = Config {
+        database,
+        deadline,
+        smart_storage,
+        tier,
+        device,
+        native_functions,
+        ..Config::default()
+    };
     engine.timeouts.set(&mut config);
     config.threads = engine.threads.map_or(config.threads, usize::from);
     config.memory_bytes = engine.memory.unwrap_or(config.memory_bytes);
@@ -501,8 +522,8 @@ fn config(engine: EngineLine, database: Option<PathBuf>) -> Config {
     config
 }
 
-/// The user's cache directory for this program, if the environment tells (XDG Base Directory Specification: a relative path counts
-/// for nothing).
+/// The user's cache directory for this program, if the environment tells (XDG Base Directory
+/// Specification: a relative path counts for nothing).
 fn cache_directory(cache: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     let cache = cache.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".cache")));
@@ -523,8 +544,12 @@ mod tests {
         let line = ["tessera", "db", "-c", "a", "-f", "b", "-c", "c", "-f", "-", "--threads", "2"];
         let (Command::Query(query), place) = from(line).unwrap() else { panic!("not a query") };
         assert_eq!(place.launcher.name(), "local");
-        let expected =
-            [Input::Text("a".into()), Input::File("b".into()), Input::Text("c".into()), Input::Stdin];
+        let expected = [
+            Input::Text("a".into()),
+            Input::File("b".into()),
+            Input::Text("c".into()),
+            Input::Stdin,
+        ];
         assert_eq!(query.inputs, expected);
         assert_eq!((query.config.threads, query.config.database), (2, Some("db".into())));
     }
@@ -537,7 +562,8 @@ mod tests {
         assert_eq!(directory(Some("/c"), Some("/h")), Some("/c/tessera".into()));
         assert_eq!(directory(Some("c"), Some("/h")), Some("/h/.cache/tessera".into()));
         assert_eq!(directory(None, None), None);
-        let (Command::Query(query), _) = from(["tessera", "--statistics-cache", "off"]).unwrap() else {
+        let (Command::Query(query), _) = from(["tessera", "--statistics-cache", "off"]).unwrap()
+        else {
             panic!("not a query")
         };
         assert_eq!(query.config.statistics_cache, None);

@@ -61,9 +61,9 @@ pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Ses
         return code;
     }
     match runner(session(run.config.clone()), run.format, run.timing.clone()) {
-        Ok(mut runner) => {
-            runner.plan(|session| read(&run.plan).and_then(|plan| session.query_plan(&plan))).exit_code()
-        }
+        Ok(mut runner) => runner
+            .plan(|session| read(&run.plan).and_then(|plan| session.query_plan(&plan)))
+            .exit_code(),
         Err(code) => code,
     }
 }
@@ -103,7 +103,8 @@ fn runner(
 
 fn read(path: &Path) -> Result<String> {
     let shown = path.display();
-    let bytes = fs::read(path).map_err(|error| Error::io(format!("cannot read '{shown}': {error}")))?;
+    let bytes =
+        fs::read(path).map_err(|error| Error::io(format!("cannot read '{shown}': {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -124,7 +125,8 @@ fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
     }
 }
 
-/// Every statement of the standard input as soon as it is complete; a failed one is reported at the end.
+/// Every statement of the standard input as soon as it is complete; a failed one is reported at the
+/// end.
 fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
     let mut failed = false;
     let mut script = Script::default();

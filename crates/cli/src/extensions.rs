@@ -9,9 +9,11 @@ use tessera_serverless_launch::ServerlessLauncher;
 use tessera_session::Standard;
 
 /// The platforms, the default first.
-pub(crate) const LAUNCHERS: [&dyn Launcher; 3] = [&LocalLauncher, &MpiLauncher, &ServerlessLauncher];
+pub(crate) const LAUNCHERS: [&dyn Launcher; 3] =
+    [&LocalLauncher, &MpiLauncher, &ServerlessLauncher];
 
-/// What every session of the program has; `started` is the platform called `name`, the others can be explained.
+/// What every session of the program has; `started` is the platform called `name`, the others can
+/// be explained.
 pub(crate) fn extensions(name: &str, started: &Arc<dyn Extension>) -> Vec<Arc<dyn Extension>> {
     let mut all: Vec<Arc<dyn Extension>> = vec![Arc::new(Standard)];
     all.extend(LAUNCHERS.iter().map(|launcher| match launcher.name() == name {

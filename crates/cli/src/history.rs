@@ -1,7 +1,8 @@
-//! The shell's history: a file that shells share. Each entry is appended when it is entered, so that a shell that is killed
-//! loses none.
+//! The shell's history: a file that shells share. Each entry is appended when it is entered, so
+//! that a shell that is killed loses none.
 //!
-//! Layout: a first line [`HEADER`], then an entry a line, with `\n` and `\\` for line ends and backslashes.
+//! Layout: a first line [`HEADER`], then an entry a line, with `\n` and `\\` for line ends and
+//! backslashes.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -187,7 +188,9 @@ mod tests {
         std::thread::scope(|scope| {
             for shell in 0..4 {
                 let history = History::new(path.clone());
-                scope.spawn(move || (0..50).for_each(|n| history.append(&format!("{shell}: {n}")).unwrap()));
+                scope.spawn(move || {
+                    (0..50).for_each(|n| history.append(&format!("{shell}: {n}")).unwrap())
+                });
             }
         });
         assert_eq!(entries(&History::new(path)).len(), 200);

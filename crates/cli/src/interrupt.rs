@@ -1,5 +1,5 @@
-//! Ctrl-C and requests to end: the first cancels what runs, the second leaves. A shell leaves for no Ctrl-C: its temporary
-//! tables would be gone.
+//! Ctrl-C and requests to end: the first cancels what runs, the second leaves. A shell leaves for
+//! no Ctrl-C: its temporary tables would be gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use crate::runner::complain;
 /// Whether this process hears of interruptions from what has started it.
 static LEFT_TO_LAUNCHER: AtomicBool = AtomicBool::new(false);
 
-/// Sessions do not listen for signals: this process is a part of a platform, whose launcher cancels. A
-/// signal comes from what ends the whole platform then.
+/// Sessions do not listen for signals: this process is a part of a platform, whose launcher
+/// cancels. A signal comes from what ends the whole platform then.
 pub(crate) fn leave_to_launcher() {
     LEFT_TO_LAUNCHER.store(true, Ordering::Release);
 }
@@ -36,8 +36,8 @@ struct State {
 }
 
 impl Interrupt {
-    /// Listens from now on. `cancel` says whether there was something to cancel; where there was not, a program that is
-    /// no shell ends at once.
+    /// Listens from now on. `cancel` says whether there was something to cancel; where there was
+    /// not, a program that is no shell ends at once.
     pub(crate) fn listen(cancel: impl Fn() -> bool + Send + 'static) -> Interrupt {
         let interrupt = Interrupt::default();
         let state = interrupt.state.clone();
@@ -58,8 +58,9 @@ impl Interrupt {
                         continue;
                     }
                     if before > 0 || !cancelled {
-                        // At once: other threads are at work, perhaps in a library whose data an orderly end would take away.
-                        // SAFETY: ends the process, whatever its state.
+                        // At once: other threads are at work, perhaps in a library whose data an
+                        // orderly end would take away. SAFETY: ends the process, whatever its
+                        // state.
                         unsafe { libc::_exit(EXIT_INTERRUPTED.into()) }
                     }
                 }

@@ -1,9 +1,10 @@
 //! The program `tessera`: SQL over files from a command line, a script or a shell.
 //!
-//! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it arrives; `batch` runs `-c` and `-f`,
-//! `shell` talks to a person, whose `history` it keeps; `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that
-//! moves; `extensions` lists the platforms; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1 an error of a statement or a file, 2 usage,
-//! 130 interrupted.
+//! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it
+//! arrives; `batch` runs `-c` and `-f`, `shell` talks to a person, whose `history` it keeps;
+//! `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that moves;
+//! `extensions` lists the platforms; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1
+//! an error of a statement or a file, 2 usage, 130 interrupted.
 
 mod allocator;
 mod arguments;
@@ -99,7 +100,8 @@ fn start(mut command: Command, place: &Place) -> u8 {
 /// What every program here begins with.
 pub fn prepare() {
     allocator::keep_freed_memory();
-    // The executor and the session turn a panic into an error that is printed as such; this is for whoever mends it.
+    // The executor and the session turn a panic into an error that is printed as such; this is for
+    // whoever mends it.
     std::panic::set_hook(Box::new(|info| {
         if tessera_context::guard::is_guarded() {
             return;
@@ -110,7 +112,8 @@ pub fn prepare() {
     }));
 }
 
-/// One of `count` processes of a platform, with the first one's command line and their handle on what runs.
+/// One of `count` processes of a platform, with the first one's command line and their handle on
+/// what runs.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The name of the platform.
@@ -126,8 +129,8 @@ pub struct Part {
     pub is_watched: bool,
 }
 
-/// The program as one of several processes of a platform: the first does what the command line says, the others their part of
-/// it. `started` gets the handle that cancels. Gives the exit code.
+/// The program as one of several processes of a platform: the first does what the command line
+/// says, the others their part of it. `started` gets the handle that cancels. Gives the exit code.
 pub fn part(part: Part, started: impl FnOnce(Cancel) + Send) -> u8 {
     if part.is_watched {
         interrupt::leave_to_launcher();

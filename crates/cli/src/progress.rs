@@ -58,14 +58,16 @@ impl ProgressLine {
     pub(crate) fn show(&self, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_paused {
-            state.is_shown = write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
+            state.is_shown =
+                write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
         }
     }
 
     /// Takes the line away until [`ProgressLine::resume`], where rows go to the same terminal.
     pub(crate) fn pause(&self) {
         self.clear();
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused = stdout().is_terminal();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused =
+            stdout().is_terminal();
     }
 
     /// All rows have been written.

@@ -91,7 +91,10 @@ impl<W: Write + Send> Runner<W> {
     }
 
     /// Shows the rows of a plan while it runs, or the error.
-    pub(crate) fn plan(&mut self, run: impl FnOnce(&mut Session) -> Result<ResultStream, Error>) -> Outcome {
+    pub(crate) fn plan(
+        &mut self,
+        run: impl FnOnce(&mut Session) -> Result<ResultStream, Error>,
+    ) -> Outcome {
         self.interrupt.reset();
         let started = Instant::now();
         let piece = Piece { text: String::new(), line: 1, column: 1 };
@@ -153,7 +156,9 @@ impl<W: Write + Send> Runner<W> {
             Failure::Query(error, rows) => {
                 let outcome = self.failed(&error, piece);
                 if rows > 0 {
-                    complain(&format!("the result is incomplete: the error came after {rows} of its rows"));
+                    complain(&format!(
+                        "the result is incomplete: the error came after {rows} of its rows"
+                    ));
                 }
                 outcome
             }

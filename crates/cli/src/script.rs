@@ -1,7 +1,7 @@
 //! Cuts SQL into statements as the text arrives.
 //!
-//! A semicolon ends a statement unless it stands in quotes, a comment or a dollar-quoted string; what is left is for the
-//! parser to judge.
+//! A semicolon ends a statement unless it stands in quotes, a comment or a dollar-quoted string;
+//! what is left is for the parser to judge.
 
 /// A statement's text and where it began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,8 @@ enum State {
 }
 
 impl Script {
-    /// Adds text; whole lines at a time, as quotes and comments are told by characters next to each other.
+    /// Adds text; whole lines at a time, as quotes and comments are told by characters next to each
+    /// other.
     pub(crate) fn push(&mut self, text: &str) {
         self.buffer.push_str(text);
     }
@@ -109,7 +110,9 @@ impl Script {
                     self.seen += 1;
                     return true;
                 }
-                b'\'' => self.state = State::Quoted { quote: byte, escapes: is_escape_string(bytes, at) },
+                b'\'' => {
+                    self.state = State::Quoted { quote: byte, escapes: is_escape_string(bytes, at) }
+                }
                 b'"' => self.state = State::Quoted { quote: byte, escapes: false },
                 b'-' if next == Some(b'-') => self.state = State::LineComment,
                 b'/' if next == Some(b'*') => {
@@ -184,7 +187,8 @@ mod tests {
     fn texts(sql: &str) -> Vec<String> {
         let mut script = Script::default();
         script.push(sql);
-        let mut found: Vec<String> = std::iter::from_fn(|| script.next()).map(|piece| piece.text).collect();
+        let mut found: Vec<String> =
+            std::iter::from_fn(|| script.next()).map(|piece| piece.text).collect();
         found.extend(script.finish().map(|piece| piece.text));
         found
     }
@@ -214,7 +218,10 @@ mod tests {
         assert_eq!(script.next().unwrap(), Piece { text: "select 1".into(), line: 1, column: 1 });
         assert_eq!(script.next(), None);
         script.push("  2; sel");
-        assert_eq!(script.next().unwrap(), Piece { text: "\nselect\n  2".into(), line: 1, column: 10 });
+        assert_eq!(
+            script.next().unwrap(),
+            Piece { text: "\nselect\n  2".into(), line: 1, column: 10 }
+        );
         assert_eq!(script.next(), None);
         assert_eq!(script.finish().unwrap(), Piece { text: " sel".into(), line: 3, column: 5 });
         assert_eq!(script.finish(), None);

@@ -44,7 +44,8 @@ enum Next {
     Quit,
 }
 
-/// What the line editor is told: it only remembers what has been typed, which is gone otherwise when Ctrl-C ends a line.
+/// What the line editor is told: it only remembers what has been typed, which is gone otherwise
+/// when Ctrl-C ends a line.
 #[derive(Debug, Default)]
 struct Typed {
     line: RefCell<String>,
@@ -58,7 +59,12 @@ impl Completer for Typed {
     type Candidate = String;
 
     /// A tab, which pasted text may hold, becomes a space.
-    fn complete(&self, _: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<String>), ReadlineError> {
+    fn complete(
+        &self,
+        _: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> Result<(usize, Vec<String>), ReadlineError> {
         Ok((at, vec![" ".to_string()]))
     }
 }
@@ -139,14 +145,21 @@ pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
             return EXIT_ERROR;
         }
     };
-    println!("Tessera {}. Statements end with ; and .help explains the rest.", env!("CARGO_PKG_VERSION"));
+    println!(
+        "Tessera {}. Statements end with ; and .help explains the rest.",
+        env!("CARGO_PKG_VERSION")
+    );
     read(runner, &mut terminal);
     0
 }
 
 /// What is shown of a result, until `.rows` says otherwise.
 fn shown() -> TableLimits {
-    TableLimits { rows_max: ROWS_SHOWN, cell_width_max: CELL_WIDTH_MAX, hint: ".rows all shows all" }
+    TableLimits {
+        rows_max: ROWS_SHOWN,
+        cell_width_max: CELL_WIDTH_MAX,
+        hint: ".rows all shows all",
+    }
 }
 
 fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
@@ -234,7 +247,11 @@ fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, 
         [".help"] => runner.printer.text(HELP)?,
         [".tables"] => {
             let names = runner.session.table_names();
-            runner.printer.text(&if names.is_empty() { "(none)".to_string() } else { names.join("\n") })?;
+            runner.printer.text(&if names.is_empty() {
+                "(none)".to_string()
+            } else {
+                names.join("\n")
+            })?;
         }
         [".timer", "on"] => runner.timing.wanted = true,
         [".timer", "off"] => runner.timing.wanted = false,
@@ -252,7 +269,8 @@ fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, 
 
 /// `$XDG_STATE_HOME/tessera_history`, else `~/.tessera_history`.
 fn history_file() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match folder("XDG_STATE_HOME") {
         Some(state) => Some(state.join("tessera_history")),
         None => folder("HOME").map(|home| home.join(".tessera_history")),

@@ -1,4 +1,5 @@
-//! Loops over tuples that a compiler turns into machine code: their forms, and how to call the code.
+//! Loops over tuples that a compiler turns into machine code: their forms, and how to call the
+//! code.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,16 +11,23 @@ use crate::value::{FunctionCode, Machine, ValueCode};
 
 /// A function that was compiled, over columns.
 pub trait Function: Debug + Send + Sync {
-    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes), and for each the number of a [`crate::Status`].
+    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes),
+    /// and for each the number of a [`crate::Status`].
     ///
     /// # Safety
-    /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of validity for each tuple. There is room for
-    /// `rows` values and numbers; values of 16 bytes stand at a multiple of 8.
+    /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of
+    /// validity for each tuple. There is room for `rows` values and numbers; values of 16 bytes
+    /// stand at a multiple of 8.
     ///
     /// # Errors
     /// The query was ended meanwhile, or the function calls itself too deeply.
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, statuses: *mut u32)
-    -> Result<()>;
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        rows: usize,
+        values: *mut u8,
+        statuses: *mut u32,
+    ) -> Result<()>;
 }
 
 /// An input of compiled code.
@@ -49,7 +57,8 @@ pub enum InputPlace {
     Listed,
     /// In a column of one value, which all positions have.
     Once,
-    /// In a column of views (16 bytes) at the position; the addresses of the buffers that long ones lie in are the input's list. Of texts.
+    /// In a column of views (16 bytes) at the position; the addresses of the buffers that long ones
+    /// lie in are the input's list. Of texts.
     Views,
     /// In a row, whose number is the position, or what a list has for it.
     InRow {
@@ -146,16 +155,20 @@ pub struct ComputeCode {
 
 /// A computation that was compiled.
 pub trait Compute: Debug + Send + Sync {
-    /// Writes the values of `rows` tuples, one behind the other (booleans as bytes), and for each a byte that says whether it is not NULL,
-    /// where it may be; whether no tuple perhaps raises an error.
+    /// Writes the values of `rows` tuples, one behind the other (booleans as bytes), and for each a
+    /// byte that says whether it is not NULL, where it may be; whether no tuple perhaps raises an
+    /// error.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity for each tuple. There is room for `rows` values, of their
-    /// width each, at a multiple of 8 where they are longer than that, and as many bytes.
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8) -> bool;
+    /// `inputs` are those of the code, each with a value and a bit of validity for each tuple.
+    /// There is room for `rows` values, of their width each, at a multiple of 8 where they are
+    /// longer than that, and as many bytes.
+    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8)
+    -> bool;
 }
 
-/// An input in memory: values and validity as Arrow lays them out, or as rows do (`docs/layout.md`).
+/// An input in memory: values and validity as Arrow lays them out, or as rows do
+/// (`docs/layout.md`).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawInput {
@@ -182,7 +195,8 @@ impl RawInput {
     pub const WORDS: usize = size_of::<RawInput>() / 8;
 }
 
-/// Looking tuples up in a join table (`docs/layout.md`), whose keys are whole numbers of at most 64 bits without NULL.
+/// Looking tuples up in a join table (`docs/layout.md`), whose keys are whole numbers of at most 64
+/// bits without NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupCode {
     /// The keys of the tuples; NULL matches nothing.
@@ -214,13 +228,15 @@ pub struct RawTable {
 
 /// A look-up that was compiled.
 pub trait Lookup: Debug + Send + Sync {
-    /// Writes a pair for each of `rows` tuples, those at `positions`, and each row of the table with equal keys: how many tuples came before it
-    /// to `tuples`, and the number of the row to `found`; in the tuples' order, and rows of one in theirs. Gives how many pairs there are;
+    /// Writes a pair for each of `rows` tuples, those at `positions`, and each row of the table
+    /// with equal keys: how many tuples came before it to `tuples`, and the number of the row to
+    /// `found`; in the tuples' order, and rows of one in theirs. Gives how many pairs there are;
     /// none where there may be more than there is room for.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
-    /// null. The table is one of the code's layout, and nobody changes it. There is room for as many pairs as it says.
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
+    /// which is its number where `positions` is null. The table is one of the code's layout, and
+    /// nobody changes it. There is room for as many pairs as it says.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -241,26 +257,36 @@ pub struct HashCode {
 
 /// Hashes that were compiled.
 pub trait HashKeys: Debug + Send + Sync {
-    /// Writes the hash of each of `rows` tuples, those at `positions`, to the place of its position in `out`; whether that was done.
+    /// Writes the hash of each of `rows` tuples, those at `positions`, to the place of its position
+    /// in `out`; whether that was done.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
-    /// null. There is room for a hash at each position.
-    unsafe fn run(&self, inputs: &[RawInput], positions: *const u32, rows: usize, out: *mut u64) -> bool;
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
+    /// which is its number where `positions` is null. There is room for a hash at each position.
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u64,
+    ) -> bool;
 }
 
-/// Finding or making the groups of tuples in a group table (`docs/layout.md`), whose keys are of fixed width.
+/// Finding or making the groups of tuples in a group table (`docs/layout.md`), whose keys are of
+/// fixed width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupCode {
     /// The keys.
     pub keys: Vec<InputCode>,
-    /// Of each the first of its words in a record, whose first word is the hash, and the next ones are bits of NULLs.
+    /// Of each the first of its words in a record, whose first word is the hash, and the next ones
+    /// are bits of NULLs.
     pub offsets: Vec<usize>,
     /// Words of a record, which begin with zeros behind those of the keys.
     pub stride: usize,
 }
 
-/// In a slot of a group table these lower bits are the number of a group, and one; above them are the hash's lowest bits.
+/// In a slot of a group table these lower bits are the number of a group, and one; above them are
+/// the hash's lowest bits.
 pub const GROUP_SLOT_BITS: u32 = 48;
 
 /// A group table in memory.
@@ -271,7 +297,8 @@ pub struct RawGroups {
     pub slots: *mut u64,
     /// How many, less one.
     pub mask: u64,
-    /// How far a hash is rotated to the left, before it is shifted to the right to be the number of its slot.
+    /// How far a hash is rotated to the left, before it is shifted to the right to be the number of
+    /// its slot.
     pub rotation: u64,
     /// How far it is shifted then.
     pub shift: u64,
@@ -283,13 +310,14 @@ pub struct RawGroups {
 
 /// Finding and making groups, compiled.
 pub trait FindGroups: Debug + Send + Sync {
-    /// Writes the group of each of `rows` tuples, those at `positions`, to `groups`; false where the vectorised tier is to do that, and
-    /// nothing has changed.
+    /// Writes the group of each of `rows` tuples, those at `positions`, to `groups`; false where
+    /// the vectorised tier is to do that, and nothing has changed.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
-    /// null. The table is one of the code's layout, with room for that many more groups and half of its slots free even then; nobody else
-    /// uses it meanwhile. There is room for that many numbers of groups.
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
+    /// which is its number where `positions` is null. The table is one of the code's layout, with
+    /// room for that many more groups and half of its slots free even then; nobody else uses it
+    /// meanwhile. There is room for that many numbers of groups.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -300,15 +328,16 @@ pub trait FindGroups: Debug + Send + Sync {
     ) -> bool;
 }
 
-/// Tuples written as rows (`docs/layout.md`), one behind the other. They are written first: bytes of a word of 64 bits that no field here has become
-/// zero where another of the word's is written.
+/// Tuples written as rows (`docs/layout.md`), one behind the other. They are written first: bytes
+/// of a word of 64 bits that no field here has become zero where another of the word's is written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteCode {
     /// What is read: the values.
     pub inputs: Vec<InputCode>,
     /// Where each goes.
     pub fields: Vec<FieldCode>,
-    /// The first byte of a row's validity, and how many there are; of fields that are not written all bits are set.
+    /// The first byte of a row's validity, and how many there are; of fields that are not written
+    /// all bits are set.
     pub validity: Option<(usize, usize)>,
     /// Bytes from one row to the next.
     pub stride: usize,
@@ -325,12 +354,13 @@ pub struct FieldCode {
 
 /// A writer of rows that was compiled.
 pub trait WriteRows: Debug + Send + Sync {
-    /// Writes `rows` tuples, those at `positions`, to rows from `out` on, and sets the bits of the fields' numbers in `nulls` that a tuple is
-    /// NULL in; whether that was done.
+    /// Writes `rows` tuples, those at `positions`, to rows from `out` on, and sets the bits of the
+    /// fields' numbers in `nulls` that a tuple is NULL in; whether that was done.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
-    /// null. At `out` is room for so many rows, and at `nulls` a bit for each field.
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
+    /// which is its number where `positions` is null. At `out` is room for so many rows, and at
+    /// `nulls` a bit for each field.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -343,13 +373,17 @@ pub trait WriteRows: Debug + Send + Sync {
 
 /// Updates that were compiled.
 pub trait Update: Debug + Send + Sync {
-    /// Updates the states of so many tuples, those at `positions`, one after the other; gives how many. It stops before a tuple that
-    /// perhaps raises an error, whose states it leaves alone, or, where the code is not grouped, before all of them. None where a sum has left its 128 bits.
+    /// Updates the states of so many tuples, those at `positions`, one after the other; gives how
+    /// many. It stops before a tuple that perhaps raises an error, whose states it leaves alone,
+    /// or, where the code is not grouped, before all of them. None where a sum has left its 128
+    /// bits.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each of the `rows` positions, which is its number where
-    /// `positions` is null (only where the code is not grouped). `groups` are as many numbers of records in `area`, whose stride is the
-    /// code's; where it is not grouped, it may be null, and `area` is one record. Nobody else uses the area meanwhile.
+    /// `inputs` are those of the code, each with a value and a bit of validity at each of the
+    /// `rows` positions, which is its number where `positions` is null (only where the code is not
+    /// grouped). `groups` are as many numbers of records in `area`, whose stride is the code's;
+    /// where it is not grouped, it may be null, and `area` is one record. Nobody else uses the area
+    /// meanwhile.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -362,12 +396,12 @@ pub trait Update: Debug + Send + Sync {
 
 /// A predicate that was compiled.
 pub trait Select: Debug + Send + Sync {
-    /// Writes those of `rows` positions at which the predicate is true to `out`, in their order; gives how many. None where some tuple
-    /// perhaps raises an error.
+    /// Writes those of `rows` positions at which the predicate is true to `out`, in their order;
+    /// gives how many. None where some tuple perhaps raises an error.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position, which is its number where `positions` is
-    /// null. There is room for `rows` numbers at `out`.
+    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
+    /// which is its number where `positions` is null. There is room for `rows` numbers at `out`.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -379,7 +413,8 @@ pub trait Select: Debug + Send + Sync {
 
 /// Code that will be compiled, perhaps.
 pub trait Promise<T: ?Sized>: Debug + Send + Sync {
-    /// The compiled code, once it is there. `rows` more tuples want it: whether to compile at all depends on how many there are.
+    /// The compiled code, once it is there. `rows` more tuples want it: whether to compile at all
+    /// depends on how many there are.
     ///
     /// # Errors
     /// It was to be compiled before anything runs, and that has failed.
@@ -424,7 +459,7 @@ pub trait Compiler: Debug + Send + Sync {
         false
     }
 
-    /// How many pieces were compiled for who asked this compiler, and how long that took. What others had compiled, or files had, is not
-    /// counted.
+    /// How many pieces were compiled for who asked this compiler, and how long that took. What
+    /// others had compiled, or files had, is not counted.
     fn spent(&self) -> (usize, Duration);
 }

@@ -6,11 +6,12 @@ mod kernel;
 mod value;
 
 pub use kernel::{
-    Compiler, Compute, ComputeCode, FieldCode, FindGroups, Function, GROUP_SLOT_BITS, GroupCode, HashCode,
-    HashKeys, InputCode, InputPlace, Lookup, LookupCode, Promise, RawGroups, RawInput, RawTable, Select,
-    SelectCode, StageCode, StateCode, StepCode, Update, UpdateCode, WRITTEN_AT_ONCE, WriteCode, WriteRows,
+    Compiler, Compute, ComputeCode, FieldCode, FindGroups, Function, GROUP_SLOT_BITS, GroupCode,
+    HashCode, HashKeys, InputCode, InputPlace, Lookup, LookupCode, Promise, RawGroups, RawInput,
+    RawTable, Select, SelectCode, StageCode, StateCode, StepCode, Update, UpdateCode,
+    WRITTEN_AT_ONCE, WriteCode, WriteRows,
 };
 pub use value::{
-    Comparison, FunctionCode, LikeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SIZE_MAX, Status, TextCode,
-    ValueCode,
+    Comparison, FunctionCode, LikeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SIZE_MAX, Status,
+    TextCode, ValueCode,
 };

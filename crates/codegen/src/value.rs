@@ -168,9 +168,11 @@ pub enum Op {
     Integer(i128),
     /// A float's bits, as a 64-bit one.
     Float(u64),
-    /// A number that the code is given when it runs: a compiler puts these in the place of numbers of the query.
+    /// A number that the code is given when it runs: a compiler puts these in the place of numbers
+    /// of the query.
     Given(usize),
-    /// A comparison of two values of one type, as in PostgreSQL: NaN is equal to itself and the greatest.
+    /// A comparison of two values of one type, as in PostgreSQL: NaN is equal to itself and the
+    /// greatest.
     Compare(Comparison, Box<[ValueCode; 2]>),
     /// Of integers or floats; what leaves the type is an error, and division by zero.
     Arithmetic(Operation, Box<[ValueCode; 2]>),
@@ -229,7 +231,8 @@ pub enum TextCode {
     Input(usize),
     /// One of the query.
     Constant(Arc<str>),
-    /// One that the code is given when it runs, as three words from one on: its view, and where its bytes are. Texts of at most
+    /// One that the code is given when it runs, as three words from one on: its view, and where its
+    /// bytes are. Texts of at most
     /// [`SHORT_TEXT_BYTES`] bytes lie in their view.
     Given {
         /// The first word.
@@ -251,7 +254,8 @@ pub enum TextCode {
 /// The longest text that lies in its view.
 pub const SHORT_TEXT_BYTES: usize = 12;
 
-/// A pattern of LIKE without `_`: pieces that stand one behind the other in a text, with anything between them.
+/// A pattern of LIKE without `_`: pieces that stand one behind the other in a text, with anything
+/// between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikeCode {
     /// The text.
@@ -366,10 +370,12 @@ impl ValueCode {
     }
 }
 
-/// A scalar function given as LLVM IR (000 §1.1): the text of a module that defines `i32 @name(ptr result, arguments…)`.
+/// A scalar function given as LLVM IR (000 §1.1): the text of a module that defines `i32 @name(ptr
+/// result, arguments…)`.
 ///
-/// It is called for tuples without NULL among the arguments, writes its value where `result` says, and gives a [`Status`]. Booleans are
-/// bytes (an argument may also be an `i1`), decimals their digits, dates their days.
+/// It is called for tuples without NULL among the arguments, writes its value where `result` says,
+/// and gives a [`Status`]. Booleans are bytes (an argument may also be an `i1`), decimals their
+/// digits, dates their days.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCode {
     /// Its name, also in the module.

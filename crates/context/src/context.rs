@@ -14,7 +14,8 @@ use tessera_vector::Chunk;
 use crate::board::Board;
 use crate::read_buffer::ReadBuffer;
 
-/// What a mutex guards. A panic while it was held has become an error of its query, which is no concern of who comes next.
+/// What a mutex guards. A panic while it was held has become an error of its query, which is no
+/// concern of who comes next.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -31,7 +32,8 @@ pub enum Place {
 
 /// What the engine offers to a query; implemented by `engine`.
 pub trait Context: Send + Sync + std::fmt::Debug {
-    /// Counts `bytes` more that the query holds in a place; those of the host against its memory budget.
+    /// Counts `bytes` more that the query holds in a place; those of the host against its memory
+    /// budget.
     ///
     /// # Errors
     /// The budget is exhausted; nothing was counted.
@@ -40,7 +42,8 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// Gives bytes back.
     fn shrink(&self, place: Place, bytes: usize);
 
-    /// Fails when the query has been cancelled. To be asked at least once per chunk and in long loops.
+    /// Fails when the query has been cancelled. To be asked at least once per chunk and in long
+    /// loops.
     fn check(&self) -> Result<()>;
 
     /// The most tuples in a chunk.
@@ -54,8 +57,8 @@ pub trait Context: Send + Sync + std::fmt::Debug {
         usize::MAX
     }
 
-    /// Whether state that can leave memory, and holds `held` bytes now, may hold `more`. Where not, some of it is to leave first;
-    /// what has to stay asks [`Context::grow`] alone.
+    /// Whether state that can leave memory, and holds `held` bytes now, may hold `more`. Where not,
+    /// some of it is to leave first; what has to stay asks [`Context::grow`] alone.
     fn may_hold(&self, _held: usize, _more: usize) -> bool {
         true
     }
@@ -68,7 +71,9 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// There is no scratch directory, or it cannot be written to.
     fn scratch(&self) -> Result<Arc<dyn Scratch>> {
-        Err(Error::unsupported("this run has no scratch directory for what does not fit into memory"))
+        Err(Error::unsupported(
+            "this run has no scratch directory for what does not fit into memory",
+        ))
     }
 
     /// Who compiles for this run; nobody in the vectorised tier.
@@ -92,7 +97,9 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// It cannot be written there; or the run has nowhere to write.
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
-        Err(Error::unsupported(format!("cannot write '{path}': this run has no storage to write to")))
+        Err(Error::unsupported(format!(
+            "cannot write '{path}': this run has no storage to write to"
+        )))
     }
 }
 
@@ -159,20 +166,21 @@ pub trait RangeReader: Send + Sync + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// Whether a read takes far longer than to decode what it gives: few large ranges are then better than many small ones.
+    /// Whether a read takes far longer than to decode what it gives: few large ranges are then
+    /// better than many small ones.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Bytes of a range, in the caller's buffer unless they lie elsewhere already (a store's are adopted), or a token that becomes
-    /// ready when they have come; the caller then asks again.
+    /// Bytes of a range, in the caller's buffer unless they lie elsewhere already (a store's are
+    /// adopted), or a token that becomes ready when they have come; the caller then asks again.
     ///
     /// # Errors
     /// The range lies outside the file, or cannot be read.
     fn read_into(&self, range: Range<u64>, buffer: ReadBuffer) -> Result<Read>;
 
-    /// Says which ranges will be read next, in this order, so that all can be under way together. What is then not read is
-    /// given up with the reader.
+    /// Says which ranges will be read next, in this order, so that all can be under way together.
+    /// What is then not read is given up with the reader.
     ///
     /// # Errors
     /// A range lies outside the file.
@@ -193,7 +201,8 @@ pub struct Traffic {
     pub requests: u64,
     /// Bytes that came.
     pub bytes: u64,
-    /// Time from asking for a range to having it, added up over ranges, which are under way together.
+    /// Time from asking for a range to having it, added up over ranges, which are under way
+    /// together.
     pub wait_nanoseconds: u64,
 }
 
@@ -300,8 +309,8 @@ pub struct Run {
     pub counters: Arc<Counters>,
     /// What nodes tell others further up their stream.
     pub board: Arc<Board>,
-    /// The node's nested plans, where it has some: `NestedPlans` of the room of operators, which this
-    /// room cannot name.
+    /// The node's nested plans, where it has some: `NestedPlans` of the room of operators, which
+    /// this room cannot name.
     pub nested: Option<Arc<dyn Any + Send + Sync>>,
 }
 

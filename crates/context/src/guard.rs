@@ -22,7 +22,8 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Whether this thread is in a call whose panics are errors of a file: a hook has nothing to say of them.
+/// Whether this thread is in a call whose panics are errors of a file: a hook has nothing to say of
+/// them.
 pub fn is_guarded() -> bool {
     DEPTH.get() > 0
 }

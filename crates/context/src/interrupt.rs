@@ -1,7 +1,9 @@
-//! What ends a statement before its time: Ctrl-C, a deadline and a dropped connection are the same event.
+//! What ends a statement before its time: Ctrl-C, a deadline and a dropped connection are the same
+//! event.
 //!
-//! Most code asks its [`Context`]. What lies below and may run for long over a single value (a kernel, the order of a sort)
-//! asks at a [`point`] for the thread's work, which is known [`within`] a job.
+//! Most code asks its [`Context`]. What lies below and may run for long over a single value (a
+//! kernel, the order of a sort) asks at a [`point`] for the thread's work, which is known
+//! [`within`] a job.
 
 use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
@@ -19,7 +21,8 @@ static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// Ends a session's statement, from any thread; asked by workers, by whoever waits for a store, and between the steps of planning.
+/// Ends a session's statement, from any thread; asked by workers, by whoever waits for a store, and
+/// between the steps of planning.
 #[derive(Debug)]
 pub struct Interrupt {
     happened: AtomicBool,
@@ -46,8 +49,9 @@ impl Interrupt {
 
     /// A statement begins: nothing has happened yet, and it ends after `deadline`.
     pub fn begin(&self, deadline: Option<Duration>) {
-        let nanoseconds =
-            |deadline| u64::try_from(ORIGIN.elapsed().saturating_add(deadline).as_nanos()).unwrap_or(NEVER);
+        let nanoseconds = |deadline| {
+            u64::try_from(ORIGIN.elapsed().saturating_add(deadline).as_nanos()).unwrap_or(NEVER)
+        };
         self.happened.store(false, Ordering::Relaxed);
         self.left.store(NEVER, Ordering::Relaxed);
         self.ends_at.store(deadline.map_or(NEVER, nanoseconds), Ordering::Relaxed);
@@ -111,7 +115,8 @@ impl Drop for Before {
     }
 }
 
-/// Does a job of this query. Whoever calls this catches what unwinds, and takes a payload that is an [`Error`] for the job's.
+/// Does a job of this query. Whoever calls this catches what unwinds, and takes a payload that is
+/// an [`Error`] for the job's.
 pub fn within<T>(context: &Arc<dyn Context>, job: impl FnOnce() -> T) -> T {
     let _before = Before(WORK.replace(Some(context.clone())));
     job()
@@ -122,8 +127,8 @@ pub fn work() -> Option<Arc<dyn Context>> {
     WORK.with_borrow(Clone::clone)
 }
 
-/// Unwinds with the error when the query that the thread works for has been ended; for loops that can say nothing themselves. Some
-/// nanoseconds: not for every tuple.
+/// Unwinds with the error when the query that the thread works for has been ended; for loops that
+/// can say nothing themselves. Some nanoseconds: not for every tuple.
 pub fn point() {
     if let Err(error) = check_here() {
         resume_unwind(Box::new(error));
@@ -240,7 +245,8 @@ mod tests {
         };
         assert!(within(&context, sort).is_sorted());
         test.cancelled.store(true, Ordering::SeqCst);
-        let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| within(&context, sort))).unwrap_err();
+        let unwound =
+            std::panic::catch_unwind(AssertUnwindSafe(|| within(&context, sort))).unwrap_err();
         assert_eq!(unwound.downcast_ref::<Error>().unwrap().code(), Code::Cancelled);
         // What is done for nobody goes on, and so does the thread.
         check_here().unwrap();
@@ -252,13 +258,17 @@ mod tests {
         let test = TestContext::new(1, 1);
         let context: Arc<dyn Context> = test.clone();
         let long = "ä".repeat(SPAN_BYTES) + "x";
-        let find =
-            |wanted: u8| find_byte(long.as_bytes(), |piece| piece.iter().position(|byte| *byte == wanted));
+        let find = |wanted: u8| {
+            find_byte(long.as_bytes(), |piece| piece.iter().position(|byte| *byte == wanted))
+        };
         assert_eq!((find(b'x'), find(b'y')), (Some(2 * SPAN_BYTES), None));
         assert_eq!(spans(long.as_bytes()).map(<[u8]>::len).sum::<usize>(), long.len());
         for shift in 0..3 {
             let text = "x".repeat(shift) + &"語".repeat(SPAN_BYTES);
-            assert!(is_utf8(text.as_bytes()) && !is_utf8(&text.as_bytes()[..text.len() - 1]), "{shift}");
+            assert!(
+                is_utf8(text.as_bytes()) && !is_utf8(&text.as_bytes()[..text.len() - 1]),
+                "{shift}"
+            );
             let mut wrong = text.into_bytes();
             wrong[SPAN_BYTES + 7] = b'x';
             assert!(!is_utf8(&wrong), "{shift}");
@@ -273,7 +283,10 @@ mod tests {
         ];
         for pass in passes {
             let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| within(&context, pass)));
-            assert_eq!(unwound.unwrap_err().downcast_ref::<Error>().unwrap().code(), Code::Cancelled);
+            assert_eq!(
+                unwound.unwrap_err().downcast_ref::<Error>().unwrap().code(),
+                Code::Cancelled
+            );
         }
     }
 

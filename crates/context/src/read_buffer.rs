@@ -1,5 +1,5 @@
-//! Memory for bytes that are read: each thread keeps some that is free, so that what is read next needs no fresh pages,
-//! which the system would clear first.
+//! Memory for bytes that are read: each thread keeps some that is free, so that what is read next
+//! needs no fresh pages, which the system would clear first.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -40,7 +40,9 @@ impl Kept {
 
     /// The smallest memory that is large enough, and not far too large.
     fn take(&mut self, len: usize) -> Option<Vec<u8>> {
-        let fits = |memory: &Vec<u8>| (len..=len.saturating_mul(SPARE_FACTOR)).contains(&memory.capacity());
+        let fits = |memory: &Vec<u8>| {
+            (len..=len.saturating_mul(SPARE_FACTOR)).contains(&memory.capacity())
+        };
         let found = self.0.iter().enumerate().filter(|(_, memory)| fits(memory));
         let (at, _) = found.min_by_key(|(_, memory)| memory.capacity())?;
         let memory = self.0.swap_remove(at);
@@ -51,8 +53,8 @@ impl Kept {
     fn put(&mut self, mut memory: Vec<u8>) {
         let bytes = memory.capacity();
         let most = KEPT_BYTES_MAX.load(Ordering::Relaxed);
-        let is_room =
-            self.bytes() + bytes <= THREAD_BYTES_MAX && KEPT_BYTES.load(Ordering::Relaxed) + bytes <= most;
+        let is_room = self.bytes() + bytes <= THREAD_BYTES_MAX
+            && KEPT_BYTES.load(Ordering::Relaxed) + bytes <= most;
         if bytes >= KEPT_BYTES_MIN && is_room {
             memory.clear();
             KEPT_BYTES.fetch_add(bytes, Ordering::Relaxed);
@@ -61,8 +63,8 @@ impl Kept {
     }
 }
 
-/// Limits what threads keep together for later reads; what is kept beyond it is given back as it is used next. Sessions set
-/// it to a part of the process's memory.
+/// Limits what threads keep together for later reads; what is kept beyond it is given back as it is
+/// used next. Sessions set it to a part of the process's memory.
 pub fn set_kept_bytes_max(bytes: usize) {
     KEPT_BYTES_MAX.store(bytes, Ordering::Relaxed);
 }
@@ -95,7 +97,10 @@ impl ReadBuffer {
         self.adopted = None;
         if self.own.capacity() < len {
             let kept = KEPT.try_with(|kept| kept.borrow_mut().take(len)).ok().flatten();
-            give_back(std::mem::replace(&mut self.own, kept.unwrap_or_else(|| Vec::with_capacity(len))));
+            give_back(std::mem::replace(
+                &mut self.own,
+                kept.unwrap_or_else(|| Vec::with_capacity(len)),
+            ));
         }
         self.own.clear();
         &mut self.own
@@ -105,7 +110,9 @@ impl ReadBuffer {
     pub fn into_bytes(mut self) -> Bytes {
         match (self.adopted.take(), std::mem::take(&mut self.own)) {
             (Some(bytes), _) => bytes,
-            (None, memory) if memory.capacity() >= KEPT_BYTES_MIN => Bytes::from_owner(Owned(memory)),
+            (None, memory) if memory.capacity() >= KEPT_BYTES_MIN => {
+                Bytes::from_owner(Owned(memory))
+            }
             (None, memory) => memory.into(),
         }
     }

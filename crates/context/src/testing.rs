@@ -39,7 +39,15 @@ impl TestContext {
 
     fn make(chunk_rows: usize, workers: usize, budget: usize, state_budget: usize) -> Self {
         let (used, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-        TestContext { chunk_rows, workers, budget, used, cancelled, state_budget, scratch: Arc::default() }
+        TestContext {
+            chunk_rows,
+            workers,
+            budget,
+            used,
+            cancelled,
+            state_budget,
+            scratch: Arc::default(),
+        }
     }
 
     /// Bytes that have left memory so far.
@@ -147,8 +155,11 @@ pub fn batch(tuple: &str, text: &str) -> RecordBatch {
 pub fn rows(batch: &RecordBatch) -> Vec<String> {
     use arrow::util::display::{ArrayFormatter, FormatOptions};
     let options = FormatOptions::new().with_null("NULL");
-    let columns: Vec<_> =
-        batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+    let columns: Vec<_> = batch
+        .columns()
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column, &options).unwrap())
+        .collect();
     let row = |row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join(" ");
     (0..batch.num_rows()).map(row).collect()
 }

@@ -1,7 +1,9 @@
-//! The memory of the process, shared by its queries: each is let in when what it needs at least is free.
+//! The memory of the process, shared by its queries: each is let in when what it needs at least is
+//! free.
 //!
-//! A query is counted with [`LEAST_BYTES`] from the moment it is let in, or with what it holds where that is more. So whoever was
-//! let in always has that much, whatever the others hold; beyond it, who comes first is served, up to each query's own budget.
+//! A query is counted with [`LEAST_BYTES`] from the moment it is let in, or with what it holds
+//! where that is more. So whoever was let in always has that much, whatever the others hold; beyond
+//! it, who comes first is served, up to each query's own budget.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +20,8 @@ pub const LEAST_BYTES: usize = 64 << 20;
 /// How often a query that waits asks whether it should, and whether others hold less by now.
 const WAIT_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What outlives queries takes at most this part of the memory, in quarters: queries could not be let in otherwise.
+/// What outlives queries takes at most this part of the memory, in quarters: queries could not be
+/// let in otherwise.
 const KEPT_QUARTERS: usize = 3;
 
 /// The memory of a process.
@@ -69,8 +72,8 @@ impl Memory {
         self.limit_bytes
     }
 
-    /// Lets a query in that has this budget, after those that have waited for longer; `waits` is told before it waits. The
-    /// calling thread waits, `at_most` so long.
+    /// Lets a query in that has this budget, after those that have waited for longer; `waits` is
+    /// told before it waits. The calling thread waits, `at_most` so long.
     ///
     /// # Errors
     /// It was interrupted, or has waited for too long.
@@ -119,8 +122,8 @@ impl Memory {
         Error::new(Code::Limit, message)
     }
 
-    /// Counts bytes that outlive their query, such as a table in memory. Where queries hold too much for it, the calling thread waits
-    /// until they have ended.
+    /// Counts bytes that outlive their query, such as a table in memory. Where queries hold too
+    /// much for it, the calling thread waits until they have ended.
     ///
     /// # Errors
     /// It was interrupted, or too much is kept already.
@@ -307,7 +310,10 @@ mod tests {
         memory.admit(10, (&ended, None), || ()).unwrap_err();
         let short = (&Interrupt::default(), Some(Duration::from_millis(20)));
         let error = memory.admit(10, short, || ()).unwrap_err();
-        assert!(error.code() == Code::Limit && error.message().contains("admission_timeout"), "{error}");
+        assert!(
+            error.code() == Code::Limit && error.message().contains("admission_timeout"),
+            "{error}"
+        );
         let before = Instant::now();
         drop(first);
         assert!(second.join().unwrap().unwrap() >= before);

@@ -41,7 +41,8 @@ impl SinkRun for Collect {
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers = downcast_workers::<CollectWorker>(workers)?;
-        let (collected, held) = Keeper::collect(workers.into_iter().map(|worker| worker.keeper).collect());
+        let (collected, held) =
+            Keeper::collect(workers.into_iter().map(|worker| worker.keeper).collect());
         let collected = Arc::new(collected);
         *lock(&self.collected) = Some(collected.clone());
         *lock(&self.held) = held;

@@ -70,7 +70,9 @@ impl CompiledPlan {
             let operator = registry
                 .implementation(&node.operator)
                 .and_then(|implementation| implementation.lower(node, &lowering))
-                .map_err(|error| error.context(format!("sub-operator {} (%{})", node.operator, id.0)))?;
+                .map_err(|error| {
+                    error.context(format!("sub-operator {} (%{})", node.operator, id.0))
+                })?;
             operators.push(operator);
             nested.push(inner_plans);
         }
@@ -112,9 +114,11 @@ impl CompiledPlan {
         self.pipelines.pipelines.len() + nested.sum::<usize>()
     }
 
-    /// How many of its sub-operators have state that can leave memory, those of nested plans counted once each.
+    /// How many of its sub-operators have state that can leave memory, those of nested plans
+    /// counted once each.
     pub(crate) fn spilling_states(&self) -> usize {
-        let spills = |operator: &&Operator| matches!(operator, Operator::Sink(sink) if sink.spills());
+        let spills =
+            |operator: &&Operator| matches!(operator, Operator::Sink(sink) if sink.spills());
         let nested = self.nested.iter().flatten().map(|nested| nested.spilling_states());
         self.operators.iter().filter(spills).count() + nested.sum::<usize>()
     }

@@ -17,7 +17,8 @@ use crate::query_run::QueryRun;
 use crate::record::RunRecord;
 use crate::workers::Shared;
 
-/// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is touched becomes memory.
+/// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is
+/// touched becomes memory.
 const WORKER_STACK_BYTES: usize = 256 << 20;
 
 /// Worker threads. Dropping it ends them.
@@ -52,9 +53,10 @@ impl Engine {
         self.shared.worker_count()
     }
 
-    /// Runs a plan and waits for its result. The calling thread does no work of sub-operators meanwhile, other than to begin
-    /// and end that of an executor: a worker that waited for it would be kept from other queries. Any number of threads may
-    /// call; their queries share the workers evenly.
+    /// Runs a plan and waits for its result. The calling thread does no work of sub-operators
+    /// meanwhile, other than to begin and end that of an executor: a worker that waited for it
+    /// would be kept from other queries. Any number of threads may call; their queries share the
+    /// workers evenly.
     ///
     /// # Errors
     /// The first error of any sub-operator; all others are stopped.
@@ -67,9 +69,14 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub fn run_recorded(&self, record: &Arc<RunRecord>, query: Arc<Query>) -> Result<Arc<Collected>> {
+    pub fn run_recorded(
+        &self,
+        record: &Arc<RunRecord>,
+        query: Arc<Query>,
+    ) -> Result<Arc<Collected>> {
         let context = self.context(record.plan(), query);
-        let execution = Execution::new(record, Chunk::unit(), context, self.workers(), nested_plan)?;
+        let execution =
+            Execution::new(record, Chunk::unit(), context, self.workers(), nested_plan)?;
         if record.plan().is_executor() {
             self.shared.as_caller(|| execution.run_alone())?;
         } else {
@@ -78,8 +85,8 @@ impl Engine {
         execution.take_result()
     }
 
-    /// Starts the plan of a record; its result is read while it comes. As [`Engine::run`] otherwise: the jobs of an executor
-    /// are done by the thread that reads.
+    /// Starts the plan of a record; its result is read while it comes. As [`Engine::run`]
+    /// otherwise: the jobs of an executor are done by the thread that reads.
     ///
     /// # Errors
     /// The plan is damaged.

@@ -1,8 +1,9 @@
 //! One run of a compiled plan: which pipelines are ready, which jobs there are, what has failed.
 //!
-//! A pipeline goes through [`Phase`]s: it waits for what it reads, is started, runs the morsels of its chains,
-//! then those of what its streams have left over (unmatched build tuples), then the finishing tasks of its
-//! sink. The state is under one lock that is taken once per job, never per chunk.
+//! A pipeline goes through [`Phase`]s: it waits for what it reads, is started, runs the morsels of
+//! its chains, then those of what its streams have left over (unmatched build tuples), then the
+//! finishing tasks of its sink. The state is under one lock that is taken once per job, never per
+//! chunk.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use tessera_context::{Board, Context, Run, Token, interrupt, lock};
 use tessera_operator::{
-    ByteQueue, NestedPlan, NestedPlans, Operator, SinkRun, SinkWorker, SourceRun, StreamRun, stream_workers,
+    ByteQueue, NestedPlan, NestedPlans, Operator, SinkRun, SinkWorker, SourceRun, StreamRun,
+    stream_workers,
 };
 use tessera_plan::NodeId;
 use tessera_plan::pipeline::{End, Start};
@@ -37,11 +39,12 @@ const PARKED_WAIT: Duration = Duration::from_micros(200);
 /// How often a thread that waits for workers to end its run asks whether it was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a lane goes on while others wait for a turn. A morsel can be long: a row group through many joins.
+/// How long a lane goes on while others wait for a turn. A morsel can be long: a row group through
+/// many joins.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Lanes of a pipeline that may wait at once, for each worker: what is ahead of the workers' reading. Each has state of its own
-/// in every stream and in the sink.
+/// Lanes of a pipeline that may wait at once, for each worker: what is ahead of the workers'
+/// reading. Each has state of its own in every stream and in the sink.
 const PARKED_LANES_MAX: usize = 8;
 
 /// Gives the nested plan of a record as a sub-operator runs it.
@@ -157,12 +160,15 @@ impl Execution {
                 Worked::Job => {}
                 Worked::Finished => return Ok(()),
                 Worked::Parked => self.parked_token().unwrap_or_default().wait(PARKED_WAIT),
-                Worked::Nothing => return Err(Error::internal("a run has neither work nor an end")),
+                Worked::Nothing => {
+                    return Err(Error::internal("a run has neither work nor an end"));
+                }
             }
         }
     }
 
-    /// Waits for the end; for threads that are no workers. A run that gets none, since others have them all, can be cancelled, too.
+    /// Waits for the end; for threads that are no workers. A run that gets none, since others have
+    /// them all, can be cancelled, too.
     pub(crate) fn wait(&self) {
         let mut state = lock(&self.state);
         while !state.finished {
@@ -191,9 +197,9 @@ impl Execution {
         let mut state = lock(&self.state);
         if !state.finished {
             self.failed.store(true, Ordering::Relaxed);
-            state
-                .error
-                .get_or_insert_with(|| Error::new(Code::Cancelled, "the result was not read to its end"));
+            state.error.get_or_insert_with(|| {
+                Error::new(Code::Cancelled, "the result was not read to its end")
+            });
             if state.jobs_running == 0 {
                 self.clear(&mut state);
             }
@@ -207,7 +213,10 @@ impl Execution {
     /// What some parked lane waits for.
     pub(crate) fn parked_token(&self) -> Option<Token> {
         let state = lock(&self.state);
-        state.pipelines.iter().find_map(|pipeline| pipeline.parked.first().map(|(token, ..)| token.clone()))
+        state
+            .pipelines
+            .iter()
+            .find_map(|pipeline| pipeline.parked.first().map(|(token, ..)| token.clone()))
     }
 
     /// Ready when the run has ended.
@@ -261,7 +270,8 @@ impl Execution {
         done.unwrap_or_else(|panic| Err(panic_error(&*panic)))
     }
 
-    /// Nothing but to wait for parked lanes: no chunk is made meanwhile, so that this is where a cancelled query ends.
+    /// Nothing but to wait for parked lanes: no chunk is made meanwhile, so that this is where a
+    /// cancelled query ends.
     fn parked(&self, state: &mut State) -> Worked {
         let Err(error) = self.context.check() else { return Worked::Parked };
         self.failed.store(true, Ordering::Relaxed);
@@ -318,7 +328,9 @@ impl Execution {
                     pipeline.phase = Phase::Advancing;
                     Some(Job::Advance(index))
                 }
-                Phase::Running => pipeline.find_morsel(index, worker, self.workers * PARKED_LANES_MAX),
+                Phase::Running => {
+                    pipeline.find_morsel(index, worker, self.workers * PARKED_LANES_MAX)
+                }
                 Phase::Waiting | Phase::Advancing | Phase::Done => None,
             };
             any_parked |= !pipeline.parked.is_empty() || pipeline.after.is_some();
@@ -350,7 +362,9 @@ impl Execution {
                     }
                 };
                 let morsel = match chain_run.source.order() {
-                    Some(order) if !sink_run.in_order() => order.get(morsel).copied().unwrap_or(morsel),
+                    Some(order) if !sink_run.in_order() => {
+                        order.get(morsel).copied().unwrap_or(morsel)
+                    }
                     _ => morsel,
                 };
                 lane.begin(match chain_run.streams.is_empty() && sink_run.takes_long() {
@@ -389,8 +403,12 @@ impl Execution {
         let stopped = || self.failed.load(Ordering::Relaxed);
         let (signal, started) = (self.signal.get(), Instant::now());
         let yields = || signal.is_some_and(|signal| signal.crowded()) && started.elapsed() >= SLICE;
-        let around =
-            Surroundings { context: &self.context, sink: &*sink_run, stopped: &stopped, yields: &yields };
+        let around = Surroundings {
+            context: &self.context,
+            sink: &*sink_run,
+            stopped: &stopped,
+            yields: &yields,
+        };
         let driven = lane.drive(&mut *sink, &around);
         lane.report(&chain_run.nodes, &self.record.figures);
         let (level, nanoseconds) = lane.longest;
@@ -495,7 +513,10 @@ impl Execution {
                     Operator::Source(source) => {
                         let started = source.start(&self.run(node), &self.sides(node)?)?;
                         let parted = self.plan.parted[node.index()];
-                        (if parted { part(started, self.context.share()) } else { started }, Some(node))
+                        (
+                            if parted { part(started, self.context.share()) } else { started },
+                            Some(node),
+                        )
                     }
                     _ => return Err(wrong_kind(&self.plan, node)),
                 },
@@ -506,16 +527,25 @@ impl Execution {
                 let stream = match streams.get(&node) {
                     Some(stream) => stream.clone(),
                     None => match &self.plan.operators[node.index()] {
-                        Operator::Stream(stream) => stream.start(&self.run(node), &self.sides(node)?)?,
+                        Operator::Stream(stream) => {
+                            stream.start(&self.run(node), &self.sides(node)?)?
+                        }
                         _ => return Err(wrong_kind(&self.plan, node)),
                     },
                 };
                 streams.insert(node, stream.clone());
                 chain_streams.push((node, stream));
             }
-            let nodes = self.level_nodes(index, node.or(self.sink_behind(chain.start)), &chain.streams);
+            let nodes =
+                self.level_nodes(index, node.or(self.sink_behind(chain.start)), &chain.streams);
             let first = after(&chains);
-            chains.push(Arc::new(self.chain_run(source, first, chain_streams, nodes, sink.in_order())));
+            chains.push(Arc::new(self.chain_run(
+                source,
+                first,
+                chain_streams,
+                nodes,
+                sink.in_order(),
+            )));
         }
         let mut ordered: Vec<_> = streams.into_iter().collect();
         ordered.sort_by_key(|(node, _)| *node);
@@ -551,7 +581,9 @@ impl Execution {
     /// The output of a pipeline can be read while it runs: its reader waits for it no longer.
     fn start_reader(&self, state: &mut State, index: usize) -> Result<()> {
         let Some(reader) = self.only_reader(state, index) else {
-            return Err(Error::internal("an output that is read while it comes has several readers"));
+            return Err(Error::internal(
+                "an output that is read while it comes has several readers",
+            ));
         };
         let reader = &mut state.pipelines[reader];
         reader.running_before += 1;
@@ -588,7 +620,8 @@ impl Execution {
         std::iter::once(source).chain(streams).chain(std::iter::once(sink)).collect()
     }
 
-    /// The sink whose output a chain starts with: what its source does counts for that sub-operator.
+    /// The sink whose output a chain starts with: what its source does counts for that
+    /// sub-operator.
     fn sink_behind(&self, start: Start) -> Option<NodeId> {
         match start {
             Start::Pipeline(other) => match self.plan.pipelines.pipelines[other].end {
@@ -599,7 +632,8 @@ impl Execution {
         }
     }
 
-    /// Between two phases: what a stream has left over becomes another chain; after the last, the sink finishes.
+    /// Between two phases: what a stream has left over becomes another chain; after the last, the
+    /// sink finishes.
     fn advance(&self, index: usize) -> Result<()> {
         loop {
             let next = {
@@ -676,7 +710,8 @@ impl Execution {
             }
         }
         if index + 1 == state.pipelines.len() {
-            state.result = state.pipelines[index].collect.as_ref().and_then(|collect| collect.collected());
+            state.result =
+                state.pipelines[index].collect.as_ref().and_then(|collect| collect.collected());
             state.pipelines.iter_mut().for_each(PipelineState::clear);
             state.end();
         }
@@ -700,7 +735,9 @@ impl Execution {
         let state = lock(&self.state);
         let collected = |(_, pipeline): &(usize, usize)| {
             let collect = state.pipelines[*pipeline].collect.as_ref();
-            collect.and_then(|c| c.collected()).ok_or_else(|| Error::internal("a side that is not complete"))
+            collect
+                .and_then(|c| c.collected())
+                .ok_or_else(|| Error::internal("a side that is not complete"))
         };
         sides.iter().map(collected).collect()
     }
@@ -708,7 +745,8 @@ impl Execution {
     fn output(&self, pipeline: usize) -> Result<Arc<dyn SourceRun>> {
         let mut state = lock(&self.state);
         let pipeline = &mut state.pipelines[pipeline];
-        let output = if pipeline.is_early { pipeline.output.take() } else { pipeline.output.clone() };
+        let output =
+            if pipeline.is_early { pipeline.output.take() } else { pipeline.output.clone() };
         output.ok_or_else(|| Error::internal("the output of a pipeline that is not complete"))
     }
 }

@@ -74,7 +74,11 @@ impl Lane {
     }
 
     /// Goes on until the morsel is complete or something waits.
-    pub(crate) fn drive(&mut self, sink: &mut dyn SinkWorker, around: &Surroundings<'_>) -> Result<Driven> {
+    pub(crate) fn drive(
+        &mut self,
+        sink: &mut dyn SinkWorker,
+        around: &Surroundings<'_>,
+    ) -> Result<Driven> {
         self.at = Instant::now();
         loop {
             around.context.check()?;
@@ -97,11 +101,14 @@ impl Lane {
                 }
                 Step::Again => {}
                 Step::Blocked(token) => return Ok(Driven::Parked(token)),
-                Step::NeedInput if self.level > 0 && self.ended != Some(self.level) => self.level -= 1,
+                Step::NeedInput if self.level > 0 && self.ended != Some(self.level) => {
+                    self.level -= 1
+                }
                 Step::NeedInput if self.level == 0 => {
                     return Err(Error::internal("a source asked for input"));
                 }
-                // The morsel ends at this level: from here on only the ones behind it have something to say.
+                // The morsel ends at this level: from here on only the ones behind it have
+                // something to say.
                 Step::NeedInput | Step::Done => {
                     let ended = self.level;
                     if ended == self.streams.len() {
@@ -137,7 +144,8 @@ impl Lane {
         }
     }
 
-    /// Hands a chunk to the next level; how the lane stops when the sink wants no more, or none now.
+    /// Hands a chunk to the next level; how the lane stops when the sink wants no more, or none
+    /// now.
     fn deliver(
         &mut self,
         chunk: Chunk,

@@ -1,4 +1,5 @@
-//! How the program starts a platform: what the command line says of it, and what has to run before a statement can.
+//! How the program starts a platform: what the command line says of it, and what has to run before
+//! a statement can.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -86,7 +87,8 @@ pub struct Launch<'a> {
     pub stores: Vec<(String, String)>,
     /// Whether statements come from the standard input.
     pub reads_input: bool,
-    /// Calls this at Ctrl-C; it says whether there was something to cancel. Gives what tells whether that has happened.
+    /// Calls this at Ctrl-C; it says whether there was something to cancel. Gives what tells
+    /// whether that has happened.
     pub on_interrupt: &'a dyn Fn(Box<dyn Fn() -> bool + Send>) -> Box<dyn Fn() -> bool>,
 }
 

@@ -1,10 +1,12 @@
 //! Execution: compiled plans, pipelines, morsels, workers, memory, profile.
 //!
-//! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It never changes; what its runs do
-//! is in a [`RunRecord`]. The [`Engine`] owns one worker thread per core; each repeatedly takes a job of some run: begin a
-//! pipeline, process a morsel, or run a task of a finishing sink. Workers take morsels from their own range of a source and steal from each other's
-//! when it is empty. Of several runs, the one that has had the least time is served first. No job waits: a chain of
-//! sub-operators that is blocked is parked with its token, and resumed by the worker that finds it ready.
+//! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It
+//! never changes; what its runs do is in a [`RunRecord`]. The [`Engine`] owns one worker thread per
+//! core; each repeatedly takes a job of some run: begin a pipeline, process a morsel, or run a task
+//! of a finishing sink. Workers take morsels from their own range of a source and steal from each
+//! other's when it is empty. Of several runs, the one that has had the least time is served first.
+//! No job waits: a chain of sub-operators that is blocked is parked with its token, and resumed by
+//! the worker that finds it ready.
 //!
 //! The files use each other in one direction, each those that stand before it:
 //!
@@ -20,7 +22,8 @@
 //! engine
 //! ```
 //!
-//! This room knows no SQL, no file format and no platform: an [`Extension`] adds those to a [`Setup`].
+//! This room knows no SQL, no file format and no platform: an [`Extension`] adds those to a
+//! [`Setup`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,7 +36,8 @@
 //! let columns = Tuple::new(vec![Field::new("x", Atom::Int64)]);
 //! let rows = (0..5).map(|x| Value::List(vec![Value::Expr(Expr::int64(x))])).collect::<Vec<_>>();
 //! let values = plan.add("values", &[], Params::new().with("columns", columns).with("rows", rows));
-//! let odd = Expr::call("eq", vec![Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]), Expr::int64(1)]);
+//! let rest = Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]);
+//! let odd = Expr::call("eq", vec![rest, Expr::int64(1)]);
 //! let root = plan.add("filter", &[values], Params::new().with("predicate", odd));
 //!
 //! let plan = CompiledPlan::lower(&plan.finish(root), &registry).unwrap();
@@ -70,7 +74,8 @@ pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
 pub use compiled_plan::CompiledPlan;
 pub use engine::Engine;
 pub use launch::{
-    Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number, check_timeout,
+    Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number,
+    check_timeout,
 };
 pub use part::InShare;
 pub use platform::{Platform, Sent};

@@ -10,7 +10,8 @@ use tessera_types::Result;
 /// What else can end a query's part in this process; fails when it has.
 type Check = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// A query as the sub-operators of a distributed plan see it: with the share of this process, and ended from elsewhere too.
+/// A query as the sub-operators of a distributed plan see it: with the share of this process, and
+/// ended from elsewhere too.
 pub struct InShare {
     query: Arc<dyn Context>,
     share: Share,
@@ -98,7 +99,8 @@ struct Part {
     share: Share,
 }
 
-/// The morsels of a source that are this share's: every `count`-th, so that all read from all over a file.
+/// The morsels of a source that are this share's: every `count`-th, so that all read from all over
+/// a file.
 pub(crate) fn part(whole: Arc<dyn SourceRun>, share: Share) -> Arc<dyn SourceRun> {
     if share == Share::default() { whole } else { Arc::new(Part { whole, share }) }
 }

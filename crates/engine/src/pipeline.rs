@@ -60,12 +60,13 @@ pub(crate) struct PipelineState {
 
 pub(crate) struct ChainRun {
     pub(crate) source: Arc<dyn SourceRun>,
-    /// The positions of its morsels: dense over all chains, so that a sink can tell which prefix is complete.
+    /// The positions of its morsels: dense over all chains, so that a sink can tell which prefix is
+    /// complete.
     pub(crate) positions: Range<u64>,
     pub(crate) morsels: MorselRanges,
     pub(crate) streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
-    /// The node behind each level, for the profile, and that of the sink; none for the output of another pipeline
-    /// and for collecting.
+    /// The node behind each level, for the profile, and that of the sink; none for the output of
+    /// another pipeline and for collecting.
     pub(crate) nodes: Vec<Option<NodeId>>,
 }
 
@@ -140,7 +141,12 @@ impl PipelineState {
         self.parked.push((token, lane, sink));
     }
 
-    pub(crate) fn find_morsel(&mut self, index: usize, worker: usize, parked_max: usize) -> Option<Job> {
+    pub(crate) fn find_morsel(
+        &mut self,
+        index: usize,
+        worker: usize,
+        parked_max: usize,
+    ) -> Option<Job> {
         if let Some(ready) = self.parked.iter().position(|(token, ..)| token.is_ready()) {
             let (_, lane, sink) = self.parked.swap_remove(ready);
             return Some(Job::Resume { pipeline: index, lane, sink });
@@ -149,8 +155,11 @@ impl PipelineState {
         if self.satisfied || is_full || self.parked.len() >= parked_max {
             return None;
         }
-        let (chain, morsel) =
-            self.chains.iter().enumerate().find_map(|(i, chain)| Some((i, chain.morsels.take(worker)?)))?;
+        let (chain, morsel) = self
+            .chains
+            .iter()
+            .enumerate()
+            .find_map(|(i, chain)| Some((i, chain.morsels.take(worker)?)))?;
         let lane = self.free_lanes.iter().position(|lane| lane.chain == chain);
         let lane = lane.map(|at| self.free_lanes.swap_remove(at));
         Some(Job::Morsel { pipeline: index, chain, morsel, lane, sink: self.free_sinks.pop() })
@@ -186,7 +195,11 @@ impl PipelineState {
     /// that writes the input waits until its output is read or dropped. Every job calls this when
     /// it ends, so the last job to end drops the input.
     pub(crate) fn drop_unwanted_input(&mut self) {
-        if self.phase == Phase::Running && self.satisfied && self.active == 0 && self.parked.is_empty() {
+        if self.phase == Phase::Running
+            && self.satisfied
+            && self.active == 0
+            && self.parked.is_empty()
+        {
             self.drop_input();
         }
     }

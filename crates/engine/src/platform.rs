@@ -23,8 +23,8 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
     /// Registers its executor, its exchange and what else it brings.
     fn register(&self, registry: &mut Registry);
 
-    /// Takes part in the plans of the platform's driver for as long as that wants, where this process is not the driver
-    /// itself: `run` runs a plan that was sent. Whether it has.
+    /// Takes part in the plans of the platform's driver for as long as that wants, where this
+    /// process is not the driver itself: `run` runs a plan that was sent. Whether it has.
     ///
     /// # Errors
     /// The driver cannot be heard any more.
@@ -37,8 +37,9 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether all that runs a statement is in this process: it reads and writes this process's streams and the tables
-    /// that a session keeps in memory, and calls functions that a user has defined.
+    /// Whether all that runs a statement is in this process: it reads and writes this process's
+    /// streams and the tables that a session keeps in memory, and calls functions that a user has
+    /// defined.
     fn accepts_local_paths(&self) -> bool {
         false
     }
@@ -46,12 +47,17 @@ pub trait Platform: Send + Sync + std::fmt::Debug {
     /// Turns a platform-independent plan into one that runs here, with these rewrites.
     fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan>;
 
-    /// The same where the plan that [`Platform::pass`] gives has run out of memory: one that needs less, and more time; none where
-    /// there is no such plan.
+    /// The same where the plan that [`Platform::pass`] gives has run out of memory: one that needs
+    /// less, and more time; none where there is no such plan.
     ///
     /// # Errors
     /// As [`Platform::pass`].
-    fn frugal_pass(&self, _plan: &Plan, _catalogue: &Catalogue, _rules: Rules) -> Result<Option<Plan>> {
+    fn frugal_pass(
+        &self,
+        _plan: &Plan,
+        _catalogue: &Catalogue,
+        _rules: Rules,
+    ) -> Result<Option<Plan>> {
         Ok(None)
     }
 }

@@ -20,7 +20,8 @@ impl NodeFigures {
     /// A line: three numbers, then names and numbers; tabs between them.
     pub(crate) fn line(&self) -> String {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let mut line = format!("{}\t{}\t{}", load(&self.rows), load(&self.bytes), load(&self.nanoseconds));
+        let mut line =
+            format!("{}\t{}\t{}", load(&self.rows), load(&self.bytes), load(&self.nanoseconds));
         for (name, value) in self.counters.get() {
             line += &format!("\t{name}\t{value}");
         }
@@ -80,9 +81,11 @@ pub struct NodeProfile {
 }
 
 impl Profile {
-    /// The sum of a counter over all nodes; what a node counts has in it what its nested plans count of the same.
+    /// The sum of a counter over all nodes; what a node counts has in it what its nested plans
+    /// count of the same.
     pub fn total(&self, counter: &str) -> u64 {
-        let inside = |node: &NodeProfile| node.nested.iter().map(|nested| nested.total(counter)).sum();
+        let inside =
+            |node: &NodeProfile| node.nested.iter().map(|nested| nested.total(counter)).sum();
         self.nodes
             .iter()
             .map(|node| node.counters.get(counter).copied().unwrap_or_else(|| inside(node)))
@@ -128,8 +131,10 @@ mod tests {
             counters: counters.iter().copied().collect(),
             nested,
         };
-        let inside = Profile { nodes: vec![node(&[("a", 1), ("b", 2)], vec![]), node(&[("b", 3)], vec![])] };
-        let profile = Profile { nodes: vec![node(&[("a", 10)], vec![inside]), node(&[("b", 20)], vec![])] };
+        let inside =
+            Profile { nodes: vec![node(&[("a", 1), ("b", 2)], vec![]), node(&[("b", 3)], vec![])] };
+        let profile =
+            Profile { nodes: vec![node(&[("a", 10)], vec![inside]), node(&[("b", 20)], vec![])] };
         assert_eq!((profile.total("a"), profile.total("b"), profile.total("c")), (10, 25, 0));
         assert_eq!(profile.counters().into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }

@@ -20,7 +20,8 @@ pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync
 /// Makes files for what leaves memory.
 pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
 
-/// State that can leave memory holds at most this part of the budget, in quarters; the rest is for what passes through.
+/// State that can leave memory holds at most this part of the budget, in quarters; the rest is for
+/// what passes through.
 const STATE_QUARTERS: usize = 3;
 /// What states may hold of so many bytes.
 fn for_states(bytes: usize) -> usize {
@@ -30,7 +31,8 @@ fn for_states(bytes: usize) -> usize {
 /// Of the budget divided by the number of states, each may always hold one part in so many.
 const FLOOR_SHARE: usize = 4;
 
-/// A query's memory budget, within that of the process where it was let into one ([`crate::Memory`]).
+/// A query's memory budget, within that of the process where it was let into one
+/// ([`crate::Memory`]).
 #[derive(Debug)]
 pub struct Governor {
     limit_bytes: usize,
@@ -95,7 +97,8 @@ impl Governor {
     /// # Errors
     /// The budget is exhausted; nothing was counted.
     pub fn grow(&self, bytes: usize) -> Result<()> {
-        // What can never fit is not counted: the sums would leave their type, and would never come down again.
+        // What can never fit is not counted: the sums would leave their type, and would never come
+        // down again.
         if bytes > self.limit_bytes.min(isize::MAX as usize) {
             return Err(self.too_much(self.used_bytes(), bytes));
         }
@@ -125,7 +128,8 @@ impl Governor {
     }
 
     fn too_much(&self, before: usize, bytes: usize) -> Error {
-        let (used, more, limit) = (ByteCount(before), ByteCount(bytes), ByteCount(self.limit_bytes));
+        let (used, more, limit) =
+            (ByteCount(before), ByteCount(bytes), ByteCount(self.limit_bytes));
         Error::new(
             Code::Limit,
             format!(
@@ -165,7 +169,8 @@ pub struct Settings {
     pub opener: FileOpener,
     /// Starts the files that materialise sub-operators write.
     pub creator: FileCreator,
-    /// Where state goes that does not fit into memory; nowhere when there is none: the query then fails.
+    /// Where state goes that does not fit into memory; nowhere when there is none: the query then
+    /// fails.
     pub scratch: Option<ScratchMaker>,
     /// Who compiles; nobody in the vectorised tier.
     pub compiler: Option<Arc<dyn Compiler>>,
@@ -173,10 +178,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let no_opener =
-            |path: &str| Err(Error::io(format!("cannot open {path}: this query was given no storage")));
-        let no_creator =
-            |path: &str| Err(Error::io(format!("cannot write {path}: this query was given no storage")));
+        let no_opener = |path: &str| {
+            Err(Error::io(format!("cannot open {path}: this query was given no storage")))
+        };
+        let no_creator = |path: &str| {
+            Err(Error::io(format!("cannot write {path}: this query was given no storage")))
+        };
         Settings {
             chunk_rows: CHUNK_ROWS,
             interrupt: Arc::default(),
@@ -268,8 +275,9 @@ impl Context for Query {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come find theirs free. Where the
-    /// queries side by side hold all but what passes through, the floor is that of what the query was let in with.
+    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come
+    /// find theirs free. Where the queries side by side hold all but what passes through, the floor
+    /// is that of what the query was let in with.
     fn may_hold(&self, held: usize, more: usize) -> bool {
         if self.settings.scratch.is_none() || self.governor.limit_bytes == usize::MAX {
             return true;
@@ -282,7 +290,8 @@ impl Context for Query {
                 return held + more <= floor(admitted.least_bytes());
             }
         }
-        let (limit, to_come) = (self.governor.limit_bytes, self.states_to_come.load(Ordering::Relaxed));
+        let (limit, to_come) =
+            (self.governor.limit_bytes, self.states_to_come.load(Ordering::Relaxed));
         held + more <= floor(limit)
             || self.governor.used_bytes() + more + to_come * floor(limit) <= for_states(limit)
     }

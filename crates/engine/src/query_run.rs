@@ -15,7 +15,8 @@ use crate::workers::Shared;
 /// How often a thread that waits for a chunk asks whether the run was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A compiled plan that runs; its result is read chunk by chunk, in order. Dropping it ends the run.
+/// A compiled plan that runs; its result is read chunk by chunk, in order. Dropping it ends the
+/// run.
 #[derive(Debug)]
 pub struct QueryRun {
     shared: Arc<Shared>,
@@ -77,7 +78,9 @@ impl QueryRun {
         }
         match self.shared.as_caller(|| self.execution.work_once(0)) {
             Worked::Job | Worked::Finished => {}
-            Worked::Parked => self.execution.parked_token().unwrap_or_default().wait(CHECK_INTERVAL),
+            Worked::Parked => {
+                self.execution.parked_token().unwrap_or_default().wait(CHECK_INTERVAL)
+            }
             Worked::Nothing => return Err(Error::internal("a run has neither work nor an end")),
         }
         Ok(())
@@ -98,7 +101,9 @@ pub(crate) struct RunReader(pub(crate) QueryRun);
 impl Reader for RunReader {
     fn step(&mut self) -> Result<Step> {
         match self.0.pop()? {
-            Step::Done if !self.0.execution.is_finished() => Ok(Step::Blocked(self.0.execution.ended())),
+            Step::Done if !self.0.execution.is_finished() => {
+                Ok(Step::Blocked(self.0.execution.ended()))
+            }
             step => Ok(step),
         }
     }

@@ -1,4 +1,5 @@
-//! Morsels of a source, shared out among workers: each has a range of its own and steals from the others.
+//! Morsels of a source, shared out among workers: each has a range of its own and steals from the
+//! others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,18 +18,21 @@ const fn unpack(range: u64) -> (u32, u32) {
 }
 
 impl MorselRanges {
-    /// Morsels `0..count` for this many workers. `in_order` keeps them in one range, so that they start in order.
+    /// Morsels `0..count` for this many workers. `in_order` keeps them in one range, so that they
+    /// start in order.
     pub(crate) fn new(count: usize, workers: usize, in_order: bool) -> Self {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let parts = if in_order { 1 } else { workers.max(1) as u32 };
         let bound = |part: u32| (count as u64 * part as u64 / parts as u64) as u32;
         MorselRanges {
-            ranges: (0..parts).map(|part| AtomicU64::new(pack(bound(part), bound(part + 1)))).collect(),
+            ranges: (0..parts)
+                .map(|part| AtomicU64::new(pack(bound(part), bound(part + 1))))
+                .collect(),
         }
     }
 
-    /// The next morsel for a worker: the first of its own range, else one from the range with the most left, of
-    /// which it takes over the upper half.
+    /// The next morsel for a worker: the first of its own range, else one from the range with the
+    /// most left, of which it takes over the upper half.
     pub(crate) fn take(&self, worker: usize) -> Option<usize> {
         let own = worker % self.ranges.len();
         loop {
@@ -39,7 +43,8 @@ impl MorselRanges {
                 let (next, end) = unpack(range.load(Ordering::Acquire));
                 end.saturating_sub(next)
             };
-            let (victim, most) = self.ranges.iter().map(left).enumerate().max_by_key(|(_, left)| *left)?;
+            let (victim, most) =
+                self.ranges.iter().map(left).enumerate().max_by_key(|(_, left)| *left)?;
             if most == 0 {
                 return None;
             }
@@ -62,12 +67,14 @@ impl MorselRanges {
             let (next, end) = unpack(range);
             (next < end).then(|| pack(next + 1, end))
         };
-        let taken = self.ranges[own].fetch_update(Ordering::AcqRel, Ordering::Acquire, take_first).ok()?;
+        let taken =
+            self.ranges[own].fetch_update(Ordering::AcqRel, Ordering::Acquire, take_first).ok()?;
         Some(unpack(taken).0)
     }
 
-    /// Takes the upper half of `victim`'s range: its first morsel for now, the rest as the thief's own range. The
-    /// thief's range is empty, so nobody else writes it between `pop` and the store (thieves need something to take).
+    /// Takes the upper half of `victim`'s range: its first morsel for now, the rest as the thief's
+    /// own range. The thief's range is empty, so nobody else writes it between `pop` and the store
+    /// (thieves need something to take).
     fn steal(&self, victim: usize, own: usize) -> Option<u32> {
         let range = self.ranges[victim].load(Ordering::Acquire);
         let (next, end) = unpack(range);

@@ -86,7 +86,10 @@ impl RunRecord {
                 bytes: sum(|figures| &figures.bytes),
                 nanoseconds: sum(|figures| &figures.nanoseconds),
                 counters,
-                nested: self.nested[id].iter().map(|nested| nested.profile_with(elsewhere)).collect(),
+                nested: self.nested[id]
+                    .iter()
+                    .map(|nested| nested.profile_with(elsewhere))
+                    .collect(),
             }
         };
         Profile { nodes: (0..self.figures.len()).map(node).collect() }
@@ -113,7 +116,8 @@ impl RunRecord {
 
     /// Morsels done, and morsels there are, in all pipelines that have begun; nested plans counted.
     pub fn progress(&self) -> (u64, u64) {
-        let own = (self.morsels.done.load(Ordering::Relaxed), self.morsels.total.load(Ordering::Relaxed));
+        let own =
+            (self.morsels.done.load(Ordering::Relaxed), self.morsels.total.load(Ordering::Relaxed));
         let nested = self.nested.iter().flatten().map(|nested| nested.progress());
         nested.fold(own, |sum, inner| (sum.0 + inner.0, sum.1 + inner.1))
     }

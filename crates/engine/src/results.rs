@@ -1,4 +1,5 @@
-//! The end of a run whose result is read while it comes: chunks in the source's order, in a queue of bounded bytes.
+//! The end of a run whose result is read while it comes: chunks in the source's order, in a queue
+//! of bounded bytes.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What extensions add to the engine.
 //!
-//! A room or a stranger's crate implements [`Extension`]. The program lists its extensions; a session installs them into
-//! one [`Setup`] when it opens.
+//! A room or a stranger's crate implements [`Extension`]. The program lists its extensions; a
+//! session installs them into one [`Setup`] when it opens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ pub trait Extension: fmt::Debug + Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &'static str;
 
-    /// Adds what it brings. Called once for each session, so that what it adds may have state of the session.
+    /// Adds what it brings. Called once for each session, so that what it adds may have state of
+    /// the session.
     ///
     /// # Errors
     /// A name is taken.
@@ -45,7 +46,8 @@ pub struct Pass {
     pub name: &'static str,
     /// When it runs.
     pub phase: Phase,
-    /// The pass of the same phase that it follows. Without one it runs in the order of installation.
+    /// The pass of the same phase that it follows. Without one it runs in the order of
+    /// installation.
     pub after: Option<&'static str>,
     /// Takes and gives a plan that verifies.
     pub rewrite: Arc<Rewrite>,
@@ -165,7 +167,8 @@ impl Setup {
         self.tables.push(tables);
     }
 
-    /// Adds a platform: plans can be made for it, and statements run on it where the session says so.
+    /// Adds a platform: plans can be made for it, and statements run on it where the session says
+    /// so.
     ///
     /// # Errors
     /// There is one of its name.
@@ -197,7 +200,8 @@ impl Setup {
         &self.tables
     }
 
-    /// All sub-operators and functions, for statements on one of the platforms: its executor and exchange are those that run.
+    /// All sub-operators and functions, for statements on one of the platforms: its executor and
+    /// exchange are those that run.
     pub fn into_registry(self, platform: &dyn Platform) -> Registry {
         let mut registry = self.registry;
         for other in &self.platforms {

@@ -1,4 +1,5 @@
-//! Whose turn it is: the runs in progress share the workers by the time they have had, whoever came first.
+//! Whose turn it is: the runs in progress share the workers by the time they have had, whoever came
+//! first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -63,8 +64,9 @@ impl Turns {
     pub(crate) fn had(&self, turn: &Turn, took: Duration) {
         let clock = self.clock_nanoseconds.load(Ordering::Relaxed);
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let before =
-            turn.used_nanoseconds.fetch_max(clock.saturating_sub(BEHIND_MAX_NANOSECONDS), Ordering::Relaxed);
+        let before = turn
+            .used_nanoseconds
+            .fetch_max(clock.saturating_sub(BEHIND_MAX_NANOSECONDS), Ordering::Relaxed);
         turn.used_nanoseconds.fetch_add(took, Ordering::Relaxed);
         self.clock_nanoseconds.fetch_max(before, Ordering::Relaxed);
     }

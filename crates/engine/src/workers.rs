@@ -1,4 +1,5 @@
-//! What the workers of an engine share: the runs in progress, and the signals that wake idle workers.
+//! What the workers of an engine share: the runs in progress, and the signals that wake idle
+//! workers.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,8 +12,8 @@ use crate::execution::{Execution, Worked};
 use crate::turns::Turns;
 use crate::work_signal::WorkSignal;
 
-/// How long an idle worker sleeps when a parked lane may become ready without a notice; twice as long each time that it has
-/// not, up to the second.
+/// How long an idle worker sleeps when a parked lane may become ready without a notice; twice as
+/// long each time that it has not, up to the second.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
 const PARKED_WAIT_MAX: Duration = Duration::from_millis(1);
 
@@ -26,7 +27,8 @@ pub(crate) struct Shared {
 }
 
 thread_local! {
-    /// The engine that the thread works in, and as which worker; none where it is the caller of a run.
+    /// The engine that the thread works in, and as which worker; none where it is the caller of a
+    /// run.
     static WORKER: RefCell<Option<(Weak<Shared>, Option<usize>)>> = const { RefCell::new(None) };
 }
 
@@ -50,7 +52,8 @@ impl Shared {
         })
     }
 
-    /// Does something as the caller of a run: nested plans find the engine, and that this thread is none of its workers.
+    /// Does something as the caller of a run: nested plans find the engine, and that this thread is
+    /// none of its workers.
     pub(crate) fn as_caller<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         let before = WORKER.replace(Some((Arc::downgrade(self), None)));
         let done = work();
@@ -70,7 +73,11 @@ impl Shared {
     }
 
     /// Runs to the end with all workers; the calling worker takes part instead of waiting.
-    pub(crate) fn run_taking_part(self: &Arc<Self>, execution: &Arc<Execution>, worker: usize) -> Result<()> {
+    pub(crate) fn run_taking_part(
+        self: &Arc<Self>,
+        execution: &Arc<Execution>,
+        worker: usize,
+    ) -> Result<()> {
         self.add(execution);
         while !execution.is_finished() {
             let seen = self.signal.notices();
@@ -110,7 +117,8 @@ impl Shared {
         WORKER.set(Some((Arc::downgrade(&self), Some(worker))));
         let mut parked_wait = PARKED_WAIT;
         loop {
-            // Before all that a notice may change is read: a notice that comes later ends the sleep.
+            // Before all that a notice may change is read: a notice that comes later ends the
+            // sleep.
             let seen = self.signal.notices();
             if self.ending.load(Ordering::Acquire) {
                 break;

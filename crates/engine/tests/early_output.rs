@@ -6,8 +6,8 @@ use std::time::Duration;
 use tessera_context::{Interrupt, Run, Token};
 use tessera_engine::{CompiledPlan, Engine, Governor, Query, RunRecord, Settings};
 use tessera_operator::{
-    ByteQueue, Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, SourceRun, Step,
-    SubOperator,
+    ByteQueue, Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, SourceRun,
+    Step, SubOperator,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Plan, Role, text};
 use tessera_rows::Collected;
@@ -17,7 +17,8 @@ use tessera_vector::Chunk;
 /// Who waits for ever fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Passes its input on through a queue that holds one chunk: more comes only when that was read, or when nobody reads.
+/// Passes its input on through a queue that holds one chunk: more comes only when that was read, or
+/// when nobody reads.
 #[derive(Debug, Clone, Copy)]
 struct Relay;
 
@@ -124,7 +125,8 @@ impl Reader for RelayReader {
 /// A plan over the numbers from 0 to 99; `%1` relays them.
 fn plan(rest: &str) -> Plan {
     let numbers: Vec<String> = (0..100).map(|number| format!("[{number}]")).collect();
-    let values = format!("%0 = values(){{columns = <x: int64>, rows = [{}]}}\n", numbers.join(", "));
+    let values =
+        format!("%0 = values(){{columns = <x: int64>, rows = [{}]}}\n", numbers.join(", "));
     text::parse(&format!("plan {{{values}%1 = relay(%0)\n{rest}}}")).unwrap()
 }
 
@@ -152,7 +154,10 @@ fn readers_that_have_enough_let_the_input_end() {
     // Often, as it depends on which worker ends last.
     for workers in [1, 3].repeat(100) {
         assert_eq!(rows(&plan("%2 = limit(%1){limit = 3}\nreturn %2"), workers).unwrap(), 3);
-        assert_eq!(rows(&plan("%2 = limit(%1){limit = 3}\n%3 = relay(%2)\nreturn %3"), workers).unwrap(), 3);
+        assert_eq!(
+            rows(&plan("%2 = limit(%1){limit = 3}\n%3 = relay(%2)\nreturn %3"), workers).unwrap(),
+            3
+        );
     }
 }
 
@@ -168,7 +173,10 @@ fn nested_plans_read_while_their_input_comes() {
     let count = "%3 = reduce(%2){aggregates = {n = {function = :count, args = []}}}\nreturn %3";
     let nested = format!("plan <x: int64> {{{values}\n{relays}\n{count}}}");
     for workers in [1, 2, 5] {
-        assert_eq!(rows(&plan(&format!("%2 = nested_map(%1) {nested}\nreturn %2")), workers).unwrap(), 100);
+        assert_eq!(
+            rows(&plan(&format!("%2 = nested_map(%1) {nested}\nreturn %2")), workers).unwrap(),
+            100
+        );
     }
 }
 
@@ -176,7 +184,8 @@ fn nested_plans_read_while_their_input_comes() {
 fn queries_share_a_compiled_plan_and_have_records_of_their_own() {
     let values = "%0 = values(){columns = <y: int64>, rows = [[1], [2], [3]]}";
     let count = "%1 = reduce(%0){aggregates = {n = {function = :count, args = []}}}\nreturn %1";
-    let outer = plan(&format!("%2 = nested_map(%1) plan <x: int64> {{{values}\n{count}}}\nreturn %2"));
+    let outer =
+        plan(&format!("%2 = nested_map(%1) plan <x: int64> {{{values}\n{count}}}\nreturn %2"));
     let mut registry: Registry = tessera_testing::standard_registry();
     registry.register(Relay);
     let compiled = CompiledPlan::lower(&outer, &registry).unwrap();

@@ -9,8 +9,8 @@ use arrow::datatypes::Int64Type;
 use tessera_context::{Context, Interrupt, Run, Token};
 use tessera_engine::{CompiledPlan, Engine, Governor, Query, RunRecord, Settings};
 use tessera_operator::{
-    Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, Source, SourceRun, Step, Stream,
-    StreamRun, StreamWorker, SubOperator, downcast_workers,
+    Finish, Lowering, Operator, Reader, Registry, Sink, SinkRun, SinkWorker, Source, SourceRun,
+    Step, Stream, StreamRun, StreamWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Builder, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role};
 use tessera_rows::Collected;
@@ -78,9 +78,10 @@ descriptor!(SlowSum, "slow_sum", [], (1, 1), Role::Sink(0));
 
 impl SubOperator for Numbers {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        let mode = node
-            .params
-            .choice("mode", &["plain", "blocking", "panicking", "failing", "endless", "asleep", "counted"])?;
+        let mode = node.params.choice(
+            "mode",
+            &["plain", "blocking", "panicking", "failing", "endless", "asleep", "counted"],
+        )?;
         Ok(Operator::Source(Arc::new(NumbersSource { mode })))
     }
 }
@@ -197,8 +198,12 @@ impl StreamRun for CountRun {
     }
 
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
-        let count: ArrayRef = Arc::new(Int64Array::from(vec![self.passed.load(Ordering::SeqCst) as i64]));
-        Ok(Some(tessera_operator::stream_util::chunks_source(vec![Chunk::from_arrays(vec![count])], 1)))
+        let count: ArrayRef =
+            Arc::new(Int64Array::from(vec![self.passed.load(Ordering::SeqCst) as i64]));
+        Ok(Some(tessera_operator::stream_util::chunks_source(
+            vec![Chunk::from_arrays(vec![count])],
+            1,
+        )))
     }
 }
 
@@ -246,7 +251,8 @@ impl SinkRun for SlowSum {
         let workers = downcast_workers::<SlowWorker>(workers)?;
         let sum: ArrayRef =
             Arc::new(Int64Array::from(vec![workers.iter().map(|worker| worker.sum).sum::<i64>()]));
-        let output = tessera_operator::stream_util::chunks_source(vec![Chunk::from_arrays(vec![sum])], 1);
+        let output =
+            tessera_operator::stream_util::chunks_source(vec![Chunk::from_arrays(vec![sum])], 1);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
@@ -283,7 +289,8 @@ pub(crate) fn registry() -> Registry {
 
 pub(crate) fn numbers(mode: &str, counts: usize) -> Plan {
     let mut plan = Builder::new(Tuple::empty());
-    let mut node = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name(mode)));
+    let mut node =
+        plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name(mode)));
     for _ in 0..counts {
         node = plan.add("count_at_end", &[node], Params::new());
     }
@@ -292,8 +299,8 @@ pub(crate) fn numbers(mode: &str, counts: usize) -> Plan {
 
 fn run(plan: &Plan, workers: usize) -> Result<Vec<i64>> {
     let compiled = CompiledPlan::lower(plan, &registry())?;
-    let result =
-        Engine::new(workers)?.run(&compiled, Query::new(Settings::default(), &Governor::unlimited()))?;
+    let result = Engine::new(workers)?
+        .run(&compiled, Query::new(Settings::default(), &Governor::unlimited()))?;
     let mut values = Vec::new();
     for chunk in result.chunks() {
         let chunk = chunk?;
@@ -360,7 +367,8 @@ fn what_streams_have_left_passes_the_streams_behind_them() {
 #[test]
 fn a_shared_node_runs_once_for_all_its_consumers() {
     let mut plan = Builder::new(Tuple::empty());
-    let source = plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name("plain")));
+    let source =
+        plan.add("numbers", &[], Params::new().with("mode", tessera_plan::Value::name("plain")));
     let both = plan.add("union", &[source, source], Params::new());
     let record = RunRecord::new(&CompiledPlan::lower(&plan.finish(both), &registry()).unwrap());
     let query = Query::new(Settings::default(), &Governor::unlimited());
@@ -467,7 +475,8 @@ fn a_result_beyond_the_budget_without_scratch_is_an_error_and_the_memory_comes_b
     assert_eq!(governor.used_bytes(), 0);
 }
 
-/// Threads of the test, more than there are cores: a worker loses its core between any two steps then.
+/// Threads of the test, more than there are cores: a worker loses its core between any two steps
+/// then.
 const THREADS: usize = 16;
 
 #[test]

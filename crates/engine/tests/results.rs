@@ -15,7 +15,12 @@ use crate::execution::{MORSELS, PATIENCE, ROWS, all, numbers, registry};
 /// Room for one chunk that waits for its reader, and one that waits for those before it.
 const TIGHT_BYTES: usize = ROWS * 8 * 16;
 
-fn start(engine: &Engine, plan: &Plan, governor: &Arc<Governor>, interrupt: Arc<Interrupt>) -> QueryRun {
+fn start(
+    engine: &Engine,
+    plan: &Plan,
+    governor: &Arc<Governor>,
+    interrupt: Arc<Interrupt>,
+) -> QueryRun {
     let compiled = CompiledPlan::lower(plan, &registry()).unwrap();
     let settings = Settings { interrupt, ..Settings::default() };
     engine.start(&RunRecord::new(&compiled), Query::new(settings, governor)).unwrap()
@@ -82,7 +87,9 @@ fn a_result_that_is_not_read_to_its_end_ends_its_run() {
 #[test]
 fn errors_and_panics_end_the_result() {
     for workers in [1, 3] {
-        for (mode, message) in [("failing", "morsel 20 is damaged"), ("panicking", "a bug in morsel 20")] {
+        for (mode, message) in
+            [("failing", "morsel 20 is damaged"), ("panicking", "a bug in morsel 20")]
+        {
             let engine = Engine::new(workers).unwrap();
             let mut run = start(&engine, &numbers(mode, 0), &Governor::unlimited(), patient());
             let error = read(&mut run, usize::MAX).unwrap_err();
@@ -95,7 +102,8 @@ fn errors_and_panics_end_the_result() {
 fn a_result_that_waits_for_its_reader_can_be_cancelled() {
     let engine = Engine::new(2).unwrap();
     let interrupt = patient();
-    let mut run = start(&engine, &numbers("endless", 0), &Governor::new(TIGHT_BYTES * 2), interrupt.clone());
+    let mut run =
+        start(&engine, &numbers("endless", 0), &Governor::new(TIGHT_BYTES * 2), interrupt.clone());
     std::thread::sleep(Duration::from_millis(20));
     interrupt.cancel();
     let since = Instant::now();

@@ -18,11 +18,13 @@ use super::arrow_table::ArrowTable;
 use crate::Batch;
 use crate::file::check_nulls;
 
-/// Takes over the tables in field `field`: each becomes a `batch` collection in plain forms (Modularis, section 2.4.5).
+/// Takes over the tables in field `field`: each becomes a `batch` collection in plain forms
+/// (Modularis, section 2.4.5).
 ///
-/// `<table: arrow<a>>` = `table of 1 and 2, table of 3` with `field = table` gives `<data: batch<a>>` = `batch of 1 and 2, batch of
-/// 3`. Copies only what is not in its plain form, holds nothing, never blocks, keeps the order. Errors: a NULL where the type has
-/// none, a value that does not fit its type.
+/// `<table: arrow<a>>` = `table of 1 and 2, table of 3` with `field = table` gives `<data:
+/// batch<a>>` = `batch of 1 and 2, batch of 3`. Copies only what is not in its plain form, holds
+/// nothing, never blocks, keeps the order. Errors: a NULL where the type has none, a value that
+/// does not fit its type.
 #[derive(Debug)]
 pub struct ArrowToCollection;
 
@@ -111,8 +113,10 @@ mod tests {
     use super::*;
 
     fn lowered(nullable: bool) -> Lowered {
-        let fields =
-            vec![Field::new("n", Atom::Int64), Field::new("t", Atom::String).with_nullable(nullable)];
+        let fields = vec![
+            Field::new("n", Atom::Int64),
+            Field::new("t", Atom::String).with_nullable(nullable),
+        ];
         Lowered { field: 0, tuple: Tuple::new(fields) }
     }
 

@@ -17,11 +17,12 @@ use tessera_vector::{Chunk, Column};
 
 use crate::Batch;
 
-/// Keeps all tuples in one collection of Arrow batches, and yields it as the only field of one tuple
-/// (Modularis §2.3.2).
+/// Keeps all tuples in one collection of Arrow batches, and yields it as the only field of one
+/// tuple (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` gives one `<data: batch<a>>`. Holds the tuples; ends its pipeline; the tuples inside are in the order of the
-/// source. Errors: a field that holds a collection, which Arrow has no form for.
+/// `<a>` = `1, 2` gives one `<data: batch<a>>`. Holds the tuples; ends its pipeline; the tuples
+/// inside are in the order of the source. Errors: a field that holds a collection, which Arrow has
+/// no form for.
 #[derive(Debug)]
 pub struct BatchMaterialize;
 
@@ -95,7 +96,10 @@ impl SinkRun for MaterializeRun {
         batches.sort_by_key(|(position, _)| *position);
         let batch = Batch::new(batches.into_iter().map(|(_, batch)| batch).collect(), reservations);
         let chunk = Chunk::new(vec![Column::handle(batch)], 1);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 

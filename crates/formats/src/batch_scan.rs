@@ -8,10 +8,11 @@ use tessera_vector::{Chunk, Column};
 use super::collection_scan::{Scanned, derive, lower};
 use crate::Batch;
 
-/// Yields the tuples in the `batch` collections of field `field`, one collection after the other (Modularis §2.3.2).
+/// Yields the tuples in the `batch` collections of field `field`, one collection after the other
+/// (Modularis §2.3.2).
 ///
-/// `<partition, data: batch<a>>` = `(0, batch of 1 and 2), (1, batch of 3)` with `field = data` gives `1, 2, 3`. Holds a tuple of its
-/// input at a time, never blocks, keeps the order.
+/// `<partition, data: batch<a>>` = `(0, batch of 1 and 2), (1, batch of 3)` with `field = data`
+/// gives `1, 2, 3`. Holds a tuple of its input at a time, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct BatchScan;
 
@@ -53,7 +54,8 @@ impl Scanned for Batch {
                 continue;
             }
             *row += len;
-            let columns = current.columns().iter().map(|array| Column::new(array.slice(start, len)));
+            let columns =
+                current.columns().iter().map(|array| Column::new(array.slice(start, len)));
             return Ok(Some(Chunk::new(columns.collect(), len)));
         }
         Ok(None)

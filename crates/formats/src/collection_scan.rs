@@ -1,4 +1,5 @@
-//! What scans of collections have in common: a format says only how its tuples are read, a chunk at a time.
+//! What scans of collections have in common: a format says only how its tuples are read, a chunk at
+//! a time.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;

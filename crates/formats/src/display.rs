@@ -6,12 +6,15 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int64Type, TimeUnit,
+    DataType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
+    TimeUnit,
 };
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_functions::digits::{Text, push_decimal, push_whole};
-use tessera_functions::format::{Whole, decimal_text, quote_element, write_date, write_double, write_single};
+use tessera_functions::format::{
+    Whole, decimal_text, quote_element, write_date, write_double, write_single,
+};
 use tessera_functions::format_array;
 use tessera_types::{Atom, Error, Result};
 
@@ -93,12 +96,16 @@ impl<'a> Texts<'a> {
             }
             DataType::Struct(fields) => {
                 let columns = fields.iter().zip(array.as_struct().columns());
-                let columns = columns.map(|(field, column)| Ok((field.name().as_str(), Texts::new(column)?)));
+                let columns =
+                    columns.map(|(field, column)| Ok((field.name().as_str(), Texts::new(column)?)));
                 Form::Struct(columns.collect::<Result<_>>()?)
             }
             DataType::Map(..) => {
                 let map = array.as_map();
-                Form::Map(Box::new([Texts::new(map.keys())?, Texts::new(map.values())?]), map.value_offsets())
+                Form::Map(
+                    Box::new([Texts::new(map.keys())?, Texts::new(map.values())?]),
+                    map.value_offsets(),
+                )
             }
             _ => {
                 let formatter = ArrayFormatter::try_new(array, &OPTIONS)?;
@@ -122,15 +129,22 @@ impl<'a> Texts<'a> {
 
     /// Whether [`Texts::append_plain`] appends these values.
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.form, Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_))
+        matches!(
+            self.form,
+            Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_)
+        )
     }
 
     /// Appends the value, which is not NULL, where it is made of digits, letters, signs, points and
     /// blanks; whether it is.
     pub(crate) fn append_plain(&self, row: usize, out: &mut impl Text) -> bool {
         match &self.form {
-            Form::Wholes(numbers) => push_whole(out, numbers.as_primitive::<Int64Type>().value(row)),
-            Form::Dates => write_date(out, self.array.as_primitive::<Date32Type>().value(row).into()),
+            Form::Wholes(numbers) => {
+                push_whole(out, numbers.as_primitive::<Int64Type>().value(row))
+            }
+            Form::Dates => {
+                write_date(out, self.array.as_primitive::<Date32Type>().value(row).into())
+            }
             Form::Decimals64(scale) => {
                 let unscaled = self.array.as_primitive::<Decimal64Type>().value(row).into();
                 write_decimal(out, unscaled, *scale);
@@ -175,10 +189,18 @@ impl<'a> Texts<'a> {
                 }
             }
             Form::Singles => {
-                write_single(out, self.array.as_primitive::<Float32Type>().value(row), Whole::Pointed);
+                write_single(
+                    out,
+                    self.array.as_primitive::<Float32Type>().value(row),
+                    Whole::Pointed,
+                );
             }
             Form::Doubles => {
-                write_double(out, self.array.as_primitive::<Float64Type>().value(row), Whole::Pointed);
+                write_double(
+                    out,
+                    self.array.as_primitive::<Float64Type>().value(row),
+                    Whole::Pointed,
+                );
             }
             Form::List(items, offsets) => {
                 out.push('[');
@@ -212,8 +234,8 @@ impl<'a> Texts<'a> {
                 let hours_only = |tail: &[u8]| matches!(tail, [b'+' | b'-', hours @ ..] if hours.iter().all(u8::is_ascii_digit));
                 // As the library writes zones.
                 let zoned = matches!(self.array.data_type(), DataType::Timestamp(_, Some(_)));
-                let minutes =
-                    zoned && moment.as_bytes().last_chunk::<3>().is_some_and(|tail| hours_only(tail));
+                let minutes = zoned
+                    && moment.as_bytes().last_chunk::<3>().is_some_and(|tail| hours_only(tail));
                 out.extend([moment, if minutes { ":00" } else { "" }, era]);
             }
             Form::Other(formatter) | Form::Far { formatter, .. } => {
@@ -230,7 +252,8 @@ fn write_decimal(out: &mut impl Text, unscaled: i128, scale: u32) {
     }
 }
 
-/// The moments before the year 1 or after the year 9999, infinite ones and the time 24:00; none where there are none.
+/// The moments before the year 1 or after the year 9999, infinite ones and the time 24:00; none
+/// where there are none.
 fn far(array: &ArrayRef) -> Option<BooleanBuffer> {
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1,

@@ -1,4 +1,5 @@
-//! What scans of files have in common: parameters, typing, hive partitions, conversion to the declared types.
+//! What scans of files have in common: parameters, typing, hive partitions, conversion to the
+//! declared types.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use tessera_functions::plain::{UUID_BYTES, to_plain};
 use tessera_functions::{Bound, Predicate};
 use tessera_operator::{Lowering, describe};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
-use tessera_types::{Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names};
+use tessera_types::{
+    Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names,
+};
 use tessera_vector::{Chunk, Column};
 
 /// The parameters of a scan of files, checked.
@@ -66,10 +69,13 @@ impl FileScan {
 
     /// The type of what is yielded.
     pub(crate) fn output(&self) -> Tuple {
-        Tuple::new(self.fields.iter().map(|&i| self.columns.fields()[i].clone()).collect::<Vec<_>>())
+        Tuple::new(
+            self.fields.iter().map(|&i| self.columns.fields()[i].clone()).collect::<Vec<_>>(),
+        )
     }
 
-    /// The constants of the file at `position`: for each column, an array of one value where it is a constant.
+    /// The constants of the file at `position`: for each column, an array of one value where it is
+    /// a constant.
     pub(crate) fn constants(&self, position: usize) -> Result<Vec<Option<ArrayRef>>> {
         let constants = self.partitions.get(position).map_or(&[][..], Vec::as_slice);
         self.columns
@@ -103,9 +109,16 @@ pub(crate) fn derive_scan(scan: &FileScan, inputs: &Inputs<'_>) -> Result<Edge> 
     Ok(describe::passes(describe::edge(inputs)?, scan.output(), Order::Source))
 }
 
-fn partitions(node: &Node, paths: usize, columns: &Tuple) -> Result<Vec<Vec<(Arc<str>, Scalar, Atom)>>> {
-    let wrong =
-        || Error::semantic("parameter partitions must be [{column = constant, …}, …], one for each path");
+fn partitions(
+    node: &Node,
+    paths: usize,
+    columns: &Tuple,
+) -> Result<Vec<Vec<(Arc<str>, Scalar, Atom)>>> {
+    let wrong = || {
+        Error::semantic(
+            "parameter partitions must be [{column = constant, …}, …], one for each path",
+        )
+    };
     let list = match node.params.get("partitions") {
         None => return Ok(vec![Vec::new(); paths]),
         Some(Value::List(list)) if list.len() == paths => list,
@@ -143,7 +156,9 @@ fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
         (Scalar::Null, _) => null_constant(atom),
         (Scalar::Integer(value), _) if atom.is_integer() || *atom == Atom::Date => {
             let value = i64::try_from(*value).map_err(|_| {
-                Error::semantic(format!("{value} is out of the range of a partition column of type {atom}"))
+                Error::semantic(format!(
+                    "{value} is out of the range of a partition column of type {atom}"
+                ))
             })?;
             let array: ArrayRef = Arc::new(Int64Array::from(vec![value]));
             match atom {
@@ -152,11 +167,16 @@ fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
             }
         }
         (Scalar::String(value), Atom::String) => Arc::new(StringViewArray::from(vec![&**value])),
-        _ => return Err(Error::unsupported(format!("a partition column of type {atom}; read it as string"))),
+        _ => {
+            return Err(Error::unsupported(format!(
+                "a partition column of type {atom}; read it as string"
+            )));
+        }
     })
 }
 
-/// Whether every value of `from` is a value of `to`, so that a file may hold the one where the other is declared.
+/// Whether every value of `from` is a value of `to`, so that a file may hold the one where the
+/// other is declared.
 pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
     let digits = |atom: &Atom| match atom {
         Atom::Int8 | Atom::UInt8 => Some(3),
@@ -180,14 +200,18 @@ pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
         (_, Atom::Decimal(q, t)) => digits(from).is_some_and(|digits| digits <= q - *t as u8),
         (Atom::Timestamp(a, x), Atom::Timestamp(b, y)) => (x == y) && a <= b,
         (Atom::Time(a), Atom::Time(b)) => a <= b,
-        (Atom::List(a), Atom::List(b)) => is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable),
+        (Atom::List(a), Atom::List(b)) => {
+            is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable)
+        }
         (Atom::Struct(a), Atom::Struct(b)) => {
             a.len() == b.len()
                 && a.iter().zip(b.iter()).all(|((n, a), (m, b))| {
                     n == m && is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable)
                 })
         }
-        (Atom::Map(a, b), Atom::Map(x, y)) => is_lossless(&a.atom, &x.atom) && is_lossless(&b.atom, &y.atom),
+        (Atom::Map(a, b), Atom::Map(x, y)) => {
+            is_lossless(&a.atom, &x.atom) && is_lossless(&b.atom, &y.atom)
+        }
         _ => false,
     }
 }
@@ -214,16 +238,18 @@ pub(crate) fn widest(left: &Atom, right: &Atom) -> Option<Atom> {
     }
 }
 
-/// The one tuple type of several files: columns by name, widened where they differ; a column that a file lacks may
-/// be NULL.
+/// The one tuple type of several files: columns by name, widened where they differ; a column that a
+/// file lacks may be NULL.
 ///
 /// # Errors
-/// Two files disagree on a column and no type holds both: names the column, both files and both types.
+/// Two files disagree on a column and no type holds both: names the column, both files and both
+/// types.
 pub fn merge_tuples(files: &[(String, Tuple)]) -> Result<Tuple> {
     let mut merged: Vec<(tessera_types::Field, &str)> = Vec::new();
     for (position, (path, tuple)) in files.iter().enumerate() {
         for field in tuple.fields() {
-            let Some((known, from)) = merged.iter_mut().find(|(known, _)| known.name == field.name) else {
+            let Some((known, from)) = merged.iter_mut().find(|(known, _)| known.name == field.name)
+            else {
                 merged.push((field.with_nullable(field.nullable || position > 0), path));
                 continue;
             };
@@ -259,8 +285,8 @@ pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) 
     )))
 }
 
-/// The columns of a file: names that stand twice get numbers, and a column of a type that is not supported stands as NULLs, so
-/// that the others can be read.
+/// The columns of a file: names that stand twice get numbers, and a column of a type that is not
+/// supported stands as NULLs, so that the others can be read.
 pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
     let fields = schema.fields().iter().zip(names).map(|(field, name)| match column_atom(field) {
@@ -288,7 +314,10 @@ fn with_texts_of_uuids(field: &FieldRef) -> FieldRef {
 }
 
 /// The field, or fields within it, with other types where `change` gives one.
-pub(crate) fn with_types(field: &FieldRef, change: &dyn Fn(&FieldRef) -> Option<DataType>) -> FieldRef {
+pub(crate) fn with_types(
+    field: &FieldRef,
+    change: &dyn Fn(&FieldRef) -> Option<DataType>,
+) -> FieldRef {
     let inner = |field: &FieldRef| with_types(field, change);
     let data_type = match (change(field), field.data_type()) {
         (Some(changed), _) => changed,
@@ -308,7 +337,9 @@ pub(crate) fn with_types(field: &FieldRef, change: &dyn Fn(&FieldRef) -> Option<
 /// do.
 pub(crate) fn statement_tuple(tuple: &Tuple) -> Tuple {
     let seen = |field: &Field| match field.atom() {
-        Some(atom) => Field::nullable(field.name.clone(), statement_atom(atom)).with_nullable(field.nullable),
+        Some(atom) => {
+            Field::nullable(field.name.clone(), statement_atom(atom)).with_nullable(field.nullable)
+        }
         None => field.clone(),
     };
     Tuple::new(tuple.fields().iter().map(seen).collect::<Vec<_>>())
@@ -319,7 +350,9 @@ fn statement_atom(atom: &Atom) -> Atom {
     match atom {
         Atom::Time(unit) => Atom::Time((*unit).max(TimeUnit::Microsecond)),
         Atom::List(item) => Atom::List(Box::new(slot(item))),
-        Atom::Struct(slots) => Atom::Struct(slots.iter().map(|(name, s)| (name.clone(), slot(s))).collect()),
+        Atom::Struct(slots) => {
+            Atom::Struct(slots.iter().map(|(name, s)| (name.clone(), slot(s))).collect())
+        }
         Atom::Map(key, value) => Atom::Map(Box::new(slot(key)), Box::new(slot(value))),
         other => other.clone(),
     }
@@ -354,7 +387,10 @@ pub(crate) fn check_nulls(array: &dyn Array, nullable: bool, path: &str, name: &
     if nullable || array.null_count() == 0 {
         return Ok(());
     }
-    Err(Error::data(format!("column {} of '{path}' holds NULL but is declared not to", quote_name(name))))
+    Err(Error::data(format!(
+        "column {} of '{path}' holds NULL but is declared not to",
+        quote_name(name)
+    )))
 }
 
 /// The conjuncts of a predicate, each bound to the columns it reads.
@@ -399,7 +435,8 @@ pub(crate) fn conjuncts(
     exprs.iter().map(|expr| conjunct(expr, columns, lowering)).collect()
 }
 
-/// As [`conjuncts`], but those that code can do are one, and the first: of columns that are read at little cost.
+/// As [`conjuncts`], but those that code can do are one, and the first: of columns that are read at
+/// little cost.
 ///
 /// # Errors
 /// As [`Bound::new`].
@@ -425,7 +462,8 @@ pub(crate) fn joined_conjuncts(
 
 fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
     let positions = describe::keys(columns, &expr.fields(), "field")?;
-    let read = Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
+    let read =
+        Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
     let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
     let parts = expr.conjuncts();
     Ok(Conjunct { columns: positions, bound, parts })
@@ -449,7 +487,8 @@ pub(crate) fn filter_and_project(
     Ok(left.with_stored(chosen(fields)))
 }
 
-/// Reads a range, waiting for it: only while a plan starts or a file is looked into, never while a worker runs.
+/// Reads a range, waiting for it: only while a plan starts or a file is looked into, never while a
+/// worker runs.
 ///
 /// # Errors
 /// The range cannot be read.

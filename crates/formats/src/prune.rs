@@ -1,7 +1,8 @@
 //! What statistics say of a predicate: whether any row of a file, row group or page can satisfy it.
 //!
-//! The answer "no" must be sound: for NULLs (a comparison with NULL is never true), for bounds that are wider than
-//! the values (truncated strings), and for NaN, which statistics leave out and which is greater than every number.
+//! The answer "no" must be sound: for NULLs (a comparison with NULL is never true), for bounds that
+//! are wider than the values (truncated strings), and for NaN, which statistics leave out and which
+//! is greater than every number.
 
 use std::cmp::Ordering;
 
@@ -75,7 +76,9 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
     if function == "like" {
         return !truth || like(&column, value);
     }
-    let Some(function) = (if truth { Some(function) } else { negated(function) }) else { return true };
+    let Some(function) = (if truth { Some(function) } else { negated(function) }) else {
+        return true;
+    };
     if value.is_null() || !column.some_value {
         // True for no row; false for none either.
         return !matches!(function, "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq");
@@ -169,7 +172,9 @@ fn converted(bounds: Bounds, to: &Atom) -> Option<Bounds> {
         (Atom::Int8 | Atom::Int16 | Atom::Int32, Atom::Int64) => 1,
         (Atom::Int8 | Atom::Int16, Atom::Int32) => 1,
         (Atom::UInt8 | Atom::UInt16 | Atom::UInt32, Atom::Int64) => 1,
-        (Atom::Decimal(p, s), Atom::Decimal(q, t)) if t >= s && q - (*t as u8) >= p - (*s as u8) => {
+        (Atom::Decimal(p, s), Atom::Decimal(q, t))
+            if t >= s && q - (*t as u8) >= p - (*s as u8) =>
+        {
             10i128.checked_pow((t - s) as u32)?
         }
         (Atom::Date, Atom::Timestamp(unit, None)) => 86_400 * per_second(*unit),
@@ -246,7 +251,8 @@ mod tests {
             ("not_eq", 10, true),
         ] {
             assert_eq!(check(&call(function, value), &b), expected, "x {function} {value}");
-            let mirror = Expr::call(mirrored(function).unwrap(), vec![Expr::int64(value), Expr::field("x")]);
+            let mirror =
+                Expr::call(mirrored(function).unwrap(), vec![Expr::int64(value), Expr::field("x")]);
             assert_eq!(check(&mirror, &b), expected, "mirrored x {function} {value}");
         }
         assert!(!check(&Expr::Not(Box::new(call("lt", 30))), &b), "not x < 30");
@@ -279,7 +285,10 @@ mod tests {
             };
             check(&Expr::call(function, vec![Expr::field("x"), float(value)]), &b)
         };
-        assert!(test("gt", 100.0, 0.0, 1.0), "NaN is greater than any number and not in the statistics");
+        assert!(
+            test("gt", 100.0, 0.0, 1.0),
+            "NaN is greater than any number and not in the statistics"
+        );
         assert!(!test("lt", -1.0, 0.0, 1.0));
         assert!(test("eq", -0.0, 0.0, 1.0) && test("eq", 0.0, -1.0, -0.0));
         assert!(test("eq", f64::NAN, 0.0, 1.0));
@@ -295,8 +304,9 @@ mod tests {
             some_null: false,
             some_value: true,
         };
-        let like =
-            |pattern: &str| check(&Expr::call("like", vec![Expr::field("x"), Expr::string(pattern)]), &b);
+        let like = |pattern: &str| {
+            check(&Expr::call("like", vec![Expr::field("x"), Expr::string(pattern)]), &b)
+        };
         assert!(like("PROMO%") && like("%x") && like("S%") && like("PROMO A"));
         assert!(!like("A%") && !like("T%") && !like("STANDARDX%"));
     }

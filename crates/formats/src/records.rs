@@ -1,9 +1,11 @@
-//! Records that a store selects and sends as text, in pieces: Arrow batches of the columns that were asked for.
+//! Records that a store selects and sends as text, in pieces: Arrow batches of the columns that
+//! were asked for.
 //!
-//! The text has no header, and its fields are the columns in order (CSV) or by name (JSON lines). It is the tokenizers and
-//! conversions of `csv_scan` and `json_scan` that read it, with what stores write differently: dates are cut short (`1994T` is the
-//! first of January), and an empty field of a column that is never NULL is the empty string. What a store cannot say exactly is
-//! an error, and never another value.
+//! The text has no header, and its fields are the columns in order (CSV) or by name (JSON lines).
+//! It is the tokenizers and conversions of `csv_scan` and `json_scan` that read it, with what
+//! stores write differently: dates are cut short (`1994T` is the first of January), and an empty
+//! field of a column that is never NULL is the empty string. What a store cannot say exactly is an
+//! error, and never another value.
 
 use std::sync::Arc;
 
@@ -77,19 +79,24 @@ impl RecordDecoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next batch of `rows` records; where `at_end` no more bytes come, of what is left. Nothing where more bytes are needed.
+    /// The next batch of `rows` records; where `at_end` no more bytes come, of what is left.
+    /// Nothing where more bytes are needed.
     ///
     /// # Errors
-    /// A record is none, or a value is not of its column's type or cannot be said exactly: names source, record and column.
+    /// A record is none, or a value is not of its column's type or cannot be said exactly: names
+    /// source, record and column.
     pub fn next(&mut self, rows: usize, at_end: bool) -> Result<Option<RecordBatch>> {
         while self.rows < rows {
             let ends = match self.format {
-                RecordFormat::Csv => csv::record_end(&self.options, &self.bytes, self.position, at_end),
+                RecordFormat::Csv => {
+                    csv::record_end(&self.options, &self.bytes, self.position, at_end)
+                }
                 RecordFormat::Json => json::record_end(&self.bytes, self.position, at_end),
             };
             let Some((end, next)) = ends else {
                 if self.bytes.len() - self.position > RECORD_BYTES_MAX {
-                    let message = format!("is longer than {RECORD_BYTES_MAX} bytes (RECORD_BYTES_MAX)");
+                    let message =
+                        format!("is longer than {RECORD_BYTES_MAX} bytes (RECORD_BYTES_MAX)");
                     return Err(Error::new(Code::Limit, self.at(&message)));
                 }
                 break;
@@ -99,7 +106,11 @@ impl RecordDecoder {
             }
             self.position = next;
         }
-        if self.rows == rows || (at_end && self.rows > 0) { self.batch().map(Some) } else { Ok(None) }
+        if self.rows == rows || (at_end && self.rows > 0) {
+            self.batch().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// A message about the record that is being read.
@@ -127,7 +138,9 @@ impl RecordDecoder {
     fn batch(&mut self) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(self.cells.len());
         for (cells, field) in self.cells.iter().zip(self.tuple.fields()) {
-            let atom = field.atom().ok_or_else(|| Error::internal("a column of collections in a record"))?;
+            let atom = field
+                .atom()
+                .ok_or_else(|| Error::internal("a column of collections in a record"))?;
             let array = cells.to_array(atom).map_err(|bad| {
                 let number = self.rows_before + bad.row as u64 + 1;
                 let (source, name) = (&self.source, quote_name(&field.name));
@@ -149,10 +162,16 @@ impl RecordDecoder {
     }
 }
 
-fn csv_cells(options: &CsvOptions, record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), String> {
+fn csv_cells(
+    options: &CsvOptions,
+    record: &[u8],
+    tuple: &Tuple,
+    cells: &mut [Cells],
+) -> Result<(), String> {
     let mut position = 0;
     csv::fields(options, record, &mut |text, quoted| {
-        if let (Some(field), Some(cells)) = (tuple.fields().get(position), cells.get_mut(position)) {
+        if let (Some(field), Some(cells)) = (tuple.fields().get(position), cells.get_mut(position))
+        {
             let is_text = field.atom() == Some(&Atom::String);
             match text {
                 [] if is_text && (quoted || !field.nullable) => cells.push(text),
@@ -179,9 +198,12 @@ fn json_cells(record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), S
             _ => tuple.fields().iter().position(|field| same(&field.name)),
         };
         let name = || shown(&String::from_utf8_lossy(key));
-        let Some(column) = column else { return Err(format!("nobody asked for its key {}", name())) };
+        let Some(column) = column else {
+            return Err(format!("nobody asked for its key {}", name()));
+        };
         expected = column + 1;
-        let (Some(cells), Some(atom)) = (cells.get_mut(column), tuple.fields()[column].atom()) else {
+        let (Some(cells), Some(atom)) = (cells.get_mut(column), tuple.fields()[column].atom())
+        else {
             return Ok(());
         };
         if cells.len() > before {
@@ -282,8 +304,7 @@ mod tests {
 
     #[test]
     fn csv_in_pieces() {
-        let text =
-            "1,a,b,1994T\n2,,,1994-02T\n3,\"\",\"x,\"\"y\",1994-02-03T\n4,\"l\nm\",c,\n5,e,f,1994-02-03";
+        let text = "1,a,b,1994T\n2,,,1994-02T\n3,\"\",\"x,\"\"y\",1994-02-03T\n4,\"l\nm\",c,\n5,e,f,1994-02-03";
         let expected = "1,a,b,1994-01-01\n2,,\"\",1994-02-01\n3,\"\",\"x,\"\"y\",1994-02-03\n4,\"l\nm\",c,\n5,e,f,1994-02-03\n";
         for step in [1, 2, 7, 1_000] {
             assert_eq!(decoded(RecordFormat::Csv, text, step).unwrap(), expected, "{step}");
@@ -291,7 +312,10 @@ mod tests {
         let error = decoded(RecordFormat::Csv, "1,a,b,\n2,a\n", 9).unwrap_err();
         assert!(error.message().contains("record 2 that the store selects from 'x'"), "{error}");
         let error = decoded(RecordFormat::Csv, "1,a,b,\nx,a,b,\n", 9).unwrap_err();
-        assert!(error.message().contains("record 2") && error.message().contains("column n"), "{error}");
+        assert!(
+            error.message().contains("record 2") && error.message().contains("column n"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -305,9 +329,11 @@ mod tests {
 
     #[test]
     fn what_a_store_cannot_say_exactly_is_an_error() {
-        for text in
-            ["{\"n\":9007199254740993,\"s\":\"\"}", "{\"n\":1,\"s\":1.5}", "{\"n\":1,\"s\":\"\",\"u\":1}"]
-        {
+        for text in [
+            "{\"n\":9007199254740993,\"s\":\"\"}",
+            "{\"n\":1,\"s\":1.5}",
+            "{\"n\":1,\"s\":\"\",\"u\":1}",
+        ] {
             let error = decoded(RecordFormat::Json, text, 100).unwrap_err();
             assert!(error.message().contains("SET smart_storage = off"), "{error}");
         }

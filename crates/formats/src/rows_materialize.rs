@@ -13,8 +13,8 @@ use tessera_rows::{AskedWrite, Collected, KeepingRows, RowLayout, RowWriter, Row
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
-/// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one tuple
-/// (Modularis §2.3.2).
+/// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one
+/// tuple (Modularis §2.3.2).
 ///
 /// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples, which leave memory when the budget
 /// is spoken for; ends its pipeline; the tuples inside are in the order of the source.
@@ -22,7 +22,13 @@ use tessera_vector::{Chunk, Column};
 pub struct RowsMaterialize;
 
 impl Descriptor for RowsMaterialize {
-    tessera_operator::describe!("rows_materialize", "Keeps all tuples in one collection of rows.", [], 1, 1);
+    tessera_operator::describe!(
+        "rows_materialize",
+        "Keeps all tuples in one collection of rows.",
+        [],
+        1,
+        1
+    );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         gives_collection(inputs, "rows")
@@ -81,7 +87,10 @@ impl SinkRun for MaterializeRun {
         let workers = downcast_workers::<MaterializeWorker>(workers)?;
         let rows = self.keeping.collect(workers.into_iter().map(|worker| worker.keeper))?;
         let chunk = Chunk::new(vec![Column::handle(rows)], 1);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 
@@ -96,7 +105,8 @@ impl SinkWorker for MaterializeWorker {
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         let tuples = self.writer.tuples(&chunk)?;
         let bytes = chunk.value_bytes();
-        self.keeper.append(bytes, |builder| builder.append_tuples(&tuples, None, selection).map(drop))
+        self.keeper
+            .append(bytes, |builder| builder.append_tuples(&tuples, None, selection).map(drop))
     }
 
     fn end(&mut self) -> Result<()> {

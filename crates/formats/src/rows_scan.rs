@@ -8,15 +8,22 @@ use tessera_vector::Chunk;
 
 use super::collection_scan::{Scanned, derive, lower};
 
-/// Yields the tuples in the `rows` collections of field `field`, one collection after the other (Modularis §2.3.2).
+/// Yields the tuples in the `rows` collections of field `field`, one collection after the other
+/// (Modularis §2.3.2).
 ///
-/// `<partition, data: rows<a>>` = `(0, rows of 1 and 2), (1, rows of 3)` with `field = data` gives `1, 2, 3`. Holds a tuple of its
-/// input at a time, never blocks, keeps the order.
+/// `<partition, data: rows<a>>` = `(0, rows of 1 and 2), (1, rows of 3)` with `field = data` gives
+/// `1, 2, 3`. Holds a tuple of its input at a time, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct RowsScan;
 
 impl Descriptor for RowsScan {
-    tessera_operator::describe!("rows_scan", "Yields the tuples in collections of rows.", ["field"], 1, 1);
+    tessera_operator::describe!(
+        "rows_scan",
+        "Yields the tuples in collections of rows.",
+        ["field"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         derive::<Rows>(node, inputs)

@@ -72,7 +72,11 @@ fn pair(tuple: &str, rows: &str) -> (String, String) {
 #[test]
 fn csv_corner_cases() {
     assert_eq!(csv("a,b\n1,x\n2,\n").unwrap(), pair("<a: int64?, b: string?>", "1,x\n2,\n"));
-    assert_eq!(csv("a,b\n,\"\"\n").unwrap(), pair("<a: string?, b: string?>", ",\"\"\n"), "NULL and empty");
+    assert_eq!(
+        csv("a,b\n,\"\"\n").unwrap(),
+        pair("<a: string?, b: string?>", ",\"\"\n"),
+        "NULL and empty"
+    );
     assert_eq!(
         csv("\u{feff}a,b\r\n1,\"x\r\ny\"\r\n").unwrap(),
         pair("<a: int64?, b: string?>", "1,\"x\r\ny\"\n")
@@ -93,7 +97,10 @@ fn csv_corner_cases() {
         "no header"
     );
     assert_eq!(csv("a,b\n").unwrap(), pair("<a: string?, b: string?>", ""));
-    assert_eq!(csv("a,a,\n1,2,3\n").unwrap(), pair("<a: int64?, a_1: int64?, column2: int64?>", "1,2,3\n"));
+    assert_eq!(
+        csv("a,a,\n1,2,3\n").unwrap(),
+        pair("<a: int64?, a_1: int64?, column2: int64?>", "1,2,3\n")
+    );
     let (types, _) =
         csv("d,t,f,w,b\n2024-01-02,2024-01-02 03:04:05,1.5,123456789012345678901,true\n").unwrap();
     assert_eq!(types, "<d: date?, t: timestamp(us)?, f: float64?, w: decimal(38,0)?, b: boolean?>");
@@ -102,7 +109,9 @@ fn csv_corner_cases() {
 #[test]
 fn csv_errors_say_where() {
     let message = |text: &str| csv(text).unwrap_err().message().to_string();
-    assert!(message("a,b\n1,2\n1,2,3\n").contains("line 3: too many fields: 3 where 2 are expected"));
+    assert!(
+        message("a,b\n1,2\n1,2,3\n").contains("line 3: too many fields: 3 where 2 are expected")
+    );
     assert!(message("a,b\n1,2\n1\n").contains("line 3: too few fields"));
     assert!(message("a,b\n1,\"x\n").contains("no closing quote"));
     assert!(message("a,b\n1,\"5\" disk\n").contains("set the option quote to ''"));
@@ -112,11 +121,15 @@ fn csv_errors_say_where() {
     let error = read_inferred("csv_scan", &path, Params::new()).unwrap_err();
     assert!(error.message().contains("line 3") && error.message().contains("UTF-8"), "{error}");
     let error = scan("csv_scan", scan_params(&[&path], &tuple("<a: date?>")), 2_048).unwrap_err();
-    assert!(error.message().contains("line 2: column a: '1' is not a value of type date"), "{error}");
+    assert!(
+        error.message().contains("line 2: column a: '1' is not a value of type date"),
+        "{error}"
+    );
     let error = scan("csv_scan", scan_params(&[&path], &tuple("<c: date?>")), 2_048).unwrap_err();
     assert!(error.message().contains("has no column c"), "{error}");
     let path = folder.file("y.csv", "a\n12.345\n");
-    let error = scan("csv_scan", scan_params(&[&path], &tuple("<a: decimal(7,2)?>")), 2_048).unwrap_err();
+    let error =
+        scan("csv_scan", scan_params(&[&path], &tuple("<a: decimal(7,2)?>")), 2_048).unwrap_err();
     assert!(error.message().contains("line 2"), "digits are not rounded away: {error}");
 }
 
@@ -146,7 +159,8 @@ fn blocks_are_cut_at_records() {
     let folder = Folder::new();
     let path = folder.file("x.csv", &text);
     assert!(text.len() > 4 << 20);
-    let batch = scan("csv_scan", scan_params(&[&path], &tuple("<id: int64, text: string>")), 2_048).unwrap();
+    let batch = scan("csv_scan", scan_params(&[&path], &tuple("<id: int64, text: string>")), 2_048)
+        .unwrap();
     assert_eq!(batch.num_rows(), rows);
     for i in 0..rows {
         assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(i), i as i64);
@@ -155,8 +169,9 @@ fn blocks_are_cut_at_records() {
             format!("line\nof \"{i}\", {}", "x".repeat(i % 37))
         );
     }
-    let lines: Vec<String> =
-        (0..300_000).map(|i| format!("{{\"a\": {i}, \"b\": \"{}\"}}", "y".repeat(i % 11))).collect();
+    let lines: Vec<String> = (0..300_000)
+        .map(|i| format!("{{\"a\": {i}, \"b\": \"{}\"}}", "y".repeat(i % 11)))
+        .collect();
     let path = folder.file("x.json", lines.join("\n"));
     let batch = scan("json_scan", scan_params(&[&path], &tuple("<a: int64?>")), 2_048).unwrap();
     assert!(batch.column(0).as_primitive::<Int64Type>().values().iter().copied().eq(0..300_000));
@@ -172,11 +187,13 @@ fn late_values_are_never_lost() {
     let path = folder.file("x.csv", &text);
     let error = read_inferred("csv_scan", &path, Params::new()).unwrap_err();
     assert!(
-        error.message().contains("line 25002: column a: 'late'") && error.message().contains("sample"),
+        error.message().contains("line 25002: column a: 'late'")
+            && error.message().contains("sample"),
         "{error}"
     );
     let (types, _) =
-        read_inferred("csv_scan", &path, Params::new().with("sample", Value::string("all"))).unwrap();
+        read_inferred("csv_scan", &path, Params::new().with("sample", Value::string("all")))
+            .unwrap();
     assert_eq!(types, "<a: string?, b: string?>");
     let mut text = String::new();
     (0..25_000).for_each(|i| text.push_str(&format!("{{\"a\": {i}, \"b\": \"{filler}\"}}\n")));
@@ -184,7 +201,10 @@ fn late_values_are_never_lost() {
     let path = folder.file("x.json", &text);
     let error = read_inferred("json_scan", &path, Params::new()).unwrap_err();
     assert!(error.message().contains("line 25001: the key 'late'"), "{error}");
-    assert!(read_inferred("json_scan", &path, Params::new().with("sample", Value::string("all"))).is_ok());
+    assert!(
+        read_inferred("json_scan", &path, Params::new().with("sample", Value::string("all")))
+            .is_ok()
+    );
 }
 
 #[test]
@@ -194,8 +214,12 @@ fn json_corner_cases() {
     assert_eq!(types, "<a: float64?, b: string?, c: list<int64?>?>");
     assert_eq!(rows, "1.0,x,\n,,\"[1, 2]\"\n2.5,,\n");
     let (types, rows) = json("{\"a\": {\"x\": 1}}\n{\"a\": \"text\"}\n{\"a\": \"\"}\n").unwrap();
-    assert_eq!((types.as_str(), rows.as_str()), ("<a: string?>", "\"{\"\"x\"\": 1}\"\ntext\n\"\"\n"));
-    let (types, rows) = json("{\"s\": {\"x\": 1, \"y\": \"\\u00e4\"}}\n{\"s\": {\"y\": null}}\n").unwrap();
+    assert_eq!(
+        (types.as_str(), rows.as_str()),
+        ("<a: string?>", "\"{\"\"x\"\": 1}\"\ntext\n\"\"\n")
+    );
+    let (types, rows) =
+        json("{\"s\": {\"x\": 1, \"y\": \"\\u00e4\"}}\n{\"s\": {\"y\": null}}\n").unwrap();
     assert_eq!(types, "<s: struct<x: int64?, y: string?>?>");
     assert!(rows.contains("ä"), "{rows}");
     let message = |text: &str| json(text).unwrap_err().message().to_string();
@@ -204,7 +228,10 @@ fn json_corner_cases() {
     let folder = Folder::new();
     let path = folder.file("x.json", "{\"a\": 1}\n{\"a\": \"1\"}\n");
     let error = scan("json_scan", scan_params(&[&path], &tuple("<a: int64?>")), 2_048).unwrap_err();
-    assert!(error.message().contains("line 2") && error.message().contains("column 'a'"), "{error}");
+    assert!(
+        error.message().contains("line 2") && error.message().contains("column 'a'"),
+        "{error}"
+    );
 }
 
 fn sample() -> RecordBatch {
@@ -213,10 +240,23 @@ fn sample() -> RecordBatch {
     let texts = ["", "plain", "a,b", "say \"hi\"", "two\nlines", "käse"];
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("i", Arc::new(Int64Array::from_iter((0..100).map(option)))),
-        ("f", Arc::new(Float64Array::from_iter((0..100).map(|i| option(i).map(|i| i as f64 / 8.0))))),
+        (
+            "f",
+            Arc::new(Float64Array::from_iter((0..100).map(|i| option(i).map(|i| i as f64 / 8.0)))),
+        ),
         ("b", Arc::new(BooleanArray::from_iter((0..100).map(|i| option(i).map(|i| i % 2 == 0))))),
-        ("s", Arc::new(StringViewArray::from_iter((0..100).map(|i| valid(i).then_some(texts[i % 6]))))),
-        ("d", Arc::new(Date32Array::from_iter((0..100).map(|i| option(i).map(|i| i as i32 * 777 - 9_000))))),
+        (
+            "s",
+            Arc::new(StringViewArray::from_iter(
+                (0..100).map(|i| valid(i).then_some(texts[i % 6])),
+            )),
+        ),
+        (
+            "d",
+            Arc::new(Date32Array::from_iter(
+                (0..100).map(|i| option(i).map(|i| i as i32 * 777 - 9_000)),
+            )),
+        ),
         (
             "t",
             Arc::new(TimestampMicrosecondArray::from_iter(
@@ -226,9 +266,11 @@ fn sample() -> RecordBatch {
         (
             "m",
             Arc::new(
-                Decimal64Array::from_iter((0..100).map(|i| option(i).map(|i| i * 12_345 - 600_000)))
-                    .with_precision_and_scale(15, 2)
-                    .unwrap(),
+                Decimal64Array::from_iter(
+                    (0..100).map(|i| option(i).map(|i| i * 12_345 - 600_000)),
+                )
+                .with_precision_and_scale(15, 2)
+                .unwrap(),
             ),
         ),
         (
@@ -242,10 +284,15 @@ fn sample() -> RecordBatch {
             ),
         ),
     ];
-    let fields: Vec<_> =
-        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, array)| array).collect())
-        .unwrap()
+    let fields: Vec<_> = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), true))
+        .collect();
+    RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns.into_iter().map(|(_, array)| array).collect(),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -253,14 +300,17 @@ fn what_is_written_is_read() {
     let folder = Folder::new();
     let batch = sample();
     let tuple = Tuple::from_arrow_schema(&batch.schema()).unwrap();
-    for (format, name) in [("csv", "x.csv"), ("json", "x.json"), ("ipc", "x.arrow"), ("parquet", "x.parquet")]
+    for (format, name) in
+        [("csv", "x.csv"), ("json", "x.json"), ("ipc", "x.arrow"), ("parquet", "x.parquet")]
     {
         for chunk_rows in [2_048, 7] {
             let path = folder.path(name);
             let params = Params::new().with("path", Value::string(path.as_str()));
-            let told = materialize(&format!("{format}_materialize"), params, &batch, chunk_rows).unwrap();
+            let told =
+                materialize(&format!("{format}_materialize"), params, &batch, chunk_rows).unwrap();
             assert_eq!(shown(&told), format!("{path},100\n"));
-            let found = scan(&format!("{format}_scan"), scan_params(&[&path], &tuple), chunk_rows).unwrap();
+            let found =
+                scan(&format!("{format}_scan"), scan_params(&[&path], &tuple), chunk_rows).unwrap();
             assert_eq!(found, batch, "{format}, chunks of {chunk_rows}");
         }
     }
@@ -285,9 +335,11 @@ fn ipc_streams_dictionaries_and_damage() {
         Field::new("w", words.data_type().clone(), true),
         Field::new("s", small.data_type().clone(), true),
     ]);
-    let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(words), Arc::new(small)]).unwrap();
+    let batch =
+        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(words), Arc::new(small)]).unwrap();
     let mut bytes = Vec::new();
-    let mut writer = arrow::ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+    let mut writer =
+        arrow::ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
     writer.write(&batch).unwrap();
     writer.write(&batch).unwrap();
     writer.finish().unwrap();

@@ -24,15 +24,17 @@ use crate::formats::{Folder, shown, tuple};
 
 /// The start of a stream without columns that a big-endian machine wrote.
 const BIG_ENDIAN: [u8; 72] = [
-    255, 255, 255, 255, 56, 0, 0, 0, 16, 0, 0, 0, 0, 0, 10, 0, 12, 0, 6, 0, 5, 0, 8, 0, 10, 0, 0, 0, 0, 1, 4,
-    0, 12, 0, 0, 0, 8, 0, 12, 0, 10, 0, 4, 0, 8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    255, 255, 255, 255, 0, 0, 0, 0,
+    255, 255, 255, 255, 56, 0, 0, 0, 16, 0, 0, 0, 0, 0, 10, 0, 12, 0, 6, 0, 5, 0, 8, 0, 10, 0, 0,
+    0, 0, 1, 4, 0, 12, 0, 0, 0, 8, 0, 12, 0, 10, 0, 4, 0, 8, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0,
 ];
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
+    let field =
+        |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
     let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
-    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect())
+        .unwrap()
 }
 
 /// The batches as an IPC file and as a stream.
@@ -128,7 +130,8 @@ fn a_column_that_cannot_be_read_hides_no_other() {
         children,
     );
     let numbers = || Arc::new(Int64Array::from(vec![5, 6]));
-    let wide = Decimal256Array::from(vec![i256::ONE, i256::MINUS_ONE]).with_precision_and_scale(60, 0);
+    let wide =
+        Decimal256Array::from(vec![i256::ONE, i256::MINUS_ONE]).with_precision_and_scale(60, 0);
     let wide: ArrayRef = Arc::new(wide.unwrap());
     let strange = batch(vec![
         ("u", Arc::new(union.unwrap())),
@@ -153,7 +156,10 @@ fn a_column_that_cannot_be_read_hides_no_other() {
     assert_eq!(found.tuple, tuple("<w: null?, a: int64?>"));
     assert_eq!(read("parquet_scan", &path, "<a: int64?>").unwrap(), "5\n6\n");
     let error = read("parquet_scan", &path, "<w: null?>").unwrap_err();
-    assert!(error.message().contains("column w of") && error.message().contains("Decimal256"), "{error}");
+    assert!(
+        error.message().contains("column w of") && error.message().contains("Decimal256"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -200,7 +206,10 @@ fn damaged_ipc_never_panics_and_asks_for_little() {
     forms.extend(ipc_forms(&[batch], Some(CompressionType::LZ4_FRAME)));
     for (form, whole) in forms.into_iter().enumerate() {
         let path = folder.file("x.arrow", &whole);
-        assert_eq!(scan("ipc_scan", scan_params(&[&path], &columns), 2_048).unwrap().num_columns(), 5);
+        assert_eq!(
+            scan("ipc_scan", scan_params(&[&path], &columns), 2_048).unwrap().num_columns(),
+            5
+        );
         for at in (0..whole.len()).step_by(7) {
             let mut bytes = whole.clone();
             match at % 3 {
@@ -210,7 +219,8 @@ fn damaged_ipc_never_panics_and_asks_for_little() {
             }
             std::fs::write(&path, &bytes).unwrap();
             let Ok(reader) = tessera_files::open(&path) else { continue };
-            // An error or other values, whichever; rows that are there in name only are not asked for.
+            // An error or other values, whichever; rows that are there in name only are not asked
+            // for.
             drop(ipc::discover(reader));
             drop(first_rows(&path, &columns, form));
         }
@@ -219,13 +229,16 @@ fn damaged_ipc_never_panics_and_asks_for_little() {
 
 /// A scan of a damaged file; a NULL column may claim any number of rows, so it is left out.
 fn first_rows(path: &str, columns: &Tuple, form: usize) -> Result<RecordBatch> {
-    let kept: Vec<_> = columns.fields().iter().filter(|field| &*field.name != "n").cloned().collect();
-    let columns = if form.is_multiple_of(2) { Tuple::new(kept[1..].to_vec()) } else { Tuple::new(kept) };
+    let kept: Vec<_> =
+        columns.fields().iter().filter(|field| &*field.name != "n").cloned().collect();
+    let columns =
+        if form.is_multiple_of(2) { Tuple::new(kept[1..].to_vec()) } else { Tuple::new(kept) };
     scan("ipc_scan", scan_params(&[path], &columns), 2_048)
 }
 
 fn write_parquet(path: &str, batch: &RecordBatch, properties: Option<WriterProperties>) {
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), properties).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), properties).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
 }
@@ -237,7 +250,8 @@ fn write_columns(
     write: impl FnOnce(&mut parquet::file::writer::SerializedRowGroupWriter<'_, File>),
 ) {
     let schema = Arc::new(parse_message_type(schema).unwrap());
-    let mut file = SerializedFileWriter::new(File::create(path).unwrap(), schema, Arc::default()).unwrap();
+    let mut file =
+        SerializedFileWriter::new(File::create(path).unwrap(), schema, Arc::default()).unwrap();
     let mut group = file.next_row_group().unwrap();
     write(&mut group);
     group.close().unwrap();
@@ -248,15 +262,22 @@ fn write_columns(
 fn intervals_keep_their_months() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");
-    write_columns(&path, "message m { optional fixed_len_byte_array(12) i (INTERVAL); }", |group| {
-        let mut column = group.next_column().unwrap().unwrap();
-        let bytes = |parts: [u32; 3]| physical::FixedLenByteArray::from(parts.map(u32::to_le_bytes).concat());
-        let values = [bytes([14, 2, 1_500]), bytes([0, 0, 0])];
-        let typed = column.typed::<physical::FixedLenByteArrayType>();
-        typed.write_batch(&values, Some(&[1, 0, 1]), None).unwrap();
-        column.close().unwrap();
-    });
-    let found = scan("parquet_scan", scan_params(&[&path], &tuple("<i: interval?>")), 2_048).unwrap();
+    write_columns(
+        &path,
+        "message m { optional fixed_len_byte_array(12) i (INTERVAL); }",
+        |group| {
+            let mut column = group.next_column().unwrap().unwrap();
+            let bytes = |parts: [u32; 3]| {
+                physical::FixedLenByteArray::from(parts.map(u32::to_le_bytes).concat())
+            };
+            let values = [bytes([14, 2, 1_500]), bytes([0, 0, 0])];
+            let typed = column.typed::<physical::FixedLenByteArrayType>();
+            typed.write_batch(&values, Some(&[1, 0, 1]), None).unwrap();
+            column.close().unwrap();
+        },
+    );
+    let found =
+        scan("parquet_scan", scan_params(&[&path], &tuple("<i: interval?>")), 2_048).unwrap();
     let found = found.column(0).as_primitive::<IntervalMonthDayNanoType>();
     assert_eq!(found.value(0), IntervalMonthDayNano::new(14, 2, 1_500_000_000));
     assert!(found.is_null(1));
@@ -303,7 +324,8 @@ fn old_timestamps_have_every_year_and_enums_are_strings() {
         column.close().unwrap();
     });
     let found = read("parquet_scan", &path, "<t: timestamp(us)?, e: string>").unwrap();
-    let expected = "9999-12-31 00:00:00.000001,a\n0001-01-01 00:00:00,é\n,a\n1970-01-01 00:00:00,\n";
+    let expected =
+        "9999-12-31 00:00:00.000001,a\n0001-01-01 00:00:00,é\n,a\n1970-01-01 00:00:00,\n";
     assert_eq!(found.replace("\"\"", ""), expected);
 }
 
@@ -347,10 +369,12 @@ fn a_dictionary_at_byte_zero_is_none() {
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None)
         .build();
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
-    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..1_000).map(|i| format!("text {i}"))));
+    let texts: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..1_000).map(|i| format!("text {i}"))));
     let batch = batch(vec![("n", numbers), ("t", texts)]);
     write_parquet(&path, &batch, Some(properties));
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(&path).unwrap()).unwrap();
+    let metadata =
+        ParquetMetaDataReader::new().parse_and_finish(&File::open(&path).unwrap()).unwrap();
     let mut builder = metadata.into_builder();
     let mut groups = builder.take_row_groups();
     for chunk in groups.iter_mut().flat_map(|group| group.columns_mut()) {
@@ -375,7 +399,8 @@ fn a_column_missing_from_the_page_index() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");
     // Of a column of NaN alone there are no bounds, and so no index.
-    let properties = WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
+    let properties =
+        WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
     let nans: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN; 100]));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
     write_parquet(&path, &batch(vec![("f", nans), ("i", numbers)]), Some(properties.build()));

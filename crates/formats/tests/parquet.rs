@@ -1,4 +1,5 @@
-//! Parquet: what is written is read, whatever the writer's settings; what statistics skip does not matter.
+//! Parquet: what is written is read, whatever the writer's settings; what statistics skip does not
+//! matter.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,11 +18,15 @@ use crate::common::{scan, scan_params};
 
 /// Numbers that look random but are the same each time.
 fn hash(i: usize) -> u64 {
-    (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    (i as u64 + 1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 fn nulls(rows: usize, every: u64) -> Option<NullBuffer> {
-    (every > 0).then(|| NullBuffer::from_iter((0..rows).map(|i| !hash(i * 7).is_multiple_of(every))))
+    (every > 0)
+        .then(|| NullBuffer::from_iter((0..rows).map(|i| !hash(i * 7).is_multiple_of(every))))
 }
 
 /// Columns of every type, plain and with NULLs.
@@ -43,8 +48,14 @@ fn sample(rows: usize) -> RecordBatch {
         ("few", Arc::new(Int64Array::from_iter_values((0..rows).map(|i| (hash(i) % 7) as i64)))),
         ("f32", Arc::new(Float32Array::from_iter_values((0..rows).map(|i| int(i) as f32 / 7.0)))),
         ("f64", Arc::new(Float64Array::from_iter_values((0..rows).map(|i| int(i) as f64 / 7.0)))),
-        ("bool", Arc::new(BooleanArray::from_iter((0..rows).map(|i| Some(hash(i).is_multiple_of(3)))))),
-        ("date", Arc::new(Date32Array::from_iter_values((0..rows).map(|i| (hash(i) % 20_000) as i32)))),
+        (
+            "bool",
+            Arc::new(BooleanArray::from_iter((0..rows).map(|i| Some(hash(i).is_multiple_of(3))))),
+        ),
+        (
+            "date",
+            Arc::new(Date32Array::from_iter_values((0..rows).map(|i| (hash(i) % 20_000) as i32))),
+        ),
         (
             "time",
             Arc::new(Time64MicrosecondArray::from_iter_values(
@@ -53,7 +64,10 @@ fn sample(rows: usize) -> RecordBatch {
         ),
         (
             "stamp",
-            Arc::new(TimestampMicrosecondArray::from_iter_values((0..rows).map(int)).with_timezone("UTC")),
+            Arc::new(
+                TimestampMicrosecondArray::from_iter_values((0..rows).map(int))
+                    .with_timezone("UTC"),
+            ),
         ),
         ("nano", Arc::new(TimestampNanosecondArray::from_iter_values((0..rows).map(int)))),
         (
@@ -75,9 +89,11 @@ fn sample(rows: usize) -> RecordBatch {
         (
             "large",
             Arc::new(
-                Decimal128Array::from_iter_values((0..rows).map(|i| i128::from(int(i)) * 1_000_000))
-                    .with_precision_and_scale(38, 4)
-                    .unwrap(),
+                Decimal128Array::from_iter_values(
+                    (0..rows).map(|i| i128::from(int(i)) * 1_000_000),
+                )
+                .with_precision_and_scale(38, 4)
+                .unwrap(),
             ),
         ),
         ("text", Arc::new(StringViewArray::from_iter_values((0..rows).map(text)))),
@@ -87,7 +103,10 @@ fn sample(rows: usize) -> RecordBatch {
                 (0..rows).map(|i| ["alpha", "beta", "a long one indeed"][i % 3]),
             )),
         ),
-        ("bytes", Arc::new(BinaryViewArray::from_iter_values((0..rows).map(|i| hash(i).to_le_bytes())))),
+        (
+            "bytes",
+            Arc::new(BinaryViewArray::from_iter_values((0..rows).map(|i| hash(i).to_le_bytes()))),
+        ),
     ];
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>((0..rows).map(|i| {
         (!hash(i).is_multiple_of(4))
@@ -115,7 +134,8 @@ fn sample(rows: usize) -> RecordBatch {
 
 fn write(path: &str, batch: &RecordBatch, properties: WriterProperties) {
     let mut writer =
-        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties))
+            .unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
 }
@@ -129,10 +149,16 @@ fn settings() -> Vec<WriterProperties> {
     };
     vec![
         small().build(),
-        small().set_compression(Compression::SNAPPY).set_writer_version(WriterVersion::PARQUET_2_0).build(),
+        small()
+            .set_compression(Compression::SNAPPY)
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .build(),
         small().set_dictionary_enabled(false).set_compression(Compression::LZ4_RAW).build(),
         small().set_dictionary_page_size_limit(2_000).build(),
-        small().set_statistics_enabled(EnabledStatistics::None).set_offset_index_disabled(true).build(),
+        small()
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_offset_index_disabled(true)
+            .build(),
         small()
             .set_dictionary_enabled(false)
             .set_column_encoding("i64".into(), Encoding::DELTA_BINARY_PACKED)
@@ -177,7 +203,8 @@ fn fields_and_partitions() {
     write(path, &batch, WriterProperties::builder().build());
     let mut fields = Tuple::from_arrow_schema(&batch.schema()).unwrap().fields().to_vec();
     fields.push(tessera_types::Field::new("year", tessera_types::Atom::Int64));
-    let partitions = tessera_files::Partitions::discover(&["t/year=2024/x.parquet".to_string()]).unwrap();
+    let partitions =
+        tessera_files::Partitions::discover(&["t/year=2024/x.parquet".to_string()]).unwrap();
     let params = scan_params(&[path], &Tuple::new(fields))
         .with("partitions", partitions.to_value())
         .with("fields", Value::names(["year", "i64"]));
@@ -244,7 +271,9 @@ mod pruning {
         let columns: Vec<(&str, ArrayRef)> = vec![
             (
                 "sorted",
-                Arc::new(Int64Array::from_iter((0..rows).map(|i| (i % 11 != 0).then_some((i / 10) as i64)))),
+                Arc::new(Int64Array::from_iter(
+                    (0..rows).map(|i| (i % 11 != 0).then_some((i / 10) as i64)),
+                )),
             ),
             ("few", Arc::new(Int32Array::from_iter((0..rows).map(|i| Some((i / 700) as i32 % 5))))),
             (
@@ -270,11 +299,15 @@ mod pruning {
             ),
             (
                 "null",
-                Arc::new(Int64Array::from_iter((0..rows).map(|i| (i / 1_000 == 3).then_some(i as i64)))),
+                Arc::new(Int64Array::from_iter(
+                    (0..rows).map(|i| (i / 1_000 == 3).then_some(i as i64)),
+                )),
             ),
         ];
-        let fields: Vec<_> =
-            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+        let fields: Vec<_> = columns
+            .iter()
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), true))
+            .collect();
         RecordBatch::try_new(
             Arc::new(Schema::new(fields)),
             columns.into_iter().map(|(_, array)| array).collect(),
@@ -285,8 +318,10 @@ mod pruning {
     fn comparison() -> impl Strategy<Value = Expr> {
         let function = prop::sample::select(vec!["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq"]);
         let side = prop_oneof![
-            (-5i64..900).prop_map(|v| ("sorted", Expr::Constant(Scalar::Integer(v.into()), Atom::Int64))),
-            (-1i64..6).prop_map(|v| ("few", Expr::Constant(Scalar::Integer(v.into()), Atom::Int32))),
+            (-5i64..900)
+                .prop_map(|v| ("sorted", Expr::Constant(Scalar::Integer(v.into()), Atom::Int64))),
+            (-1i64..6)
+                .prop_map(|v| ("few", Expr::Constant(Scalar::Integer(v.into()), Atom::Int32))),
             prop::sample::select(vec![-1.0, -0.0, 0.0, 3.0, 44.5, 80.0, f64::NAN])
                 .prop_map(|v| ("float", Expr::Constant(Scalar::Float(v), Atom::Float64))),
             prop::sample::select(vec!["", "PROMO", "PROMO B", "T", "ä", "ö"])
@@ -308,7 +343,9 @@ mod pruning {
             prop::sample::select(vec!["word", "text"]),
             prop::sample::select(vec!["PROMO%", "%A%", "00%", "S_%", "zz%"]),
         )
-            .prop_map(|(field, pattern)| Expr::call("like", vec![Expr::field(field), Expr::string(pattern)]));
+            .prop_map(|(field, pattern)| {
+                Expr::call("like", vec![Expr::field(field), Expr::string(pattern)])
+            });
         let null = prop::sample::select(vec!["sorted", "few", "word", "null"])
             .prop_map(|field| Expr::IsNull(Box::new(Expr::field(field))));
         let across = Just(Expr::call("lt", vec![Expr::field("sorted"), Expr::field("null")]));
@@ -345,7 +382,8 @@ mod pruning {
         });
         runner
             .run(&(predicate(), 0..paths.len()), |(filter, file)| {
-                let bound = Bound::new(&filter, &tuple, &Tuple::empty(), registry.library()).unwrap();
+                let bound =
+                    Bound::new(&filter, &tuple, &Tuple::empty(), registry.library()).unwrap();
                 let mut expected = Vec::new();
                 for start in (0..batch.num_rows()).step_by(2_000) {
                     let chunk = Chunk::from_arrays(
@@ -353,9 +391,11 @@ mod pruning {
                     );
                     expected.push(bound.select(chunk, &run).unwrap().to_batch(&tuple).unwrap());
                 }
-                let expected =
-                    arrow::compute::concat_batches(&Arc::new(tuple.arrow_schema().unwrap()), &expected)
-                        .unwrap();
+                let expected = arrow::compute::concat_batches(
+                    &Arc::new(tuple.arrow_schema().unwrap()),
+                    &expected,
+                )
+                .unwrap();
                 let params = scan_params(&[&paths[file]], &tuple).with("filter", filter.clone());
                 let found = scan("parquet_scan", params, 2_048).unwrap();
                 prop_assert_eq!(found.num_rows(), expected.num_rows(), "{:?}", filter);

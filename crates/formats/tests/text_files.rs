@@ -1,5 +1,5 @@
-//! Text files as others write them: delimiters, quotes, line ends, blank lines, dates, damage; exact
-//! rows in chunks of 1, 7 and 8,192, of columns and of their number alone.
+//! Text files as others write them: delimiters, quotes, line ends, blank lines, dates, damage;
+//! exact rows in chunks of 1, 7 and 8,192, of columns and of their number alone.
 
 use tessera_formats::{csv, json};
 use tessera_plan::{Params, Value};
@@ -13,8 +13,9 @@ fn read(operator: &str, bytes: &[u8], options: &[(&str, &str)]) -> Result<(Strin
     let path = folder.path().join("x").to_str().unwrap().to_string();
     std::fs::write(&path, bytes).unwrap();
     let readers = [tessera_files::open(&path)?];
-    let options =
-        options.iter().fold(Params::new(), |params, (name, value)| params.with(*name, Value::string(*value)));
+    let options = options
+        .iter()
+        .fold(Params::new(), |params, (name, value)| params.with(*name, Value::string(*value)));
     let (tuple, params) = match operator {
         "csv_scan" => csv::infer(&readers, &options)?,
         _ => json::infer(&readers, &options)?,
@@ -31,7 +32,8 @@ fn read(operator: &str, bytes: &[u8], options: &[(&str, &str)]) -> Result<(Strin
         found.push(String::from_utf8(text).unwrap());
         // The same records where no column is read, and where one is.
         for fields in [0, 1] {
-            let fields: Vec<_> = tuple.fields().iter().take(fields).map(|f| f.name.clone()).collect();
+            let fields: Vec<_> =
+                tuple.fields().iter().take(fields).map(|f| f.name.clone()).collect();
             let mut few = all.clone();
             few.set("fields", Value::names(fields));
             assert_eq!(scan(operator, few, chunk_rows)?.num_rows(), batch.num_rows());
@@ -98,7 +100,11 @@ fn delimiters_and_quotes() {
     refused(csv("a,b\n1,2,\"\"\n"), "line 2: too many fields");
     let given = |options: &[(&str, &str)]| read("csv_scan", b"a;b,c\n'1;2',3\n", options).unwrap();
     expect(given(&[("delimiter", ",")]), "<\"a;b\": string?, c: int64?>", "1;2,3\n");
-    expect(given(&[("delimiter", ","), ("quote", "")]), "<\"a;b\": string?, c: int64?>", "'1;2',3\n");
+    expect(
+        given(&[("delimiter", ","), ("quote", "")]),
+        "<\"a;b\": string?, c: int64?>",
+        "'1;2',3\n",
+    );
     let error = read("csv_scan", b"a\n", &[("quote", "\""), ("delimiter", "\"")]).unwrap_err();
     assert!(error.message().contains("delimiter"), "{error}");
 }
@@ -127,7 +133,11 @@ fn kinds_of_values() {
         "<a: timestamp(us)?, b: date?>",
         "2024-01-01 10:00:00.123,2024-01-01\n2024-01-02 10:00:00,2024-12-31\n",
     );
-    expect(csv("a\n2024-01-01\n2024-01-01 10:00:00\n"), "<a: string?>", "2024-01-01\n2024-01-01 10:00:00\n");
+    expect(
+        csv("a\n2024-01-01\n2024-01-01 10:00:00\n"),
+        "<a: string?>",
+        "2024-01-01\n2024-01-01 10:00:00\n",
+    );
     let text = "2024-01-01T10:00:00Z\n2024-01-01T10:00:00\n";
     expect(csv(&format!("a\n{text}")), "<a: string?>", text);
     expect(
@@ -166,7 +176,10 @@ fn errors_do_not_depend_on_what_is_read() {
         let params = scan_params(&[&path], &columns).with("keys", keys);
         for params in [params.clone(), params.with("fields", Value::names(Vec::<String>::new()))] {
             let error = scan("json_scan", params, 7).unwrap_err();
-            assert!(error.message().contains("line 2") && error.message().contains(what), "{error}");
+            assert!(
+                error.message().contains("line 2") && error.message().contains(what),
+                "{error}"
+            );
         }
     }
     refused(json("{\"a\":1,\"a\":2}\n"), "line 1: the key 'a' stands twice");
@@ -195,7 +208,11 @@ fn damaged_files() {
     assert!(error.message().contains("line 2") && error.message().contains("UTF-8"), "{error}");
     expect(csv("a,b\nx\0y,2"), "<a: string?, b: int64?>", "x\0y,2\n");
     let long = "x".repeat(3 << 20);
-    expect(csv(&format!("a,b\n{long},2\ny,3\n")), "<a: string?, b: int64?>", &format!("{long},2\ny,3\n"));
+    expect(
+        csv(&format!("a,b\n{long},2\ny,3\n")),
+        "<a: string?, b: int64?>",
+        &format!("{long},2\ny,3\n"),
+    );
 }
 
 /// A file of several blocks, read by several readers.
@@ -222,7 +239,8 @@ fn blocks_begin_at_records_whatever_the_quotes() {
         std::fs::write(&path, rows(end, 150_000, "")).unwrap();
         let batch = scan("csv_scan", scan_params(&[&path], &columns), 8_192).unwrap();
         assert_eq!(batch.num_rows(), 150_000);
-        let ids = arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(batch.column(0));
+        let ids =
+            arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(batch.column(0));
         assert!(ids.values().iter().copied().eq(0..150_000));
         let texts = arrow::array::AsArray::as_string_view(batch.column(1));
         for i in (0..150_000).step_by(4) {
@@ -246,7 +264,11 @@ fn the_first_bad_record_is_named_with_its_line() {
         let line = 1 + 100_000 + 2 * 25_000 + 1;
         let text = rows(end, 100_000, &format!("late,1{end}"));
         let text = text.clone() + &rows(end, 50_000, "") + "1,2,3";
-        assert!(message(&text).contains(&format!("line {line}: column id: 'late'")), "{}", message(&text));
+        assert!(
+            message(&text).contains(&format!("line {line}: column id: 'late'")),
+            "{}",
+            message(&text)
+        );
         // From an open quote on, all blocks begin in another state than it seems.
         let text = rows(end, 100_000, &format!("1,\"open{end}")) + &rows(end, 100_000, "");
         assert!(message(&text).contains(&format!("line {line}: ")), "{}", message(&text));

@@ -1,4 +1,5 @@
-//! Functions that tell of the program and of types: `version()`, PostgreSQL's `pg_typeof` and DuckDB's `typeof`.
+//! Functions that tell of the program and of types: `version()`, PostgreSQL's `pg_typeof` and
+//! DuckDB's `typeof`.
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ pub(crate) const NAMES: &[&str] = &["pg_typeof", "typeof", "version"];
 
 /// Types a call, if the function is one of these.
 pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
-    let named =
-        |of: fn(&Atom) -> String| expect_arguments(name, args, 1).map(|()| constant(args, of(args[0].atom)));
+    let named = |of: fn(&Atom) -> String| {
+        expect_arguments(name, args, 1).map(|()| constant(args, of(args[0].atom)))
+    };
     Some(match name {
         "version" => expect_arguments(name, args, 0)
             .map(|()| constant(args, format!("Tessera {}", env!("CARGO_PKG_VERSION")))),
@@ -58,7 +60,9 @@ fn of_postgresql(atom: &Atom) -> String {
         Atom::Timestamp(_, None) => "timestamp without time zone",
         Atom::Timestamp(_, Some(_)) => "timestamp with time zone",
         Atom::Interval | Atom::Duration(_) => "interval",
-        Atom::List(slot) => return format!("{}[]", of_postgresql(&slot.atom).trim_end_matches("[]")),
+        Atom::List(slot) => {
+            return format!("{}[]", of_postgresql(&slot.atom).trim_end_matches("[]"));
+        }
         _ => "record",
     };
     name.to_string()
@@ -88,7 +92,8 @@ fn of_duckdb(atom: &Atom) -> String {
         Atom::Interval | Atom::Duration(_) => "INTERVAL",
         Atom::List(slot) => return format!("{}[]", of_duckdb(&slot.atom)),
         Atom::Struct(fields) => {
-            let fields = fields.iter().map(|(name, slot)| format!("{name} {}", of_duckdb(&slot.atom)));
+            let fields =
+                fields.iter().map(|(name, slot)| format!("{name} {}", of_duckdb(&slot.atom)));
             return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));
         }
         Atom::Map(key, value) => {

@@ -39,8 +39,10 @@ pub(super) const NAMES: [&str; 24] = [
 pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
     let wrong = |hint: &str| {
         let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
-        Some(Err(Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))
-            .with_state(SqlState::UNDEFINED_FUNCTION)))
+        Some(Err(Error::semantic(format!(
+            "aggregate function {name} does not take ({types}); {hint}"
+        ))
+        .with_state(SqlState::UNDEFINED_FUNCTION)))
     };
     let one = || match args {
         [(atom, _)] => Some(atom),
@@ -58,7 +60,9 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             _ => wrong("it takes one number"),
         },
         "avg" | "mean" => match one() {
-            Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
+            Some(atom) if atom.is_numeric() || *atom == Atom::Null => {
+                Some(Ok((Atom::Float64, true)))
+            }
             Some(Atom::Interval) => Some(Ok((Atom::Interval, true))),
             _ => wrong("it takes one number"),
         },
@@ -78,9 +82,11 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             }
             _ => wrong("it takes a sum and a count"),
         },
-        "var" | "var_samp" | "var_sample" | "variance" | "var_pop" | "var_population" | "stddev"
-        | "stddev_samp" | "stddev_pop" => match one() {
-            Some(atom) if atom.is_numeric() || *atom == Atom::Null => Some(Ok((Atom::Float64, true))),
+        "var" | "var_samp" | "var_sample" | "variance" | "var_pop" | "var_population"
+        | "stddev" | "stddev_samp" | "stddev_pop" => match one() {
+            Some(atom) if atom.is_numeric() || *atom == Atom::Null => {
+                Some(Ok((Atom::Float64, true)))
+            }
             _ => wrong("it takes one number"),
         },
         "percentile_cont" | "percentile_disc" => {

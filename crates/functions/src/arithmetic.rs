@@ -1,7 +1,8 @@
 //! Checked arithmetic on integers and floats, and which arithmetic a pair of types means.
 //!
-//! Integers keep the wider type and fail on overflow; division truncates. Floats fail where finite arguments give an infinite
-//! result, and where a product or quotient of other numbers than zero is zero. Decimals are in [`super::decimal`], dates and intervals in [`super::datetime`].
+//! Integers keep the wider type and fail on overflow; division truncates. Floats fail where finite
+//! arguments give an infinite result, and where a product or quotient of other numbers than zero is
+//! zero. Decimals are in [`super::decimal`], dates and intervals in [`super::datetime`].
 
 use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType};
 use arrow::datatypes::*;
@@ -25,8 +26,9 @@ pub(crate) fn failure(
     if zero && matches!(operation, Operation::Div | Operation::Mod) {
         return division_by_zero(left, symbol);
     }
-    let message =
-        format!("{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first");
+    let message = format!(
+        "{left} {symbol} {right} is out of range for type {atom}; cast to a wider type first"
+    );
     Error::new(Code::Overflow, message)
 }
 
@@ -35,21 +37,30 @@ pub(crate) fn division_by_zero(left: impl std::fmt::Display, symbol: char) -> Er
 }
 
 /// Types a binary operation.
-pub(crate) fn resolve_binary(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(crate) fn resolve_binary(
+    name: &str,
+    operation: Operation,
+    args: &[Arg<'_>],
+) -> Result<Resolved> {
     expect_arguments(name, args, 2)?;
     let (mut left, mut right) = (args[0].atom.clone(), args[1].atom.clone());
     match (&left, &right) {
         (Atom::Null, Atom::Null) => (left, right) = (Atom::Int64, Atom::Int64),
-        (Atom::Null, other) if other.is_numeric() || *other == Atom::Interval => left = right.clone(),
-        (other, Atom::Null) if other.is_numeric() || *other == Atom::Interval => right = left.clone(),
+        (Atom::Null, other) if other.is_numeric() || *other == Atom::Interval => {
+            left = right.clone()
+        }
+        (other, Atom::Null) if other.is_numeric() || *other == Atom::Interval => {
+            right = left.clone()
+        }
         _ => {}
     }
     if !left.is_numeric() || !right.is_numeric() {
-        return datetime::resolve(operation, &left, &right, args)
-            .ok_or_else(|| wrong_arguments(name, args, "cast them to numbers, dates or intervals"));
+        return datetime::resolve(operation, &left, &right, args).ok_or_else(|| {
+            wrong_arguments(name, args, "cast them to numbers, dates or intervals")
+        });
     }
-    let common =
-        common_type(&left, &right).ok_or_else(|| wrong_arguments(name, args, "cast them to one type"))?;
+    let common = common_type(&left, &right)
+        .ok_or_else(|| wrong_arguments(name, args, "cast them to one type"))?;
     if matches!(common, Atom::Decimal(..)) {
         let constant_digits = |arg: &Arg<'_>, atom: &Atom| {
             decimal_of_arg(arg).or_else(|| super::types::decimal_of(atom)).unwrap_or((1, 0))
@@ -75,7 +86,8 @@ pub(crate) fn resolve_unary(name: &str, negate: bool, args: &[Arg<'_>]) -> Resul
         atom if atom.is_numeric() => atom.clone(),
         _ => return Err(wrong_arguments(name, args, "cast it to a number")),
     };
-    let raises = atom.is_signed_integer() && args[0].atom.is_signed_integer() || atom == Atom::Interval;
+    let raises =
+        atom.is_signed_integer() && args[0].atom.is_signed_integer() || atom == Atom::Interval;
     let casts = vec![atom.clone()];
     if negate {
         return Ok(Resolved::strict(atom.clone(), args, casts, Negate { atom }).raising(raises));
@@ -157,7 +169,8 @@ impl Arithmetic {
         T: ArrowPrimitiveType,
         T::Native: Overflowing,
     {
-        let error = |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
+        let error =
+            |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
         let data_type = self.atom.arrow();
         match self.operation {
             Operation::Add => binary::<T, T, T>(args, rows, data_type, Overflowing::add, error),
@@ -168,12 +181,18 @@ impl Arithmetic {
         }
     }
 
-    fn floats<T>(&self, args: &[Argument], rows: usize, infinite: fn(T::Native) -> bool) -> Result<ArrayRef>
+    fn floats<T>(
+        &self,
+        args: &[Argument],
+        rows: usize,
+        infinite: fn(T::Native) -> bool,
+    ) -> Result<ArrayRef>
     where
         T: ArrowPrimitiveType,
         T::Native: ArrowNativeTypeOp + std::fmt::Display,
     {
-        let error = |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
+        let error =
+            |a: T::Native, b: T::Native| failure(self.operation, a, b, b.is_zero(), &self.atom);
         let data_type = self.atom.arrow();
         macro_rules! run {
             ($op:ident, $zero:expr, $vanished:expr) => {
@@ -184,7 +203,8 @@ impl Arithmetic {
                     |a, b| {
                         let value = a.$op(b);
                         let overflow = infinite(value) & !infinite(a) & !infinite(b);
-                        // A product or quotient of other numbers that is zero has lost all its digits.
+                        // A product or quotient of other numbers that is zero has lost all its
+                        // digits.
                         let underflow = value.is_zero() & !a.is_zero() & $vanished(b);
                         (value, overflow | underflow | ($zero & b.is_zero()))
                     },
@@ -232,8 +252,9 @@ macro_rules! with_signed {
 }
 
 fn out_of_range(value: impl std::fmt::Display, atom: &Atom) -> Error {
-    let message =
-        format!("the negative of {value} is out of range for type {atom}; cast to a wider type first");
+    let message = format!(
+        "the negative of {value} is out of range for type {atom}; cast to a wider type first"
+    );
     Error::new(Code::Overflow, message)
 }
 
@@ -252,7 +273,12 @@ impl Kernel for Negate {
         }
         macro_rules! float {
             ($type:ty) => {
-                unary::<$type, $type>(args, data_type, |a| (-a, false), |a| out_of_range(a, &self.atom))
+                unary::<$type, $type>(
+                    args,
+                    data_type,
+                    |a| (-a, false),
+                    |a| out_of_range(a, &self.atom),
+                )
             };
         }
         with_signed!(
@@ -260,15 +286,16 @@ impl Kernel for Negate {
             integer,
             float,
             match &data_type {
-                DataType::Interval(_) => unary::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(
-                    args,
-                    data_type,
-                    |a| match a.neg_checked() {
-                        Ok(value) => (value, false),
-                        Err(_) => (a, true),
-                    },
-                    |a| out_of_range(format!("{a:?}"), &self.atom),
-                ),
+                DataType::Interval(_) =>
+                    unary::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(
+                        args,
+                        data_type,
+                        |a| match a.neg_checked() {
+                            Ok(value) => (value, false),
+                            Err(_) => (a, true),
+                        },
+                        |a| out_of_range(format!("{a:?}"), &self.atom),
+                    ),
                 _ => Err(unexpected(&args[0].array)),
             }
         )
@@ -294,7 +321,12 @@ impl Kernel for Absolute {
         }
         macro_rules! float {
             ($type:ty) => {
-                unary::<$type, $type>(args, data_type, |a| (a.abs(), false), |a| out_of_range(a, &self.atom))
+                unary::<$type, $type>(
+                    args,
+                    data_type,
+                    |a| (a.abs(), false),
+                    |a| out_of_range(a, &self.atom),
+                )
             };
         }
         with_signed!(&data_type, integer, float, Ok(args[0].array.clone()))

@@ -1,4 +1,5 @@
-//! Binding: an expression with its names resolved, functions found, types known and constants computed.
+//! Binding: an expression with its names resolved, functions found, types known and constants
+//! computed.
 
 use std::sync::Arc;
 
@@ -37,7 +38,8 @@ impl Reads {
     }
 }
 
-/// Results on the values of dictionaries seen lately: the values, and the result unless computing it failed.
+/// Results on the values of dictionaries seen lately: the values, and the result unless computing
+/// it failed.
 pub(crate) type DictionaryResults = Vec<(ArrayRef, Option<ArrayRef>)>;
 
 /// A bound (sub-)expression.
@@ -48,7 +50,8 @@ pub(crate) struct Node {
     pub nullable: bool,
     /// Whether a value can make it fail.
     pub raises: bool,
-    /// Whether it is a call on constants whose value may be too long to be computed before it is wanted.
+    /// Whether it is a call on constants whose value may be too long to be computed before it is
+    /// wanted.
     pub is_long: bool,
     /// Rough cost of a value with everything below.
     pub cost: u32,
@@ -107,7 +110,8 @@ impl Node {
             reads = reads.and(child.reads);
             reads_parameter |= child.reads_parameter;
         });
-        (self.cost, self.raises, self.reads, self.reads_parameter) = (total, raises, reads, reads_parameter);
+        (self.cost, self.raises, self.reads, self.reads_parameter) =
+            (total, raises, reads, reads_parameter);
         self
     }
 
@@ -115,7 +119,10 @@ impl Node {
     pub(crate) fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
             Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {}
-            Kind::Call { args: list, .. } | Kind::And(list) | Kind::Or(list) | Kind::Coalesce(list) => {
+            Kind::Call { args: list, .. }
+            | Kind::And(list)
+            | Kind::Or(list)
+            | Kind::Coalesce(list) => {
                 list.iter().for_each(visit);
             }
             Kind::Case { branches, otherwise } => {
@@ -143,11 +150,15 @@ pub(crate) struct Binder<'a> {
 impl Binder<'_> {
     /// Binds a whole expression.
     pub(crate) fn bind(&self, expr: &Expr) -> Result<Node> {
-        let scope = Scope { tuple: self.tuple, parameters: self.parameters, functions: self.library };
+        let scope =
+            Scope { tuple: self.tuple, parameters: self.parameters, functions: self.library };
         let (atom, nullable) = tessera_plan::type_of(expr, scope)?;
         let mut node = self.node(expr)?;
         if node.atom != atom {
-            return Err(Error::internal(format!("an expression of type {atom} was bound as {}", node.atom)));
+            return Err(Error::internal(format!(
+                "an expression of type {atom} was bound as {}",
+                node.atom
+            )));
         }
         // What the verifier promised stands, even where the binder has found out more.
         node.nullable = nullable;
@@ -185,7 +196,8 @@ impl Binder<'_> {
                     .iter()
                     .map(|(condition, value)| Ok((self.node(condition)?, self.node(value)?)))
                     .collect::<Result<Vec<_>>>()?;
-                let otherwise = otherwise.as_ref().map(|expr| self.node(expr)).transpose()?.map(Box::new);
+                let otherwise =
+                    otherwise.as_ref().map(|expr| self.node(expr)).transpose()?.map(Box::new);
                 let atom = branches
                     .first()
                     .map(|(_, value)| value.atom.clone())
@@ -200,7 +212,8 @@ impl Binder<'_> {
                     Expr::And(list) => Some(list),
                     _ => None,
                 });
-                let list = list.into_iter().map(|expr| self.node(expr)).collect::<Result<Vec<_>>>()?;
+                let list =
+                    list.into_iter().map(|expr| self.node(expr)).collect::<Result<Vec<_>>>()?;
                 let nullable = list.iter().any(|node| node.nullable);
                 Node::new(Kind::And(list), Atom::Boolean, nullable).over(1)
             }
@@ -231,7 +244,8 @@ impl Binder<'_> {
             Expr::Try(input) => {
                 let input = self.node(input)?;
                 let nullable = input.nullable;
-                let mut node = Node::new(Kind::Try(Box::new(input)), Atom::Boolean, nullable).over(1);
+                let mut node =
+                    Node::new(Kind::Try(Box::new(input)), Atom::Boolean, nullable).over(1);
                 node.raises = false;
                 node
             }
@@ -239,7 +253,8 @@ impl Binder<'_> {
         Ok(folded(node))
     }
 
-    /// Binds disjuncts; equalities of one expression with constants, standing together, as membership in a set.
+    /// Binds disjuncts; equalities of one expression with constants, standing together, as
+    /// membership in a set.
     fn disjuncts(&self, list: &[&Expr]) -> Result<Vec<Node>> {
         let same_value = |a: &&Expr, b: &&Expr| match (constant_equality(a), constant_equality(b)) {
             (Some(a), Some(b)) => a == b,
@@ -254,7 +269,8 @@ impl Binder<'_> {
                         Kind::Call { args, .. } => args.into_iter().next(),
                         _ => None,
                     });
-                    let value = value.ok_or_else(|| Error::internal("an equality without operands"))?;
+                    let value =
+                        value.ok_or_else(|| Error::internal("an equality without operands"))?;
                     let kind = Kind::Call { kernel: Arc::new(kernel), args: vec![value] };
                     nodes.push(folded(Node::new(kind, Atom::Boolean, nullable).over(2)));
                 }
@@ -279,7 +295,8 @@ impl Binder<'_> {
         let resolved = self.library.resolve(function, &seen)?;
         drop(seen);
         // Beside a NULL that is written, nothing raises.
-        let is_null = |arg: &Node| arg.constant().is_some_and(|value| value.logical_null_count() > 0);
+        let is_null =
+            |arg: &Node| arg.constant().is_some_and(|value| value.logical_null_count() > 0);
         if is_strict(function) && args.iter().any(is_null) && args.iter().any(|arg| arg.raises) {
             let null = scalar_to_array(&Scalar::Null, &resolved.atom)?;
             return Ok(Node::new(Kind::Constant(null), resolved.atom, true));
@@ -289,8 +306,11 @@ impl Binder<'_> {
             .zip(&resolved.casts)
             .map(|(arg, to)| convert(arg, to, false).map(folded))
             .collect::<Result<Vec<_>>>()?;
-        let mut node =
-            Node::new(Kind::Call { kernel: resolved.kernel, args }, resolved.atom, resolved.nullable);
+        let mut node = Node::new(
+            Kind::Call { kernel: resolved.kernel, args },
+            resolved.atom,
+            resolved.nullable,
+        );
         node.raises = resolved.raises;
         if resolved.volatile {
             node.reads = Reads::Many;
@@ -306,7 +326,10 @@ impl Binder<'_> {
 }
 
 /// The operands of nested connectives of one kind, in order; the nesting means nothing.
-fn operands<'a>(expr: &'a Expr, below: &dyn Fn(&'a Expr) -> Option<&'a Vec<Expr>>) -> Vec<&'a Expr> {
+fn operands<'a>(
+    expr: &'a Expr,
+    below: &dyn Fn(&'a Expr) -> Option<&'a Vec<Expr>>,
+) -> Vec<&'a Expr> {
     let (mut pending, mut found) = (vec![expr], Vec::new());
     while let Some(expr) = pending.pop() {
         match below(expr) {
@@ -361,7 +384,9 @@ fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
 }
 
 fn position(tuple: &Tuple, name: &str) -> Result<usize> {
-    tuple.index_of(name).ok_or_else(|| Error::semantic(format!("there is no field {name} in {tuple}")))
+    tuple
+        .index_of(name)
+        .ok_or_else(|| Error::semantic(format!("there is no field {name} in {tuple}")))
 }
 
 fn item(tuple: &Tuple, index: usize) -> Result<(Atom, bool)> {

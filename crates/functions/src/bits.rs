@@ -1,4 +1,5 @@
-//! Operations on the bits of integers: `bit_and`, `bit_or`, `bit_xor`, `bit_not`, `shift_left`, `shift_right`.
+//! Operations on the bits of integers: `bit_and`, `bit_or`, `bit_xor`, `bit_not`, `shift_left`,
+//! `shift_right`.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::*;
@@ -42,7 +43,9 @@ fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<Resolved>
     if atom == Atom::Null {
         atom = Atom::Int64;
     }
-    if !atom.is_integer() || !args.iter().all(|arg| arg.atom.is_integer() || *arg.atom == Atom::Null) {
+    if !atom.is_integer()
+        || !args.iter().all(|arg| arg.atom.is_integer() || *arg.atom == Atom::Null)
+    {
         return Err(wrong());
     }
     let shift = matches!(operation, Operation::Left | Operation::Right);
@@ -94,7 +97,9 @@ impl Kernel for Bits {
                         |a, b| (a ^ b, false),
                         |_, _| never(),
                     ),
-                    Operation::Not => unary::<$type, $type>(args, data_type, |a| (!a, false), |_| never()),
+                    Operation::Not => {
+                        unary::<$type, $type>(args, data_type, |a| (!a, false), |_| never())
+                    }
                     Operation::Left => binary::<$type, Int64Type, $type>(
                         args,
                         rows,

@@ -6,9 +6,12 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, Int32Array, String
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion_common::{Result, exec_err, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
-/// The function that gives each byte as the character of its number: LIKE over that is LIKE over bytes.
+/// The function that gives each byte as the character of its number: LIKE over that is LIKE over
+/// bytes.
 pub const BYTES_TEXT: &str = "bytes_text";
 
 /// The functions of this file.
@@ -76,13 +79,16 @@ impl ScalarUDFImpl for OfBytes {
             Function::OctetLength => counted(values, 1)?,
             Function::BitLength => counted(values, 8)?,
             Function::Text => {
-                let text = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
+                let text =
+                    |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
                 let texts: StringViewArray = values.iter().map(|bytes| bytes.map(text)).collect();
                 cast(&texts, &DataType::Utf8)?
             }
         };
         match scalar {
-            true => Ok(ColumnarValue::Scalar(datafusion_common::ScalarValue::try_from_array(&result, 0)?)),
+            true => Ok(ColumnarValue::Scalar(datafusion_common::ScalarValue::try_from_array(
+                &result, 0,
+            )?)),
             false => Ok(ColumnarValue::Array(result)),
         }
     }
@@ -92,7 +98,8 @@ impl ScalarUDFImpl for OfBytes {
 fn counted(values: &BinaryViewArray, factor: usize) -> Result<ArrayRef> {
     let mut counts = Vec::with_capacity(values.len());
     for value in values.iter() {
-        let count = value.map(|bytes| i32::try_from(bytes.len().saturating_mul(factor))).transpose();
+        let count =
+            value.map(|bytes| i32::try_from(bytes.len().saturating_mul(factor))).transpose();
         let Ok(count) = count else { return exec_err!("overflow: a value of 256 MiB or more") };
         counts.push(count);
     }

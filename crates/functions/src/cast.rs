@@ -1,7 +1,8 @@
 //! Conversions between types, with PostgreSQL's meaning.
 //!
-//! Floats become integers by rounding half to even, decimals by rounding half away from zero. A value that does not fit is an error, or NULL
-//! in the safe form. Text is read by `parse` and written by `format`. Where Arrow's cast means the same it is used.
+//! Floats become integers by rounding half to even, decimals by rounding half away from zero. A
+//! value that does not fit is an error, or NULL in the safe form. Text is read by `parse` and
+//! written by `format`. Where Arrow's cast means the same it is used.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::exact::{
-    EXACT_DIGITS, decimal_to_double, decimal_to_single, double_to_decimal, exact_power, single_to_decimal,
+    EXACT_DIGITS, decimal_to_double, decimal_to_single, double_to_decimal, exact_power,
+    single_to_decimal,
 };
 use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument, single};
@@ -79,7 +81,10 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         (Atom::String, _) => !matches!(to, Atom::Struct(_) | Atom::Map(..) | Atom::Null),
         (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
         (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
-            return a.iter().zip(b.iter()).try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
+            return a
+                .iter()
+                .zip(b.iter())
+                .try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
         }
         (Atom::Map(a, b), Atom::Map(c, d)) => {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
@@ -117,7 +122,9 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
         (Atom::Bytes, Atom::String) => false,
         (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
         (a, Atom::Float32) if a.is_integer() => false,
-        (a, b) if a.is_integer() && b.is_integer() => super::types::common_type(a, b).as_ref() != Some(b),
+        (a, b) if a.is_integer() && b.is_integer() => {
+            super::types::common_type(a, b).as_ref() != Some(b)
+        }
         (a, Atom::Decimal(q, t)) if decimal_of(a).is_some() => {
             let (p, s) = decimal_of(a).unwrap_or((38, 0));
             // Dropping digits after the point may carry one before it.
@@ -125,7 +132,9 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
             (*q as i8 - t) < (p as i8 - s) + carry
         }
         (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
-        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => false,
+        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => {
+            false
+        }
         (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) | (Atom::Time(a), Atom::Time(b)) => {
             per_second(*b) > per_second(*a)
         }
@@ -150,7 +159,8 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let DataType::List(field) = to.arrow() else { return Err(no_kernel(from, to)) };
             let (first, last) = (list.offsets()[0] as usize, list.offsets()[list.len()] as usize);
             let items = cast(&list.values().slice(first, last - first), &a.atom, &b.atom, safe)?;
-            let offsets = list.offsets().iter().map(|offset| offset - first as i32).collect::<Vec<_>>();
+            let offsets =
+                list.offsets().iter().map(|offset| offset - first as i32).collect::<Vec<_>>();
             let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
             Ok(Arc::new(ListArray::try_new(field, offsets, items, list.nulls().cloned())?))
         }
@@ -166,11 +176,16 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let nulls = input.nulls().cloned();
             Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, input.len())?))
         }
-        (Atom::Timestamp(unit, Some(zone)), Atom::Timestamp(_, None) | Atom::Date | Atom::Time(_)) => {
+        (
+            Atom::Timestamp(unit, Some(zone)),
+            Atom::Timestamp(_, None) | Atom::Date | Atom::Time(_),
+        ) => {
             let naive = Atom::Timestamp(*unit, None);
             cast(&local_time(array, *unit, zone, &naive)?, &naive, to, safe)
         }
-        (Atom::Float32 | Atom::Float64, _) if to.is_integer() => floats_to_integers(array, from, to, safe),
+        (Atom::Float32 | Atom::Float64, _) if to.is_integer() => {
+            floats_to_integers(array, from, to, safe)
+        }
         (Atom::Decimal(_, scale), _) if to.is_integer() => {
             decimals_to_integers(array, *scale, from, to, safe)
         }
@@ -178,7 +193,8 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let input = array.as_primitive::<Float64Type>();
             let fits = |value: f64| {
                 let narrow = value as f32;
-                let lost = (narrow.is_infinite() && value.is_finite()) || (narrow == 0.0 && value != 0.0);
+                let lost =
+                    (narrow.is_infinite() && value.is_finite()) || (narrow == 0.0 && value != 0.0);
                 (!lost).then_some(narrow)
             };
             let output: Float32Array = input.unary_opt(fits);
@@ -195,7 +211,9 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         }
         (Atom::Float32 | Atom::Float64, Atom::Decimal(precision, scale)) => {
             let wide = |value: &dyn Fn(usize) -> Option<i128>| -> Decimal128Array {
-                (0..array.len()).map(|row| array.is_valid(row).then(|| value(row)).flatten()).collect()
+                (0..array.len())
+                    .map(|row| array.is_valid(row).then(|| value(row)).flatten())
+                    .collect()
             };
             let output = match array.as_primitive_opt::<Float64Type>() {
                 Some(input) => wide(&|row| double_to_decimal(input.value(row), *precision, *scale)),
@@ -221,7 +239,9 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         (Atom::Decimal(..), Atom::Boolean) => {
             let truth: BooleanArray = match array.as_primitive_opt::<Decimal64Type>() {
                 Some(input) => BooleanArray::from_unary(input, |value| value != 0),
-                None => BooleanArray::from_unary(array.as_primitive::<Decimal128Type>(), |value| value != 0),
+                None => BooleanArray::from_unary(array.as_primitive::<Decimal128Type>(), |value| {
+                    value != 0
+                }),
             };
             Ok(Arc::new(truth))
         }
@@ -239,7 +259,13 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
                 )),
                 Some(_) => {
                     let options = CastOptions { safe: true, ..Default::default() };
-                    checked(array, from, to, cast_with_options(&midnight, &to.arrow(), &options)?, safe)
+                    checked(
+                        array,
+                        from,
+                        to,
+                        cast_with_options(&midnight, &to.arrow(), &options)?,
+                        safe,
+                    )
                 }
             }
         }
@@ -262,13 +288,21 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let input = array
                 .as_primitive_opt::<TimestampMicrosecondType>()
                 .ok_or_else(|| super::kernel::unexpected(array))?;
-            checked(array, from, to, Arc::new(input.unary_opt::<_, Time64MicrosecondType>(time)), safe)
+            checked(
+                array,
+                from,
+                to,
+                Arc::new(input.unary_opt::<_, Time64MicrosecondType>(time)),
+                safe,
+            )
         }
         // Moments in UTC are counted as those without a zone are.
         (Atom::Timestamp(naive, None), Atom::Timestamp(unit, Some(zone)))
             if naive == unit && &**zone == "UTC" =>
         {
-            Ok(arrow::array::make_array(array.to_data().into_builder().data_type(to.arrow()).build()?))
+            Ok(arrow::array::make_array(
+                array.to_data().into_builder().data_type(to.arrow()).build()?,
+            ))
         }
         (Atom::Interval, Atom::Time(unit)) => {
             let per_day = 86_400_000_000_000;
@@ -287,8 +321,9 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         }
         _ => {
             let options = CastOptions { safe: true, ..Default::default() };
-            let output = cast_with_options(array, &to.arrow(), &options)
-                .map_err(|error| Error::from(error).context(format!("converting {from} to {to}")))?;
+            let output = cast_with_options(array, &to.arrow(), &options).map_err(|error| {
+                Error::from(error).context(format!("converting {from} to {to}"))
+            })?;
             checked(array, from, to, output, safe)
         }
     }
@@ -308,7 +343,8 @@ fn from_decimals<T: ArrowPrimitiveType>(
 
 /// The beginnings of days, NULL where they are out of range; infinite days stay infinite.
 fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> {
-    let days = array.as_primitive_opt::<Date32Type>().ok_or_else(|| super::kernel::unexpected(array))?;
+    let days =
+        array.as_primitive_opt::<Date32Type>().ok_or_else(|| super::kernel::unexpected(array))?;
     let per_day = 86_400 * per_second(unit);
     let moment = |day: i32| match day {
         i32::MAX => Some(i64::MAX),
@@ -335,7 +371,9 @@ fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Res
     let second = per_second(unit);
     macro_rules! run {
         ($type:ty) => {{
-            let input = array.as_primitive_opt::<$type>().ok_or_else(|| super::kernel::unexpected(array))?;
+            let input = array
+                .as_primitive_opt::<$type>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
             let shift = |moment: i64| match moment {
                 i64::MAX | i64::MIN => moment,
                 _ => moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second),
@@ -355,19 +393,30 @@ fn no_kernel(from: &Atom, to: &Atom) -> Error {
     Error::internal(format!("no conversion from {from} to {to}"))
 }
 
-/// The output of a conversion that gives NULL for what does not convert, if that is allowed or did not happen.
-fn checked(input: &ArrayRef, from: &Atom, to: &Atom, output: ArrayRef, safe: bool) -> Result<ArrayRef> {
+/// The output of a conversion that gives NULL for what does not convert, if that is allowed or did
+/// not happen.
+fn checked(
+    input: &ArrayRef,
+    from: &Atom,
+    to: &Atom,
+    output: ArrayRef,
+    safe: bool,
+) -> Result<ArrayRef> {
     if safe || output.logical_null_count() == input.logical_null_count() {
         return Ok(output);
     }
-    let lost = (0..input.len()).find(|&row| output.is_null(row) && input.is_valid(row)).unwrap_or(0);
+    let lost =
+        (0..input.len()).find(|&row| output.is_null(row) && input.is_valid(row)).unwrap_or(0);
     Err(out_of_range(input, lost, from, to))
 }
 
 fn out_of_range(input: &ArrayRef, row: usize, from: &Atom, to: &Atom) -> Error {
     let text = format_array(&input.slice(row, 1), from);
-    let text =
-        text.as_ref().ok().and_then(|text| text.as_string_view_opt()).map_or("a value", |text| text.value(0));
+    let text = text
+        .as_ref()
+        .ok()
+        .and_then(|text| text.as_string_view_opt())
+        .map_or("a value", |text| text.value(0));
     let error = Error::new(Code::Overflow, format!("{text} is out of range for type {to}"));
     if to.is_temporal() { error.with_state(SqlState::DATETIME_FIELD_OVERFLOW) } else { error }
 }
@@ -393,7 +442,13 @@ fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> R
     checked(array, from, to, output, safe)
 }
 
-fn decimals_to_integers(array: &ArrayRef, scale: i8, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
+fn decimals_to_integers(
+    array: &ArrayRef,
+    scale: i8,
+    from: &Atom,
+    to: &Atom,
+    safe: bool,
+) -> Result<ArrayRef> {
     let factor = 10i128.pow(scale.max(0) as u32);
     let half = factor / 2;
     let rounded = |value: i128| match (scale > 0, value < 0) {
@@ -408,9 +463,9 @@ fn decimals_to_integers(array: &ArrayRef, scale: i8, from: &Atom, to: &Atom, saf
                 DataType::Decimal64(..) => array
                     .as_primitive::<Decimal64Type>()
                     .unary_opt(|value| N::try_from(rounded(value.into())).ok()),
-                _ => {
-                    array.as_primitive::<Decimal128Type>().unary_opt(|value| N::try_from(rounded(value)).ok())
-                }
+                _ => array
+                    .as_primitive::<Decimal128Type>()
+                    .unary_opt(|value| N::try_from(rounded(value)).ok()),
             };
             Arc::new(output) as ArrayRef
         }};

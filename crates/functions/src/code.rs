@@ -1,4 +1,5 @@
-//! Bound expressions as a compiler sees them. What has no such form is evaluated here first, for a whole chunk, and is an input.
+//! Bound expressions as a compiler sees them. What has no such form is evaluated here first, for a
+//! whole chunk, and is an input.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::*;
@@ -73,14 +74,16 @@ impl Coder {
         Coder { texts, ..self }
     }
 
-    /// The code of an expression; `always` where it is evaluated for every tuple. None where it has none.
+    /// The code of an expression; `always` where it is evaluated for every tuple. None where it has
+    /// none.
     pub fn value(&mut self, bound: &Bound, always: bool) -> Option<ValueCode> {
         let before = self.inputs.len();
         let code = match &*bound.nodes {
             [node] => self.node(bound, &mut vec![0], node, always),
             conjuncts => {
                 let list = conjuncts.iter().enumerate();
-                let list = list.map(|(at, node)| self.node(bound, &mut vec![at], node, always && at == 0));
+                let list =
+                    list.map(|(at, node)| self.node(bound, &mut vec![at], node, always && at == 0));
                 list.collect::<Option<_>>().map(Op::And).map(|op| ValueCode {
                     op,
                     machine: Machine::Boolean,
@@ -99,7 +102,13 @@ impl Coder {
         self.origins.truncate(inputs);
     }
 
-    fn node(&mut self, bound: &Bound, path: &mut Vec<usize>, node: &Node, always: bool) -> Option<ValueCode> {
+    fn node(
+        &mut self,
+        bound: &Bound,
+        path: &mut Vec<usize>,
+        node: &Node,
+        always: bool,
+    ) -> Option<ValueCode> {
         let machine = Machine::of(&node.atom)?;
         let code = |op| ValueCode { op, machine, nullable: node.nullable };
         let before = self.inputs.len();
@@ -108,7 +117,9 @@ impl Coder {
         }
         self.forget(before);
         let mut is_alone = true;
-        walk(node, &mut |node| is_alone &= !matches!(node.kind, Kind::Field(field) if field >= self.shared));
+        walk(node, &mut |node| {
+            is_alone &= !matches!(node.kind, Kind::Field(field) if field >= self.shared)
+        });
         if !is_alone || node.raises && !always {
             return None;
         }
@@ -140,9 +151,8 @@ impl Coder {
             Kind::Field(field) if *field >= self.shared => Op::Shared(field - self.shared),
             Kind::Field(field) => Op::Input(self.field(*field, machine, node.nullable)),
             Kind::Constant(value) => constant(value, &node.atom)?,
-            Kind::Call { kernel, args } if self.texts && args.iter().any(is_text) => {
-                kernel.code_of_texts(args.iter().map(|arg| self.text(arg)).collect::<Option<_>>()?)?
-            }
+            Kind::Call { kernel, args } if self.texts && args.iter().any(is_text) => kernel
+                .code_of_texts(args.iter().map(|arg| self.text(arg)).collect::<Option<_>>()?)?,
             Kind::Call { kernel, args } => kernel.code(several(self, args, false)?, &node.atom)?,
             Kind::And(list) => Op::And(several(self, list, true)?),
             Kind::Or(list) => Op::Or(several(self, list, true)?),
@@ -232,7 +242,9 @@ fn constant(value: &ArrayRef, atom: &Atom) -> Option<Op> {
     }
     Some(match atom {
         Atom::Boolean => Op::Integer(as_boolean(value).ok()?.value(0).into()),
-        Atom::Float32 => Op::Float(f64::from(value.as_primitive_opt::<Float32Type>()?.value(0)).to_bits()),
+        Atom::Float32 => {
+            Op::Float(f64::from(value.as_primitive_opt::<Float32Type>()?.value(0)).to_bits())
+        }
         Atom::Float64 => Op::Float(value.as_primitive_opt::<Float64Type>()?.value(0).to_bits()),
         whole_number => with_whole_number!(whole_number, integer, return None),
     })

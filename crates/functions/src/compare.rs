@@ -1,7 +1,8 @@
 //! Comparisons: equality, order, and the forms that treat NULL as a value.
 //!
-//! Floats compare as in PostgreSQL: NaN equals itself and is the greatest value, and the two zeros are equal. Intervals
-//! compare by length with months of 30 days. Lists and structs compare element by element, a NULL element being the greatest.
+//! Floats compare as in PostgreSQL: NaN equals itself and is the greatest value, and the two zeros
+//! are equal. Intervals compare by length with months of 30 days. Lists and structs compare element
+//! by element, a NULL element being the greatest.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{self, SortOptions};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type,
+    IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
 
 use tessera_codegen::{Comparison, Op, TextCode, ValueCode};
@@ -51,10 +52,15 @@ pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resol
             atom => decimal_of(atom),
         };
         let (Some((p, s)), Some((q, t))) = (digits(&args[0]), digits(&args[1])) else {
-            return Err(wrong_arguments(name, args, "it compares integers, decimals and timestamps"));
+            return Err(wrong_arguments(
+                name,
+                args,
+                "it compares integers, decimals and timestamps",
+            ));
         };
         let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
-        let kernel = CompareExact { compare: Compare { comparison, atom: Atom::Null }, scales: (s, t) };
+        let kernel =
+            CompareExact { compare: Compare { comparison, atom: Atom::Null }, scales: (s, t) };
         let mut resolved = Resolved::strict(Atom::Boolean, args, casts, kernel).costing(4);
         resolved.nullable &= !comparison.is_total();
         Ok(resolved)
@@ -90,7 +96,9 @@ fn tick_nanos(atom: &Atom) -> Option<i128> {
 /// The count of units of each moment; those of infinite ones are the ends of 64 bits.
 fn counts(argument: &Argument) -> Result<Int64Array> {
     if *argument.array.data_type() != DataType::Date32 {
-        return Ok(compute::cast(&argument.array, &DataType::Int64)?.as_primitive::<Int64Type>().clone());
+        return Ok(compute::cast(&argument.array, &DataType::Int64)?
+            .as_primitive::<Int64Type>()
+            .clone());
     }
     let days = argument.primitive::<Date32Type>()?;
     Ok(days.unary(|day| match day {
@@ -133,7 +141,9 @@ impl CompareMoments {
 impl Kernel for CompareMoments {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let (left, right) = (argument(args, 0)?, argument(args, 1)?);
-        if !self.compare.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
+        if !self.compare.comparison.is_total()
+            && (left.is_null_constant() || right.is_null_constant())
+        {
             return Ok(nulls(&Atom::Boolean, rows));
         }
         let (l, r) = (counts(left)?, counts(right)?);
@@ -153,7 +163,9 @@ struct CompareExact {
 impl Kernel for CompareExact {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let (left, right) = (widened(args, 0)?, widened(args, 1)?);
-        if !self.compare.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
+        if !self.compare.comparison.is_total()
+            && (left.is_null_constant() || right.is_null_constant())
+        {
             return Ok(nulls(&Atom::Boolean, rows));
         }
         let (l, r) = (left.primitive::<Decimal128Type>()?, right.primitive::<Decimal128Type>()?);
@@ -185,8 +197,9 @@ impl Kernel for Compare {
         if !self.comparison.is_total() && (left.is_null_constant() || right.is_null_constant()) {
             return Ok(nulls(&Atom::Boolean, rows));
         }
-        let compare =
-            |ordering: &dyn Fn(usize, usize) -> Ordering| self.by_ordering(left, right, rows, ordering);
+        let compare = |ordering: &dyn Fn(usize, usize) -> Ordering| {
+            self.by_ordering(left, right, rows, ordering)
+        };
         let array = match &self.atom {
             Atom::Null => BooleanArray::from(vec![
                 match self.comparison {
@@ -197,13 +210,17 @@ impl Kernel for Compare {
                 rows
             ]),
             Atom::Float32 => {
-                let (l, r) =
-                    (left.primitive::<Float32Type>()?.values(), right.primitive::<Float32Type>()?.values());
+                let (l, r) = (
+                    left.primitive::<Float32Type>()?.values(),
+                    right.primitive::<Float32Type>()?.values(),
+                );
                 self.floats(left, right, rows, |i| l[i].into(), |i| r[i].into())
             }
             Atom::Float64 => {
-                let (l, r) =
-                    (left.primitive::<Float64Type>()?.values(), right.primitive::<Float64Type>()?.values());
+                let (l, r) = (
+                    left.primitive::<Float64Type>()?.values(),
+                    right.primitive::<Float64Type>()?.values(),
+                );
                 self.floats(left, right, rows, |i| l[i], |i| r[i])
             }
             Atom::Interval => {
@@ -250,7 +267,8 @@ impl Kernel for Compare {
 }
 
 impl Compare {
-    /// The comparison read off an ordering of positions; positions of NULLs are never asked for in the result.
+    /// The comparison read off an ordering of positions; positions of NULLs are never asked for in
+    /// the result.
     fn by_ordering(
         &self,
         left: &Argument,
@@ -259,7 +277,8 @@ impl Compare {
         ordering: impl Fn(usize, usize) -> Ordering,
     ) -> BooleanArray {
         let at = |row| ordering(left.at(row), right.at(row));
-        let bits = |test: fn(Ordering) -> bool| BooleanBuffer::collect_bool(rows, |row| test(at(row)));
+        let bits =
+            |test: fn(Ordering) -> bool| BooleanBuffer::collect_bool(rows, |row| test(at(row)));
         let values = match self.comparison {
             Comparison::Eq | Comparison::NotDistinct => bits(Ordering::is_eq),
             Comparison::NotEq | Comparison::Distinct => bits(Ordering::is_ne),
@@ -317,18 +336,22 @@ impl Compare {
         if l.is_none() && r.is_none() {
             return BooleanArray::new(values, None);
         }
-        let valid = |nulls: &Option<NullBuffer>, row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        let valid = |nulls: &Option<NullBuffer>, row| {
+            nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row))
+        };
         let distinct = self.comparison == Comparison::Distinct;
-        let values = BooleanBuffer::collect_bool(rows, |row| match (valid(&l, row), valid(&r, row)) {
-            (true, true) => values.value(row),
-            (false, false) => !distinct,
-            _ => distinct,
-        });
+        let values =
+            BooleanBuffer::collect_bool(rows, |row| match (valid(&l, row), valid(&r, row)) {
+                (true, true) => values.value(row),
+                (false, false) => !distinct,
+                _ => distinct,
+            });
         BooleanArray::new(values, None)
     }
 }
 
-/// An interval's length in nanoseconds, months counted as 30 days and days as 24 hours, as PostgreSQL compares.
+/// An interval's length in nanoseconds, months counted as 30 days and days as 24 hours, as
+/// PostgreSQL compares.
 pub(crate) fn interval_length(value: IntervalMonthDayNano) -> i128 {
     let days = i128::from(value.months) * 30 + i128::from(value.days);
     days * 86_400_000_000_000 + i128::from(value.nanoseconds)

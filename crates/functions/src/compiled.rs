@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array, downcast_primitive_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, StringViewArray, UInt32Array, downcast_primitive_array,
+};
 use arrow::datatypes::DataType;
 use tessera_codegen::{InputCode, Promise, RawInput, SIZE_MAX, Select, SelectCode};
 use tessera_context::{Run, lock};
@@ -33,7 +35,8 @@ pub fn positions_from(first: usize) -> &'static [u32] {
     ALL_POSITIONS.get(first..).unwrap_or_default()
 }
 
-/// Codes of a node for columns with and without NULLs and for other places, at most: then columns that may have NULLs share one.
+/// Codes of a node for columns with and without NULLs and for other places, at most: then columns
+/// that may have NULLs share one.
 const VARIANTS_MAX: usize = 8;
 
 /// What compiled code reads of a chunk.
@@ -47,8 +50,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The inputs, each with a value for every tuple that the chunk stores; none where the vectorised tier is to do the chunk: it is
-    /// longer than code takes, or perhaps there is an error to be told.
+    /// The inputs, each with a value for every tuple that the chunk stores; none where the
+    /// vectorised tier is to do the chunk: it is longer than code takes, or perhaps there is an
+    /// error to be told.
     ///
     /// # Errors
     /// Those of evaluation that no tuple raises.
@@ -74,8 +78,13 @@ impl Inputs {
         Ok(Some(Inputs { raw: all, _buffers: buffers, _arrays: arrays }))
     }
 
-    /// The inputs of a chunk whose tuples are no columns yet, and where they are; none where one must be a column.
-    fn lying(origins: &[Origin], codes: &[InputCode], chunk: &Chunk) -> Option<(Vec<InputCode>, Inputs)> {
+    /// The inputs of a chunk whose tuples are no columns yet, and where they are; none where one
+    /// must be a column.
+    fn lying(
+        origins: &[Origin],
+        codes: &[InputCode],
+        chunk: &Chunk,
+    ) -> Option<(Vec<InputCode>, Inputs)> {
         if chunk.rows_stored() > CHUNK_ROWS_MAX {
             return None;
         }
@@ -124,7 +133,11 @@ impl<T: ?Sized> Default for Variants<T> {
 
 impl<T: ?Sized> Variants<T> {
     /// The promise of the code for some inputs.
-    pub fn promise(&self, inputs: &[InputCode], ask: impl FnOnce(&[InputCode]) -> Asked<T>) -> Asked<T> {
+    pub fn promise(
+        &self,
+        inputs: &[InputCode],
+        ask: impl FnOnce(&[InputCode]) -> Asked<T>,
+    ) -> Asked<T> {
         let mut asked = lock(&self.0);
         if let Some((_, promise)) = asked.iter().find(|(others, _)| others == inputs) {
             return promise.clone();
@@ -134,11 +147,17 @@ impl<T: ?Sized> Variants<T> {
         promise
     }
 
-    /// Whether code is there for the inputs of some chunks; before any was seen, for those without NULLs.
-    pub fn is_ready(&self, inputs: &[InputCode], ask: impl FnOnce(&[InputCode]) -> Asked<T>) -> bool {
+    /// Whether code is there for the inputs of some chunks; before any was seen, for those without
+    /// NULLs.
+    pub fn is_ready(
+        &self,
+        inputs: &[InputCode],
+        ask: impl FnOnce(&[InputCode]) -> Asked<T>,
+    ) -> bool {
         let mut asked = lock(&self.0);
         if asked.is_empty() {
-            let usual: Vec<_> = inputs.iter().map(|input| InputCode { nullable: false, ..*input }).collect();
+            let usual: Vec<_> =
+                inputs.iter().map(|input| InputCode { nullable: false, ..*input }).collect();
             let promise = ask(&usual);
             asked.push((usual, promise));
         }
@@ -151,8 +170,10 @@ impl<T: ?Sized> Variants<T> {
     /// The codes of the inputs of a chunk; those that have no NULL there read no validity, while
     /// there are few such codes.
     fn narrowed(&self, codes: &[InputCode], has_nulls: impl Fn(usize) -> bool) -> Vec<InputCode> {
-        let narrow =
-            |(at, code): (usize, &InputCode)| InputCode { nullable: code.nullable && has_nulls(at), ..*code };
+        let narrow = |(at, code): (usize, &InputCode)| InputCode {
+            nullable: code.nullable && has_nulls(at),
+            ..*code
+        };
         let narrowed: Vec<_> = codes.iter().enumerate().map(narrow).collect();
         let asked = lock(&self.0);
         match asked.len() < VARIANTS_MAX || asked.iter().any(|(others, _)| *others == narrowed) {
@@ -161,8 +182,8 @@ impl<T: ?Sized> Variants<T> {
         }
     }
 
-    /// Code for the inputs of a chunk where they lie, or else in columns, whichever there is, and the inputs; none where the vectorised
-    /// tier is to do the chunk, of which `rows` tuples count.
+    /// Code for the inputs of a chunk where they lie, or else in columns, whichever there is, and
+    /// the inputs; none where the vectorised tier is to do the chunk, of which `rows` tuples count.
     ///
     /// # Errors
     /// As [`Inputs::read`], and those of compiling.
@@ -173,7 +194,8 @@ impl<T: ?Sized> Variants<T> {
         run: &Run,
         ask: impl Fn(&[InputCode]) -> Asked<T>,
     ) -> Result<Option<(Arc<dyn Promise<T>>, Inputs)>> {
-        let reads_lists = run.context.compiler().as_ref().is_some_and(|compiler| compiler.reads_lists());
+        let reads_lists =
+            run.context.compiler().as_ref().is_some_and(|compiler| compiler.reads_lists());
         if reads_lists
             && chunk.is_lying()
             && let Some((codes, inputs)) = Inputs::lying(origins, codes, chunk)
@@ -201,11 +223,14 @@ pub fn lies_at(array: &ArrayRef) -> bool {
     !raw(array).values.is_null()
 }
 
-/// Whether some of the texts that are read lie in a dictionary: what is said of those, the vectorised tier says once for each.
+/// Whether some of the texts that are read lie in a dictionary: what is said of those, the
+/// vectorised tier says once for each.
 pub(super) fn reads_dictionary(origins: &[Origin], chunk: &Chunk) -> bool {
     let is_of_texts = |dictionary: &ArrayRef| matches!(dictionary.data_type(), DataType::Dictionary(_, values) if **values == DataType::Utf8View);
     origins.iter().any(|origin| match origin {
-        Origin::Field(field) => matches!(&chunk.stored()[*field], Column::Dictionary(of) if is_of_texts(of)),
+        Origin::Field(field) => {
+            matches!(&chunk.stored()[*field], Column::Dictionary(of) if is_of_texts(of))
+        }
         Origin::Part(..) => false,
     })
 }
@@ -238,9 +263,11 @@ fn validity(array: &dyn Array) -> (*const u8, usize) {
 
 /// Where views lie, and the buffers of the long ones, whose addresses are put into `buffers`.
 fn views(texts: &StringViewArray, buffers: &mut Vec<Box<[*const u8]>>) -> RawInput {
-    // Short ones refer to no buffer, and there may be none: code asks for the first one's address all the same.
+    // Short ones refer to no buffer, and there may be none: code asks for the first one's address
+    // all the same.
     let none = std::iter::once(std::ptr::null()).filter(|_| texts.data_buffers().is_empty());
-    let starts: Box<[_]> = texts.data_buffers().iter().map(|buffer| buffer.as_ptr()).chain(none).collect();
+    let starts: Box<[_]> =
+        texts.data_buffers().iter().map(|buffer| buffer.as_ptr()).chain(none).collect();
     let (validity, validity_offset) = validity(texts);
     let values = texts.views().inner().as_ptr();
     let input = RawInput::column(values, validity, (0, validity_offset as u64));
@@ -249,7 +276,8 @@ fn views(texts: &StringViewArray, buffers: &mut Vec<Box<[*const u8]>>) -> RawInp
     input
 }
 
-/// How many tuples went through compiled code, and how many did not; told to the profile at the end.
+/// How many tuples went through compiled code, and how many did not; told to the profile at the
+/// end.
 #[derive(Debug)]
 pub struct Figures {
     run: Run,
@@ -277,7 +305,9 @@ impl Figures {
 
 impl Drop for Figures {
     fn drop(&mut self) {
-        for (name, rows) in [("compiled_rows", &self.compiled), ("vectorized_rows", &self.vectorized)] {
+        for (name, rows) in
+            [("compiled_rows", &self.compiled), ("vectorized_rows", &self.vectorized)]
+        {
             let rows = rows.load(Ordering::Relaxed);
             if rows > 0 {
                 self.run.counters.add(name, rows);
@@ -321,7 +351,8 @@ pub(super) fn code_of(bound: &Bound, texts: bool) -> Option<(SelectCode, Arc<[Or
     // Nothing is shared with other expressions.
     let mut coder = Coder::new(usize::MAX).with_texts(texts);
     let predicate = coder.value(bound, true)?;
-    // What is evaluated first, for all tuples, would be evaluated here for those alone that other conjuncts leave.
+    // What is evaluated first, for all tuples, would be evaluated here for those alone that other
+    // conjuncts leave.
     let reads_parts = coder.origins.iter().any(|origin| matches!(origin, Origin::Part(..)));
     if reads_parts || predicate.size() > SIZE_MAX {
         return None;
@@ -361,11 +392,13 @@ impl Predicate {
 }
 
 impl Compiled {
-    /// The positions of the tuples for which the predicate is true; none where the vectorised tier is to say.
+    /// The positions of the tuples for which the predicate is true; none where the vectorised tier
+    /// is to say.
     fn select(&self, chunk: &Chunk) -> Result<Option<Vec<u32>>> {
         let AskedPredicate { code, origins, variants } = &*self.asked;
         let run = self.figures.run();
-        let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk)) else {
+        let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk))
+        else {
             return Ok(None);
         };
         let ask = |inputs: &[InputCode]| {
@@ -379,16 +412,18 @@ impl Compiled {
     }
 }
 
-/// The positions of the tuples of a chunk, of those that count, for which a predicate is true; none where the vectorised tier is to say.
+/// The positions of the tuples of a chunk, of those that count, for which a predicate is true; none
+/// where the vectorised tier is to say.
 ///
 /// # Safety
 /// The inputs are those of the code, in its order, and were read of the chunk.
 pub unsafe fn positions_of(code: &dyn Select, inputs: &Inputs, chunk: &Chunk) -> Option<Vec<u32>> {
-    let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+    let positions =
+        chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
     let mut found: Vec<u32> = Vec::with_capacity(chunk.rows());
-    // SAFETY: the inputs are the code's, with a value for each tuple that the chunk stores, and validity of their own or for as many as a
-    // chunk can store; the positions are of those tuples. There is room for all of them in `found`, of which as many are written as the
-    // code says.
+    // SAFETY: the inputs are the code's, with a value for each tuple that the chunk stores, and
+    // validity of their own or for as many as a chunk can store; the positions are of those tuples.
+    // There is room for all of them in `found`, of which as many are written as the code says.
     unsafe {
         let len = code.run(inputs.raw(), positions, chunk.rows(), found.as_mut_ptr())?;
         found.set_len(len);

@@ -41,7 +41,8 @@ impl AskedComputation {
         // Nothing is shared with other expressions.
         let mut coder = Coder::new(usize::MAX).with_texts(true);
         let value = coder.value(bound, true)?;
-        let computes = value.size() > 1 && value.size() <= SIZE_MAX && !matches!(value.op, Op::Input(_));
+        let computes =
+            value.size() > 1 && value.size() <= SIZE_MAX && !matches!(value.op, Op::Input(_));
         let are_fields = coder.origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
         (computes && are_fields && !coder.origins.is_empty()).then(|| AskedComputation {
             code: ComputeCode { inputs: coder.inputs, value },
@@ -83,20 +84,25 @@ impl Compiled {
     fn evaluate(&self, bound: &Bound, chunk: &Chunk) -> Result<Option<ArrayRef>> {
         let AskedComputation { code, origins, variants } = &*self.asked;
         let (run, rows) = (self.figures.run(), chunk.rows());
-        let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk)) else {
+        let Some(compiler) = run.context.compiler().filter(|_| !reads_dictionary(origins, chunk))
+        else {
             return Ok(None);
         };
-        let ask =
-            |inputs: &[InputCode]| compiler.compute(ComputeCode { inputs: inputs.to_vec(), ..code.clone() });
-        let Some((promise, inputs)) = variants.find((origins, &code.inputs), (chunk, rows), run, ask)? else {
+        let ask = |inputs: &[InputCode]| {
+            compiler.compute(ComputeCode { inputs: inputs.to_vec(), ..code.clone() })
+        };
+        let Some((promise, inputs)) =
+            variants.find((origins, &code.inputs), (chunk, rows), run, ask)?
+        else {
             return Ok(None);
         };
         let Some(compiled) = promise.get(0)? else { return Ok(None) };
         let mut values = MutableBuffer::new(rows * code.value.machine.bytes());
         let mut valid: Vec<u8> = Vec::with_capacity(rows);
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their own
-        // or for as many as a chunk can store. There is room for as many values and bytes, of which all are written, bytes where the
-        // value may be NULL; buffers begin at multiples of 64.
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that
+        // the chunk stores, and validity of their own or for as many as a chunk can store. There is
+        // room for as many values and bytes, of which all are written, bytes where the value may be
+        // NULL; buffers begin at multiples of 64.
         unsafe {
             if !compiled.run(inputs.raw(), rows, values.as_mut_ptr(), valid.as_mut_ptr()) {
                 return Ok(None);

@@ -10,7 +10,8 @@
 //! | time ± interval | time, wrapping at midnight |
 //! | interval ± interval, interval * number, interval / number | interval |
 //!
-//! Months come first and stop at the month's end, then days, then time; with a time zone, months and days are local.
+//! Months come first and stop at the month's end, then days, then time; with a time zone, months
+//! and days are local.
 
 use std::str::FromStr;
 
@@ -31,7 +32,12 @@ const DAY_SECONDS: i64 = 86_400;
 const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;
 
 /// Types an operation with a date, time or interval among its arguments.
-pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[Arg<'_>]) -> Option<Resolved> {
+pub(crate) fn resolve(
+    operation: Operation,
+    left: &Atom,
+    right: &Atom,
+    args: &[Arg<'_>],
+) -> Option<Resolved> {
     use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
     let microseconds = Timestamp(TimeUnit::Microsecond, None);
     let subtract = operation == Operation::Sub;
@@ -56,7 +62,11 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
             [microseconds, Interval],
             Work::Timestamp(TimeUnit::Microsecond, None),
         ),
-        (Operation::Add | Operation::Sub, Timestamp(unit, zone), Interval | Duration(_) | Time(_) | Null) => {
+        (
+            Operation::Add | Operation::Sub,
+            Timestamp(unit, zone),
+            Interval | Duration(_) | Time(_) | Null,
+        ) => {
             let unit = finer(*unit, TimeUnit::Microsecond);
             let atom = Timestamp(unit, zone.clone());
             let zone = zone.as_deref().map(Tz::from_str).transpose().ok()?;
@@ -77,7 +87,9 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
                 (TimeUnit::Nanosecond, None, Some(micros)) => {
                     build(Interval, [common.clone(), micros], Work::NanosLessMicros)
                 }
-                (unit, ..) => build(Interval, [common.clone(), common], Work::TimestampDifference(unit)),
+                (unit, ..) => {
+                    build(Interval, [common.clone(), common], Work::TimestampDifference(unit))
+                }
             }
         }
         (Operation::Add | Operation::Sub, Time(unit), Interval | Duration(_) | Null) => {
@@ -97,7 +109,9 @@ pub(crate) fn resolve(operation: Operation, left: &Atom, right: &Atom, args: &[A
                 false => build(Interval, [Interval, Atom::Float64], Work::Scale),
             }
         }
-        (Operation::Add, other, Date | Timestamp(..) | Time(_)) if !subtract && !is_moment(other) => {
+        (Operation::Add, other, Date | Timestamp(..) | Time(_))
+            if !subtract && !is_moment(other) =>
+        {
             swapped(args)
         }
         (Operation::Add, Time(_), Date | Timestamp(..)) => swapped(args),
@@ -170,12 +184,16 @@ impl Kernel for Temporal {
                         None => (0, true),
                     }
                 };
-                binary::<Date32Type, Int64Type, Date32Type>(args, rows, data_type, op, |_, _| self.overflow())
+                binary::<Date32Type, Int64Type, Date32Type>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
             }
             Work::Days => {
                 let infinite = |day: i32| matches!(day, i32::MAX | i32::MIN);
                 let op = |a: i32, b: i32| (i64::from(a) - i64::from(b), infinite(a) || infinite(b));
-                binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| self.overflow())
+                binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| {
+                    self.overflow()
+                })
             }
             Work::Timestamp(unit, zone) => match unit {
                 TimeUnit::Nanosecond => {
@@ -191,9 +209,15 @@ impl Kernel for Temporal {
             },
             Work::TimestampDifference(unit) => match unit {
                 TimeUnit::Second => self.difference::<TimestampSecondType>(args, rows, *unit),
-                TimeUnit::Millisecond => self.difference::<TimestampMillisecondType>(args, rows, *unit),
-                TimeUnit::Microsecond => self.difference::<TimestampMicrosecondType>(args, rows, *unit),
-                TimeUnit::Nanosecond => self.difference::<TimestampNanosecondType>(args, rows, *unit),
+                TimeUnit::Millisecond => {
+                    self.difference::<TimestampMillisecondType>(args, rows, *unit)
+                }
+                TimeUnit::Microsecond => {
+                    self.difference::<TimestampMicrosecondType>(args, rows, *unit)
+                }
+                TimeUnit::Nanosecond => {
+                    self.difference::<TimestampNanosecondType>(args, rows, *unit)
+                }
             },
             Work::MicrosLessNanos => {
                 let op = |a: i64, b: i64| nanos_apart(i128::from(a) * 1000, b.into());
@@ -208,8 +232,12 @@ impl Kernel for Temporal {
                 _ => self.difference::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond),
             },
             Work::TimeInterval(unit) => match unit {
-                TimeUnit::Nanosecond => self.move_time::<Time64NanosecondType>(args, rows, *unit, sign),
-                _ => self.move_time::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond, sign),
+                TimeUnit::Nanosecond => {
+                    self.move_time::<Time64NanosecondType>(args, rows, *unit, sign)
+                }
+                _ => {
+                    self.move_time::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond, sign)
+                }
             },
             Work::Intervals => {
                 let op = |a: IntervalMonthDayNano, b: IntervalMonthDayNano| {
@@ -220,29 +248,35 @@ impl Kernel for Temporal {
                     let wrong = sum.is_err();
                     (sum.unwrap_or(a), wrong)
                 };
-                binary::<IntervalType, IntervalType, IntervalType>(args, rows, data_type, op, |_, _| {
-                    self.overflow()
-                })
+                binary::<IntervalType, IntervalType, IntervalType>(
+                    args,
+                    rows,
+                    data_type,
+                    op,
+                    |_, _| self.overflow(),
+                )
             }
             Work::Times => {
                 let op = |a: IntervalMonthDayNano, n: i64| match multiply(a, n) {
                     Some(value) => (value, false),
                     None => (a, true),
                 };
-                binary::<IntervalType, Int64Type, IntervalType>(args, rows, data_type, op, |_, _| {
-                    self.overflow()
-                })
+                binary::<IntervalType, Int64Type, IntervalType>(
+                    args,
+                    rows,
+                    data_type,
+                    op,
+                    |_, _| self.overflow(),
+                )
             }
             Work::Scale => {
                 let divide = self.operation == Operation::Div;
-                let op =
-                    |a: IntervalMonthDayNano, n: f64| match scale(
-                        a,
-                        |part| if divide { part / n } else { part * n },
-                    ) {
-                        Some(value) => (value, false),
-                        None => (a, true),
-                    };
+                let op = |a: IntervalMonthDayNano, n: f64| match scale(a, |part| {
+                    if divide { part / n } else { part * n }
+                }) {
+                    Some(value) => (value, false),
+                    None => (a, true),
+                };
                 let error = |_, n| match divide && n == 0.0 {
                     true => super::arithmetic::division_by_zero("an interval", '/'),
                     false => self.overflow(),
@@ -256,8 +290,11 @@ impl Kernel for Temporal {
 impl Temporal {
     fn overflow(&self) -> Error {
         let symbol = self.operation.symbol();
-        Error::new(Code::Overflow, format!("the result of {symbol} is out of range for type {}", self.atom))
-            .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+        Error::new(
+            Code::Overflow,
+            format!("the result of {symbol} is out of range for type {}", self.atom),
+        )
+        .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
     }
 
     fn move_timestamp<T: ArrowPrimitiveType<Native = i64>>(
@@ -268,7 +305,13 @@ impl Temporal {
         zone: &Option<Tz>,
         sign: i64,
     ) -> Result<ArrayRef> {
-        let op = |moment: i64, by: IntervalMonthDayNano| match shift(moment, by, sign, unit, zone.as_ref()) {
+        let op = |moment: i64, by: IntervalMonthDayNano| match shift(
+            moment,
+            by,
+            sign,
+            unit,
+            zone.as_ref(),
+        ) {
             Some(moved) => (moved, false),
             None => (0, true),
         };
@@ -289,7 +332,8 @@ impl Temporal {
             if overflow && unit == TimeUnit::Nanosecond {
                 return nanos_apart(a.into(), b.into());
             }
-            let wrong = overflow | [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
+            let wrong =
+                overflow | [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
             // Between times there are no days.
             if of_times {
                 return (IntervalMonthDayNano::new(0, 0, difference.wrapping_mul(nanos)), wrong);
@@ -375,7 +419,8 @@ pub(crate) fn shift(
 }
 
 fn multiply(value: IntervalMonthDayNano, by: i64) -> Option<IntervalMonthDayNano> {
-    let small = |part: i32| i64::from(part).checked_mul(by).and_then(|part| i32::try_from(part).ok());
+    let small =
+        |part: i32| i64::from(part).checked_mul(by).and_then(|part| i32::try_from(part).ok());
     Some(IntervalMonthDayNano::new(
         small(value.months)?,
         small(value.days)?,
@@ -388,7 +433,8 @@ pub fn divided(value: IntervalMonthDayNano, count: u64) -> Option<IntervalMonthD
     scale(value, |part| part / count as f64)
 }
 
-/// Fractions of months become days and fractions of days become time, as in PostgreSQL; `by` multiplies or divides.
+/// Fractions of months become days and fractions of days become time, as in PostgreSQL; `by`
+/// multiplies or divides.
 fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {
     // To microseconds, which hides the last digits of the arithmetic.
     let micros = |part: f64| (part * 1e6).round_ties_even() / 1e6;
@@ -396,7 +442,8 @@ fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<Interva
     let (months_exact, days_exact) = (by(value.months.into()), by(value.days.into()));
     let (months, mut days) = (whole(months_exact)?, whole(days_exact)?);
     let month_days = micros((months_exact - months) * 30.0);
-    let mut seconds = micros((days_exact - days + month_days - month_days.trunc()) * DAY_SECONDS as f64);
+    let mut seconds =
+        micros((days_exact - days + month_days - month_days.trunc()) * DAY_SECONDS as f64);
     if seconds.abs() >= DAY_SECONDS as f64 {
         let carried = (seconds / DAY_SECONDS as f64).trunc();
         days += carried;
@@ -404,7 +451,8 @@ fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<Interva
     }
     days = whole(days + month_days.trunc())?;
     let time = (by((value.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
-    (time.abs() < 9.2e15).then(|| IntervalMonthDayNano::new(months as i32, days as i32, time as i64 * 1_000))
+    (time.abs() < 9.2e15)
+        .then(|| IntervalMonthDayNano::new(months as i32, days as i32, time as i64 * 1_000))
 }
 
 #[cfg(test)]

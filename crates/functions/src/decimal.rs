@@ -7,8 +7,8 @@
 //! | `%` | the greater | the greater |
 //! | `/` | float64 | |
 //!
-//! The precision stops at 38; only then can an operation overflow. Up to 18 digits values are 64-bit, so a product of
-//! two of them is one multiplication into 128 bits that needs no check.
+//! The precision stops at 38; only then can an operation overflow. Up to 18 digits values are
+//! 64-bit, so a product of two of them is one multiplication into 128 bits that needs no check.
 
 use std::sync::Arc;
 
@@ -32,8 +32,12 @@ pub(crate) fn resolve(
 ) -> Resolved {
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let (scale, precision) = match operation {
-        Operation::Add | Operation::Sub => (s.max(t), (p as i8 - s).max(q as i8 - t) + s.max(t) + 1),
-        Operation::Mul if s + t > DECIMAL_PRECISION_MAX as i8 => return long_product((p, s), (q, t), args),
+        Operation::Add | Operation::Sub => {
+            (s.max(t), (p as i8 - s).max(q as i8 - t) + s.max(t) + 1)
+        }
+        Operation::Mul if s + t > DECIMAL_PRECISION_MAX as i8 => {
+            return long_product((p, s), (q, t), args);
+        }
         Operation::Mul => (s + t, (p + q) as i8),
         Operation::Mod => (s.max(t), (p as i8 - s).max(q as i8 - t) + s.max(t)),
         Operation::Div => return floats(operation, args),
@@ -52,10 +56,13 @@ pub(crate) fn resolve(
         exact,
     };
     let cost = if precision <= DECIMAL64_PRECISION_MAX as i8 { 1 } else { 2 };
-    Resolved::strict(atom, args, casts, kernel).raising(!exact || operation == Operation::Mod).costing(cost)
+    Resolved::strict(atom, args, casts, kernel)
+        .raising(!exact || operation == Operation::Mod)
+        .costing(cost)
 }
 
-/// A product with more digits behind the point than a decimal has: those that are left must be zeros.
+/// A product with more digits behind the point than a decimal has: those that are left must be
+/// zeros.
 fn long_product((p, s): (u8, i8), (q, t): (u8, i8), args: &[Arg<'_>]) -> Resolved {
     let most = DECIMAL_PRECISION_MAX as i8;
     let whole = (p as i8 - s).max(0) + (q as i8 - t).max(0);
@@ -98,7 +105,13 @@ impl Kernel for LongProduct {
                 ),
             )
         };
-        binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, self.atom.arrow(), op, error)
+        binary::<D, D, D>(
+            &[widened(args, 0)?, widened(args, 1)?],
+            rows,
+            self.atom.arrow(),
+            op,
+            error,
+        )
     }
 }
 
@@ -161,7 +174,8 @@ impl Kernel for DecimalArithmetic {
         let wide = |index| -> Result<bool> {
             Ok(matches!(argument(args, index)?.array.data_type(), DataType::Decimal128(..)))
         };
-        if matches!(self.atom.arrow(), DataType::Decimal64(..)) && self.operation != Operation::Mod {
+        if matches!(self.atom.arrow(), DataType::Decimal64(..)) && self.operation != Operation::Mod
+        {
             return self.narrow(args, rows);
         }
         match (wide(0)?, wide(1)?) {
@@ -191,22 +205,30 @@ impl DecimalArithmetic {
         failure(self.operation, l, r, right == 0, &self.atom)
     }
 
-    /// At most 18 digits: everything in 64 bits. The flag is raised only by values that exceed their type.
+    /// At most 18 digits: everything in 64 bits. The flag is raised only by values that exceed
+    /// their type.
     fn narrow(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         type D = Decimal64Type;
         let error = |a: i64, b: i64| self.error(a.into(), b.into());
         let (f, g) = (self.factors.0 as i64, self.factors.1 as i64);
         let data_type = self.atom.arrow();
         match (self.operation, f == 1 && g == 1) {
-            (Operation::Add, true) => binary::<D, D, D>(args, rows, data_type, i64::overflowing_add, error),
-            (Operation::Sub, true) => binary::<D, D, D>(args, rows, data_type, i64::overflowing_sub, error),
-            (Operation::Mul, _) => binary::<D, D, D>(args, rows, data_type, i64::overflowing_mul, error),
+            (Operation::Add, true) => {
+                binary::<D, D, D>(args, rows, data_type, i64::overflowing_add, error)
+            }
+            (Operation::Sub, true) => {
+                binary::<D, D, D>(args, rows, data_type, i64::overflowing_sub, error)
+            }
+            (Operation::Mul, _) => {
+                binary::<D, D, D>(args, rows, data_type, i64::overflowing_mul, error)
+            }
             (operation, _) => {
                 let negate = operation == Operation::Sub;
                 let op = |a: i64, b: i64| {
                     let (a, wrong_a) = a.overflowing_mul(f);
                     let (b, wrong_b) = b.overflowing_mul(g);
-                    let (value, wrong) = if negate { a.overflowing_sub(b) } else { a.overflowing_add(b) };
+                    let (value, wrong) =
+                        if negate { a.overflowing_sub(b) } else { a.overflowing_add(b) };
                     (value, wrong_a | wrong_b | wrong)
                 };
                 binary::<D, D, D>(args, rows, data_type, op, error)
@@ -231,8 +253,9 @@ impl DecimalArithmetic {
                 binary::<A, B, D>(args, rows, data_type, op, error)
             }
             Operation::Mul if size_of::<A::Native>() + size_of::<B::Native>() < 32 => {
-                // One side has 18 digits, so the product has 38 while the other stays below 2^66: a test of high bits
-                // stands for the exact one, which runs only if it fails somewhere.
+                // One side has 18 digits, so the product has 38 while the other stays below 2^66: a
+                // test of high bits stands for the exact one, which runs only if it fails
+                // somewhere.
                 let op = |a: A::Native, b: B::Native| {
                     let (a, b) = (a.wide(), b.wide());
                     let wide = if size_of::<A::Native>() == 16 { a } else { b };
@@ -255,11 +278,13 @@ impl DecimalArithmetic {
                 }
                 match operation {
                     Operation::Sub => {
-                        let op = |a: A::Native, b: B::Native| (a.wide().wrapping_sub(b.wide()), false);
+                        let op =
+                            |a: A::Native, b: B::Native| (a.wide().wrapping_sub(b.wide()), false);
                         binary::<A, B, D>(args, rows, data_type, op, error)
                     }
                     _ => {
-                        let op = |a: A::Native, b: B::Native| (a.wide().wrapping_add(b.wide()), false);
+                        let op =
+                            |a: A::Native, b: B::Native| (a.wide().wrapping_add(b.wide()), false);
                         binary::<A, B, D>(args, rows, data_type, op, error)
                     }
                 }
@@ -269,7 +294,8 @@ impl DecimalArithmetic {
                 let op = |a: A::Native, b: B::Native| {
                     let (a, wrong_a) = a.wide().overflowing_mul(f);
                     let (b, wrong_b) = b.wide().overflowing_mul(g);
-                    let (value, wrong) = if negate { a.overflowing_sub(b) } else { a.overflowing_add(b) };
+                    let (value, wrong) =
+                        if negate { a.overflowing_sub(b) } else { a.overflowing_add(b) };
                     (value, wrong_a | wrong_b | wrong | (value.unsigned_abs() >= LIMIT))
                 };
                 binary::<A, B, D>(args, rows, data_type, op, error)
@@ -309,10 +335,12 @@ impl DecimalArithmetic {
     }
 }
 
-/// A remainder of what has more than 128 bits at the common scale, and whether it is too large for a decimal.
+/// A remainder of what has more than 128 bits at the common scale, and whether it is too large for
+/// a decimal.
 #[cold]
 fn long_remainder((a, f): (i128, i128), (b, g): (i128, i128)) -> (i128, bool) {
-    let wide = |value: i128, factor: i128| i256::from_i128(value).wrapping_mul(i256::from_i128(factor));
+    let wide =
+        |value: i128, factor: i128| i256::from_i128(value).wrapping_mul(i256::from_i128(factor));
     match wide(a, f).wrapping_rem(wide(b, g)).to_i128() {
         Some(value) if value.unsigned_abs() < LIMIT => (value, false),
         _ => (0, true),

@@ -82,7 +82,8 @@ pub fn push_whole(out: &mut impl Text, number: i64) {
     out.push_ascii(&text, len);
 }
 
-/// Appends a decimal with so many digits behind the point (1 to 19) from its unscaled value; whether it could.
+/// Appends a decimal with so many digits behind the point (1 to 19) from its unscaled value;
+/// whether it could.
 pub fn push_decimal(out: &mut impl Text, unscaled: i128, scale: u32) -> bool {
     let Ok(number) = u64::try_from(unscaled.unsigned_abs()) else { return false };
     let scale = scale as usize;

@@ -1,8 +1,9 @@
 //! Evaluation: columns out of a bound expression and the tuples that count.
 //!
-//! A node is evaluated over a [`View`]: stored columns and the positions that count. Kernels see dense arrays of exactly those
-//! tuples, so a value that does not count never raises. Nodes that give up tuples on the way (AND, CASE, …, in [`super::logic`])
-//! narrow the view. Constants stay one value; an expression over one dictionary column is computed once per dictionary entry.
+//! A node is evaluated over a [`View`]: stored columns and the positions that count. Kernels see
+//! dense arrays of exactly those tuples, so a value that does not count never raises. Nodes that
+//! give up tuples on the way (AND, CASE, …, in [`super::logic`]) narrow the view. Constants stay
+//! one value; an expression over one dictionary column is computed once per dictionary entry.
 
 use std::cell::RefCell;
 
@@ -16,7 +17,8 @@ use super::growth::note;
 use super::kernel::Argument;
 use super::logic;
 
-/// Dictionaries whose results a node remembers: those of the row groups that workers are in at the moment.
+/// Dictionaries whose results a node remembers: those of the row groups that workers are in at the
+/// moment.
 const DICTIONARIES_MAX: usize = 16;
 
 /// Where a view's columns come from.
@@ -56,7 +58,13 @@ impl<'a> View<'a> {
     pub(crate) fn at(columns: &'a [Column], positions: UInt32Array, parameters: &'a Chunk) -> Self {
         let rows = positions.len();
         let gathered = RefCell::default();
-        View { source: Source::Chunk(columns), positions: Some(positions), rows, parameters, gathered }
+        View {
+            source: Source::Chunk(columns),
+            positions: Some(positions),
+            rows,
+            parameters,
+            gathered,
+        }
     }
 
     /// How many tuples count.
@@ -68,7 +76,9 @@ impl<'a> View<'a> {
     pub(crate) fn narrow(&self, numbers: &[u32]) -> View<'a> {
         let positions: UInt32Array = match &self.positions {
             None => numbers.to_vec().into(),
-            Some(old) => numbers.iter().map(|&number| old.value(number as usize)).collect::<Vec<_>>().into(),
+            Some(old) => {
+                numbers.iter().map(|&number| old.value(number as usize)).collect::<Vec<_>>().into()
+            }
         };
         View {
             source: self.source.clone(),
@@ -84,7 +94,9 @@ impl<'a> View<'a> {
             Source::Chunk(columns) => columns.get(index),
             Source::Single(at, column) => (*at == index).then_some(column),
         }
-        .ok_or_else(|| Error::internal(format!("an expression reads column {index}, which is not there")))
+        .ok_or_else(|| {
+            Error::internal(format!("an expression reads column {index}, which is not there"))
+        })
     }
 
     /// The values of a field for the tuples that count.
@@ -122,7 +134,8 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         }
         _ => {}
     }
-    // Results on a dictionary are kept for later chunks, which a run with other parameters may read, too.
+    // Results on a dictionary are kept for later chunks, which a run with other parameters may
+    // read, too.
     if let Reads::One(index) = node.reads
         && !node.reads_parameter
         && let Column::Dictionary(_) = view.stored(index)?
@@ -134,11 +147,15 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         Kind::Call { kernel, args } => {
             let columns = args.iter().map(|arg| evaluate(arg, view)).collect::<Result<Vec<_>>>()?;
             let all_constant = columns.iter().all(|column| matches!(column, Column::Constant(..)));
-            // Not once for all tuples where the function is volatile; a kernel then wants one argument per tuple.
+            // Not once for all tuples where the function is volatile; a kernel then wants one
+            // argument per tuple.
             let constant = all_constant && node.reads != Reads::Many;
             let args = match all_constant && !constant {
                 true => columns.iter().map(spread).collect::<Result<Vec<_>>>()?,
-                false => columns.into_iter().map(|c| argument(c, constant)).collect::<Result<Vec<_>>>()?,
+                false => columns
+                    .into_iter()
+                    .map(|c| argument(c, constant))
+                    .collect::<Result<Vec<_>>>()?,
             };
             let column = match constant {
                 true => Column::Constant(kernel.call(&args, 1)?, view.rows),
@@ -151,7 +168,9 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         Kind::Or(list) => logic::connective(list, view, true),
         Kind::Not(input) => logic::not(evaluate(input, view)?),
         Kind::IsNull(input) => logic::is_null(evaluate(input, view)?),
-        Kind::Case { branches, otherwise } => logic::case(branches, otherwise.as_deref(), &node.atom, view),
+        Kind::Case { branches, otherwise } => {
+            logic::case(branches, otherwise.as_deref(), &node.atom, view)
+        }
         Kind::Coalesce(list) => logic::coalesce(list, &node.atom, view),
         Kind::Try(input) => logic::attempt(input, view),
         Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {
@@ -173,22 +192,27 @@ fn spread(column: &Column) -> Result<Argument> {
     Ok(Argument { array: column.plain()?, constant: false })
 }
 
-/// The values of a node that reads only one field, a dictionary column here, by way of the dictionary; none when that does not
-/// pay, or an entry (which perhaps no tuple has) makes it fail.
+/// The values of a node that reads only one field, a dictionary column here, by way of the
+/// dictionary; none when that does not pay, or an entry (which perhaps no tuple has) makes it fail.
 fn by_dictionary(node: &Node, index: usize, view: &View<'_>) -> Result<Option<Column>> {
     let Column::Dictionary(stored) = view.stored(index)? else { return Ok(None) };
     let values = stored.as_any_dictionary().values().clone();
-    let known =
-        node.dictionaries.lock().iter().find(|(known, _)| same(known, &values)).map(|(_, r)| r.clone());
+    let known = node
+        .dictionaries
+        .lock()
+        .iter()
+        .find(|(known, _)| same(known, &values))
+        .map(|(_, r)| r.clone());
     let result = match known {
         Some(result) => result,
         None if values.len() > view.rows => return Ok(None),
         None => {
-            let result = match on_values(node, index, view, Column::Plain(values.clone()), values.len()) {
-                Ok(result) => Some(result),
-                Err(error) if is_raised(&error) => None,
-                Err(error) => return Err(error),
-            };
+            let result =
+                match on_values(node, index, view, Column::Plain(values.clone()), values.len()) {
+                    Ok(result) => Some(result),
+                    Err(error) if is_raised(&error) => None,
+                    Err(error) => return Err(error),
+                };
             let mut dictionaries = node.dictionaries.lock();
             if dictionaries.len() == DICTIONARIES_MAX {
                 dictionaries.remove(0);
@@ -220,7 +244,13 @@ fn by_dictionary(node: &Node, index: usize, view: &View<'_>) -> Result<Option<Co
     Ok(Some(Column::Plain(compute::kernels::zip::zip(&is_null, &of_null, &mapped)?)))
 }
 
-fn on_values(node: &Node, index: usize, view: &View<'_>, column: Column, rows: usize) -> Result<ArrayRef> {
+fn on_values(
+    node: &Node,
+    index: usize,
+    view: &View<'_>,
+    column: Column,
+    rows: usize,
+) -> Result<ArrayRef> {
     let view = View {
         source: Source::Single(index, column),
         positions: None,
@@ -231,7 +261,8 @@ fn on_values(node: &Node, index: usize, view: &View<'_>, column: Column, rows: u
     evaluate(node, &view)?.plain()
 }
 
-/// Whether two arrays are the same one: the remembered one is kept alive, so its address cannot be another's.
+/// Whether two arrays are the same one: the remembered one is kept alive, so its address cannot be
+/// another's.
 fn same(a: &ArrayRef, b: &ArrayRef) -> bool {
     std::ptr::addr_eq(std::sync::Arc::as_ptr(a), std::sync::Arc::as_ptr(b))
 }

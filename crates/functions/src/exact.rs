@@ -1,4 +1,5 @@
-//! Between decimals and floats with correct rounding: the result is the value nearest to the exact one, ties to even.
+//! Between decimals and floats with correct rounding: the result is the value nearest to the exact
+//! one, ties to even.
 
 use super::parse::decimal;
 
@@ -8,12 +9,13 @@ const EXACT_POWERS: usize = 22;
 /// Whole numbers up to this one are exact as doubles.
 pub const WHOLE_MAX: u128 = 1 << 53;
 
-/// Digits of a decimal that is exact as a double, whatever its value: its quotient is then rounded once.
+/// Digits of a decimal that is exact as a double, whatever its value: its quotient is then rounded
+/// once.
 pub const EXACT_DIGITS: u8 = 15;
 
 const POWERS: [f64; EXACT_POWERS + 1] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-    1e19, 1e20, 1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 /// The power of ten of a scale, where it is exact.
@@ -67,8 +69,8 @@ fn long_division(dividend: u128, divisor: u128) -> f64 {
     sticky as f64 * 2f64.powi(exponent)
 }
 
-/// A double as a decimal: the shortest digits that read back as it, rounded half away from zero; from 2^53 on, where all
-/// doubles are whole, its exact value.
+/// A double as a decimal: the shortest digits that read back as it, rounded half away from zero;
+/// from 2^53 on, where all doubles are whole, its exact value.
 pub fn double_to_decimal(value: f64, precision: u8, scale: i8) -> Option<i128> {
     to_decimal(value, WHOLE_MAX as f64, &format!("{value:e}"), precision, scale)
 }
@@ -78,7 +80,13 @@ pub fn single_to_decimal(value: f32, precision: u8, scale: i8) -> Option<i128> {
     to_decimal(value.into(), 16_777_216.0, &format!("{value:e}"), precision, scale)
 }
 
-fn to_decimal(value: f64, whole_from: f64, shortest: &str, precision: u8, scale: i8) -> Option<i128> {
+fn to_decimal(
+    value: f64,
+    whole_from: f64,
+    shortest: &str,
+    precision: u8,
+    scale: i8,
+) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }

@@ -1,7 +1,9 @@
-//! Constant folding: the value of an expression over constants, computed by the code that computes columns.
+//! Constant folding: the value of an expression over constants, computed by the code that computes
+//! columns.
 //!
-//! An expression that fails stays as it is, because it must fail only when a tuple reaches it. A call whose value may be
-//! long also stays, so that neither planning nor binding holds more than [`FOLDED_BYTES_MAX`] for a constant.
+//! An expression that fails stays as it is, because it must fail only when a tuple reaches it. A
+//! call whose value may be long also stays, so that neither planning nor binding holds more than
+//! [`FOLDED_BYTES_MAX`] for a constant.
 
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Tuple};
@@ -40,7 +42,8 @@ pub(crate) fn folded(node: Node) -> Node {
     }
 }
 
-/// The constant that an expression over constants is; none when it reads a tuple, is volatile, fails or is long.
+/// The constant that an expression over constants is; none when it reads a tuple, is volatile,
+/// fails or is long.
 pub fn constant(expr: &Expr, library: &Library) -> Option<Expr> {
     let children = expr.children();
     let leaf = matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));

@@ -1,4 +1,5 @@
-//! Functions of DataFusion's library: arguments in the Arrow forms they accept, results back in plain form.
+//! Functions of DataFusion's library: arguments in the Arrow forms they accept, results back in
+//! plain form.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use super::scalar::scalar_to_array;
 use super::settled::settled;
 use super::types::{Arg, Resolved, wrong_arguments};
 
-/// Functions known to give a value for every argument of their types; others are taken to be able to fail.
+/// Functions known to give a value for every argument of their types; others are taken to be able
+/// to fail.
 const TOTAL: &[&str] = &[
     "lower",
     "upper",
@@ -110,8 +112,10 @@ pub(crate) fn resolve(
     let field = |index: usize, arg: &Arg<'_>| -> FieldRef {
         Arc::new(Field::new(format!("a{index}"), foreign_type(&arg.atom.arrow()), arg.nullable))
     };
-    let given: Vec<FieldRef> = args.iter().enumerate().map(|(index, arg)| field(index, arg)).collect();
-    let fields = fields_with_udf(&given, udf.as_ref()).map_err(|error| refused(error, name, args))?;
+    let given: Vec<FieldRef> =
+        args.iter().enumerate().map(|(index, arg)| field(index, arg)).collect();
+    let fields =
+        fields_with_udf(&given, udf.as_ref()).map_err(|error| refused(error, name, args))?;
     let constants = args
         .iter()
         .zip(&fields)
@@ -119,7 +123,10 @@ pub(crate) fn resolve(
         .collect::<Result<Vec<_>>>()?;
     let constants: Vec<Option<&ScalarValue>> = constants.iter().map(Option::as_ref).collect();
     let return_field = udf
-        .return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &constants })
+        .return_field_from_args(ReturnFieldArgs {
+            arg_fields: &fields,
+            scalar_arguments: &constants,
+        })
         .map_err(|error| refused(error, name, args))?;
     let atom = Atom::from_arrow(return_field.data_type())
         .map_err(|error| error.context(format!("the result of function {name}")))?;
@@ -130,11 +137,18 @@ pub(crate) fn resolve(
         volatile: udf.signature().volatility == Volatility::Volatile,
         cost: 20,
         casts: args.iter().zip(&fields).map(|(arg, field)| taken(arg.atom, field)).collect(),
-        kernel: Arc::new(Foreign { udf: udf.clone(), fields, return_field, config: config.clone(), atom }),
+        kernel: Arc::new(Foreign {
+            udf: udf.clone(),
+            fields,
+            return_field,
+            config: config.clone(),
+            atom,
+        }),
     })
 }
 
-/// The type that an argument is cast to as all casts are made; the function's own form of it comes after.
+/// The type that an argument is cast to as all casts are made; the function's own form of it comes
+/// after.
 fn taken(from: &Atom, field: &FieldRef) -> Atom {
     match Atom::from_arrow(field.data_type()) {
         Ok(to) if *from != Atom::Null && super::cast::check_cast(from, &to).is_ok() => to,
@@ -150,7 +164,8 @@ fn conversion_raises(args: &[Arg<'_>], fields: &[FieldRef]) -> bool {
         _ => cast_raises(from, to),
     };
     args.iter().zip(fields).any(|(arg, field)| {
-        Atom::from_arrow(field.data_type()).map_or(true, |to| *arg.atom != to && raises(arg.atom, &to))
+        Atom::from_arrow(field.data_type())
+            .map_or(true, |to| *arg.atom != to && raises(arg.atom, &to))
     })
 }
 
@@ -160,10 +175,12 @@ fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
         Expr::Constant(Scalar::Null, _) => return Ok(ScalarValue::try_from(data_type).ok()),
         Expr::Constant(scalar, atom) => (scalar_to_array(scalar, atom)?, atom.clone()),
         Expr::Cast { input, to, safe } => match &**input {
-            Expr::Constant(scalar, from) => match cast(&scalar_to_array(scalar, from)?, from, to, *safe) {
-                Ok(array) => (array, to.clone()),
-                Err(_) => return Ok(None),
-            },
+            Expr::Constant(scalar, from) => {
+                match cast(&scalar_to_array(scalar, from)?, from, to, *safe) {
+                    Ok(array) => (array, to.clone()),
+                    Err(_) => return Ok(None),
+                }
+            }
             _ => return Ok(None),
         },
         _ => return Ok(None),
@@ -198,7 +215,9 @@ fn refused(error: DataFusionError, name: &str, args: &[Arg<'_>]) -> Error {
             refused(*error, name, args)
         }
         DataFusionError::External(_) => from_datafusion(error, name),
-        DataFusionError::Plan(ref text) if text.starts_with("Function '") => from_datafusion(error, name),
+        DataFusionError::Plan(ref text) if text.starts_with("Function '") => {
+            from_datafusion(error, name)
+        }
         _ => wrong_arguments(name, args, "cast them to types that it is there for"),
     }
 }
@@ -208,7 +227,11 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let error = match error {
         DataFusionError::ArrowError(error, _) => {
             let error = Error::from(*error).context(format!("function {function}"));
-            return if error.code() == Code::Data { error.with_state(state(function)) } else { error };
+            return if error.code() == Code::Data {
+                error.with_state(state(function))
+            } else {
+                error
+            };
         }
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
             return from_datafusion(*error, function);
@@ -227,7 +250,9 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let message = message.split(".\nThis issue was likely").next().unwrap_or(message);
     // An argument that the function refuses is reported as the function's own mistake by some.
     let code = match code {
-        Code::Internal | Code::Data if message.to_ascii_lowercase().contains("overflow") => Code::Overflow,
+        Code::Internal | Code::Data if message.to_ascii_lowercase().contains("overflow") => {
+            Code::Overflow
+        }
         Code::Internal => Code::Data,
         code => code,
     };
@@ -257,17 +282,26 @@ impl Kernel for Foreign {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
         let args = &self.whole_numbers(args)?[..];
-        let Some(present) = STRICT.iter().find(|(strict, _)| *strict == name).and_then(|(_, count)| {
-            let nulls =
-                args.iter().take(*count).map(|arg| arg.array.logical_nulls().map(|n| (arg.constant, n)));
-            present(nulls.flatten(), rows)
-        }) else {
+        let Some(present) =
+            STRICT.iter().find(|(strict, _)| *strict == name).and_then(|(_, count)| {
+                let nulls = args
+                    .iter()
+                    .take(*count)
+                    .map(|arg| arg.array.logical_nulls().map(|n| (arg.constant, n)));
+                present(nulls.flatten(), rows)
+            })
+        else {
             return self.call_present(args, rows);
         };
         // Only the rows without NULLs are computed.
-        let rows_present: UInt32Array = (0..rows as u32).filter(|row| present.value(*row as usize)).collect();
+        let rows_present: UInt32Array =
+            (0..rows as u32).filter(|row| present.value(*row as usize)).collect();
         let chosen = args.iter().map(|arg| {
-            let array = if arg.constant { arg.array.clone() } else { take(&arg.array, &rows_present, None)? };
+            let array = if arg.constant {
+                arg.array.clone()
+            } else {
+                take(&arg.array, &rows_present, None)?
+            };
             Ok(Argument { array, constant: arg.constant })
         });
         let chosen = chosen.collect::<Result<Vec<_>>>()?;
@@ -297,9 +331,10 @@ impl Foreign {
     /// told from them.
     fn whole_numbers(&self, args: &[Argument]) -> Result<Vec<Argument>> {
         let convert = |(arg, field): (&Argument, &FieldRef)| match field.data_type().is_integer() {
-            true => {
-                Ok(Argument { array: to_form(arg.array.clone(), field.data_type())?, constant: arg.constant })
-            }
+            true => Ok(Argument {
+                array: to_form(arg.array.clone(), field.data_type())?,
+                constant: arg.constant,
+            }),
             false => Ok(arg.clone()),
         };
         args.iter().zip(&self.fields).map(convert).collect()
@@ -331,7 +366,8 @@ impl Foreign {
 
     fn call_whole(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
-        // Functions that fix something from a constant argument look for a scalar, also when all are constants.
+        // Functions that fix something from a constant argument look for a scalar, also when all
+        // are constants.
         let all_constant = rows == 1;
         let values = args
             .iter()
@@ -355,13 +391,17 @@ impl Foreign {
             return_field: self.return_field.clone(),
             config_options: self.config.clone(),
         };
-        // The library is not ours, and an argument that makes it panic must not take the process down.
+        // The library is not ours, and an argument that makes it panic must not take the process
+        // down.
         let result = catch_unwind(AssertUnwindSafe(|| self.udf.invoke_with_args(call)))
             .map_err(|_| Error::data(format!("function {name} failed on its arguments")))?
             .and_then(|value| value.into_array(rows))
             .map_err(|error| from_datafusion(error, name))?;
         if result.len() != rows {
-            return Err(Error::internal(format!("function {name} gave {} values for {rows}", result.len())));
+            return Err(Error::internal(format!(
+                "function {name} gave {} values for {rows}",
+                result.len()
+            )));
         }
         to_plain(result, &self.atom)
     }

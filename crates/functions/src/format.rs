@@ -179,8 +179,9 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
             macro_rules! run {
                 ($type:ty) => {{
                     let array = array.as_primitive_opt::<$type>().ok_or_else(bad)?;
-                    Box::new(move |text: &mut String, row: usize| write(text, array.value(row) as i128))
-                        as Writer<'a>
+                    Box::new(move |text: &mut String, row: usize| {
+                        write(text, array.value(row) as i128)
+                    }) as Writer<'a>
                 }};
             }
             with_whole_number!(whole_number, run, return Err(bad()))
@@ -193,7 +194,9 @@ type WholeWriter = Box<dyn Fn(&mut String, i128)>;
 /// What writes an unscaled number of a type.
 fn whole_writer(atom: &Atom) -> WholeWriter {
     match atom.clone() {
-        Atom::Decimal(_, scale) => Box::new(move |text, value| text.push_str(&decimal_text(value, scale))),
+        Atom::Decimal(_, scale) => {
+            Box::new(move |text, value| text.push_str(&decimal_text(value, scale)))
+        }
         Atom::Date => Box::new(|text, day| write_date(text, day as i64)),
         Atom::Time(unit) => Box::new(move |text, time| write_time(text, time as i64, unit)),
         Atom::Timestamp(unit, zone) => {
@@ -236,7 +239,9 @@ pub fn write_double(text: &mut String, value: f64, whole: Whole) {
     let mut scientific = format!("{value:e}");
     if value.abs() >= 2f64.powi(54) && value.abs() < WIDE {
         let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
-        between_neighbors(&mut scientific, value as i128, neighbors, |digits| format!("{value:.digits$e}"));
+        between_neighbors(&mut scientific, value as i128, neighbors, |digits| {
+            format!("{value:.digits$e}")
+        });
     }
     write_float(text, value, &scientific, 15, whole);
 }
@@ -246,7 +251,9 @@ pub fn write_single(text: &mut String, value: f32, whole: Whole) {
     let mut scientific = format!("{value:e}");
     if value.abs() >= 2f32.powi(25) && f64::from(value.abs()) < WIDE {
         let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
-        between_neighbors(&mut scientific, value as i128, neighbors, |digits| format!("{value:.digits$e}"));
+        between_neighbors(&mut scientific, value as i128, neighbors, |digits| {
+            format!("{value:.digits$e}")
+        });
     }
     write_float(text, value.into(), &scientific, 6, whole);
 }
@@ -266,10 +273,13 @@ fn between_neighbors(
     while let Some((mantissa, exponent)) = scientific.split_once('e') {
         let digits = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
         let number: Option<i128> = mantissa.replace('.', "").parse().ok();
-        let power: Option<u32> =
-            exponent.parse::<usize>().ok().and_then(|power| power.checked_sub(digits)?.try_into().ok());
-        let shown =
-            number.zip(power).and_then(|(number, power)| number.checked_mul(10i128.checked_pow(power)?));
+        let power: Option<u32> = exponent
+            .parse::<usize>()
+            .ok()
+            .and_then(|power| power.checked_sub(digits)?.try_into().ok());
+        let shown = number
+            .zip(power)
+            .and_then(|(number, power)| number.checked_mul(10i128.checked_pow(power)?));
         if !shown.is_some_and(is_tie) {
             return;
         }
@@ -277,7 +287,8 @@ fn between_neighbors(
     }
 }
 
-/// A float from its digits in `scientific` form, with an exponent below -4 and from `exponents_from` on, as PostgreSQL has it.
+/// A float from its digits in `scientific` form, with an exponent below -4 and from
+/// `exponents_from` on, as PostgreSQL has it.
 fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: i32, whole: Whole) {
     if !value.is_finite() {
         text.push_str(match (value.is_nan(), value > 0.0) {
@@ -290,7 +301,12 @@ fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: 
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if !(-4..exponents_from).contains(&exponent) {
-        let _ = write!(text, "{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
+        let _ = write!(
+            text,
+            "{mantissa}e{}{:02}",
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        );
         return;
     }
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
@@ -381,7 +397,8 @@ pub(super) fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
         if amount != 0 {
             let space = if text.len() > start { " " } else { "" };
             let plus = if after_negative && amount > 0 { "+" } else { "" };
-            let _ = write!(text, "{space}{plus}{amount} {name}{}", if amount == 1 { "" } else { "s" });
+            let _ =
+                write!(text, "{space}{plus}{amount} {name}{}", if amount == 1 { "" } else { "s" });
             after_negative = amount < 0;
         }
     };

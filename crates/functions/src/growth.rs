@@ -98,12 +98,17 @@ pub fn each_piece<T>(
 /// Of how many tuples at once expressions that grow are to be evaluated; all of the chunk are a
 /// piece, too. Nothing where the thread is at a piece already, and where an error is to come from
 /// the chunk as a whole.
-pub fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> Result<()>) -> Option<usize> {
+pub fn piece_rows(
+    chunk: &Chunk,
+    run: &Run,
+    evaluate: impl Fn(&Chunk) -> Result<()>,
+) -> Option<usize> {
     let rows = chunk.rows();
     if rows < 2 || IN_PIECE.get() {
         return None;
     }
-    let piece_bytes = (run.context.memory_bytes() / PIECE_SHARE).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+    let piece_bytes =
+        (run.context.memory_bytes() / PIECE_SHARE).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
     // One first: a few may be too long already.
     for sample_rows in [1, SAMPLE_ROWS.min(rows)] {
         let sample = sample(chunk, sample_rows);
@@ -114,7 +119,9 @@ pub fn piece_rows(chunk: &Chunk, run: &Run, evaluate: impl Fn(&Chunk) -> Result<
             Err(error) if error.code() == Code::Limit => return Some(1),
             // What raises an error raises it again.
             Err(_) => return None,
-            Ok(()) if bytes > piece_bytes / SAMPLE_ROWS => return Some((piece_bytes / bytes).max(1)),
+            Ok(()) if bytes > piece_bytes / SAMPLE_ROWS => {
+                return Some((piece_bytes / bytes).max(1));
+            }
             Ok(()) if sample_rows > 1 && bytes * rows > piece_bytes => {
                 return Some((piece_bytes / bytes.max(1)).max(1));
             }
@@ -161,17 +168,18 @@ pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
     };
     let sizes = args.iter().map(|(value, _)| size(value).max(1));
     match function {
-        "repeat" | "array_repeat" | "list_repeat" => {
-            args.first().map_or(1, |(value, _)| size(value).max(1)).saturating_mul(count.unwrap_or(0))
-        }
+        "repeat" | "array_repeat" | "list_repeat" => args
+            .first()
+            .map_or(1, |(value, _)| size(value).max(1))
+            .saturating_mul(count.unwrap_or(0)),
         // A character has up to four bytes. A longer text than that is an error of the function,
         // whatever the budget.
         "lpad" | "rpad" => {
             count.filter(|count| *count <= CHARACTERS_MAX as u128).unwrap_or(0).saturating_mul(4)
         }
-        "array_resize" | "list_resize" => {
-            count.unwrap_or(0).saturating_mul(args.get(2).map_or(16, |(value, _)| size(value).max(16)))
-        }
+        "array_resize" | "list_resize" => count
+            .unwrap_or(0)
+            .saturating_mul(args.get(2).map_or(16, |(value, _)| size(value).max(16))),
         _ => sizes.fold(1, u128::saturating_mul),
     }
 }
@@ -210,7 +218,9 @@ pub fn size(value: &Scalar) -> u128 {
     match value {
         Scalar::String(text) => text.len() as u128,
         Scalar::Bytes(bytes) => bytes.len() as u128,
-        Scalar::Nested(items) => items.iter().map(|item| size(item).max(size_of::<i64>() as u128)).sum(),
+        Scalar::Nested(items) => {
+            items.iter().map(|item| size(item).max(size_of::<i64>() as u128)).sum()
+        }
         Scalar::Null => 0,
         _ => size_of::<i64>() as u128,
     }
@@ -222,7 +232,10 @@ pub fn size(value: &Scalar) -> u128 {
 /// The budget does not have it.
 pub fn room(function: &str, args: &[Argument], rows: usize) -> Result<Option<Reservation>> {
     let Some(context) = interrupt::work().filter(|_| multiplies(function)) else { return Ok(None) };
-    let atoms = args.iter().map(|arg| Atom::from_arrow(arg.array.data_type())).collect::<Result<Vec<_>>>()?;
+    let atoms = args
+        .iter()
+        .map(|arg| Atom::from_arrow(arg.array.data_type()))
+        .collect::<Result<Vec<_>>>()?;
     let mut bytes: u128 = 0;
     for row in 0..rows {
         let value = |(arg, atom)| -> Result<(Scalar, &Atom)> { Ok((of_row(arg, row)?, atom)) };

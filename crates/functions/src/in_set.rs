@@ -1,4 +1,5 @@
-//! Membership in a set of constants: what a disjunction of equalities of one expression with constants is bound to.
+//! Membership in a set of constants: what a disjunction of equalities of one expression with
+//! constants is bound to.
 
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
@@ -17,24 +18,30 @@ use super::scalar::with_whole_number;
 /// From this many constants on a set is made; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;
 
-/// Up to this many numbers are compared with each rather than hashed: that is a loop without branches.
+/// Up to this many numbers are compared with each rather than hashed: that is a loop without
+/// branches.
 const LINEAR_MAX: usize = 16;
 
-/// The kernel for values of a type whose equality is that of its bits; none for others (floats, intervals, nested).
+/// The kernel for values of a type whose equality is that of its bits; none for others (floats,
+/// intervals, nested).
 pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     let valid = || constants.iter().filter(|constant| constant.is_valid(0));
     macro_rules! numbers {
         ($type:ty) => {
             Set::Numbers(
                 valid()
-                    .map(|constant| constant.as_primitive_opt::<$type>().map(|array| array.value(0) as i128))
+                    .map(|constant| {
+                        constant.as_primitive_opt::<$type>().map(|array| array.value(0) as i128)
+                    })
                     .collect::<Option<Vec<_>>>()?,
             )
         };
     }
     let set = match atom {
         Atom::String => {
-            let text = |constant: &&ArrayRef| Some(constant.as_string_view_opt()?.value(0).as_bytes().into());
+            let text = |constant: &&ArrayRef| {
+                Some(constant.as_string_view_opt()?.value(0).as_bytes().into())
+            };
             Set::Texts(valid().map(text).collect::<Option<_>>()?)
         }
         whole_number => with_whole_number!(whole_number, numbers, return None),
@@ -55,7 +62,9 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
         Atom::String => {
             let texts = items.as_string_view_opt()?;
             match items.len() <= LINEAR_MAX {
-                true => Set::Texts(texts.iter().flatten().map(|text| text.as_bytes().into()).collect()),
+                true => {
+                    Set::Texts(texts.iter().flatten().map(|text| text.as_bytes().into()).collect())
+                }
                 false => Set::Worded(Hashed::of(items)),
             }
         }
@@ -64,8 +73,8 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
 }
 
-/// The items of a list, which may be long, as a set. A statement binds its expressions several times
-/// and evaluates few of them, so the first call makes it.
+/// The items of a list, which may be long, as a set. A statement binds its expressions several
+/// times and evaluates few of them, so the first call makes it.
 #[derive(Debug)]
 struct Hashed<T> {
     items: ArrayRef,
@@ -164,25 +173,38 @@ impl Kernel for InSet {
         match &self.set {
             Set::Numbers(numbers) => {
                 let value: Box<ValueCode> = single(args)?;
-                let number =
-                    |number: &i128| ValueCode { op: Op::Integer(*number), nullable: false, ..*value };
-                Some(Op::Among { numbers: numbers.iter().map(number).collect(), value, null: self.null })
+                let number = |number: &i128| ValueCode {
+                    op: Op::Integer(*number),
+                    nullable: false,
+                    ..*value
+                };
+                Some(Op::Among {
+                    numbers: numbers.iter().map(number).collect(),
+                    value,
+                    null: self.null,
+                })
             }
             Set::Texts(_) | Set::Numbered(_) | Set::Worded(_) => None,
         }
     }
 
     fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
-        let ([text], Set::Texts(set), false) = (&texts[..], &self.set, self.null) else { return None };
+        let ([text], Set::Texts(set), false) = (&texts[..], &self.set, self.null) else {
+            return None;
+        };
         if set.len() > LINEAR_MAX {
             return None;
         }
         // In an order of their own, so that equal sets are equal code.
-        let mut constants =
-            set.iter().map(|bytes| std::str::from_utf8(bytes)).collect::<Result<Vec<_>, _>>().ok()?;
+        let mut constants = set
+            .iter()
+            .map(|bytes| std::str::from_utf8(bytes))
+            .collect::<Result<Vec<_>, _>>()
+            .ok()?;
         constants.sort_by_key(|constant| (constant.len(), *constant));
-        let same =
-            |constant: &str| Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]));
+        let same = |constant: &str| {
+            Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]))
+        };
         Some(Op::Or(constants.into_iter().map(|constant| truth(same(constant))).collect()))
     }
 }

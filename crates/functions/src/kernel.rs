@@ -14,11 +14,12 @@ use tessera_codegen::{Machine, Op, TextCode, ValueCode};
 
 /// A function on columns, found and typed.
 pub trait Kernel: Debug + Send + Sync {
-    /// The values for `rows` tuples, all of which count. With `rows` 1 and no constant among the arguments this is
-    /// also how a call on constants is made.
+    /// The values for `rows` tuples, all of which count. With `rows` 1 and no constant among the
+    /// arguments this is also how a call on constants is made.
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef>;
 
-    /// What it does to values of fixed width, giving `atom`, for a compiler; none where that has no such form.
+    /// What it does to values of fixed width, giving `atom`, for a compiler; none where that has no
+    /// such form.
     fn code(&self, _args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         None
     }
@@ -121,8 +122,9 @@ pub(crate) fn nulls(atom: &Atom, rows: usize) -> ArrayRef {
     arrow::array::new_null_array(&atom.arrow(), rows)
 }
 
-/// Applies `op` to each pair without branching on NULL or failure: `op` gives a value and whether it is wrong. Only when
-/// some value is wrong is it found out whether a tuple that is not NULL gave it; then `error` says what happened.
+/// Applies `op` to each pair without branching on NULL or failure: `op` gives a value and whether
+/// it is wrong. Only when some value is wrong is it found out whether a tuple that is not NULL gave
+/// it; then `error` says what happened.
 pub(crate) fn binary<A, B, O>(
     args: &[Argument],
     rows: usize,
@@ -182,7 +184,8 @@ where
 {
     let input = argument(args, 0)?.primitive::<A>()?;
     let mut wrong = false;
-    let values: Vec<O::Native> = input.values().iter().map(|&a| flagged(op(a), &mut wrong)).collect();
+    let values: Vec<O::Native> =
+        input.values().iter().map(|&a| flagged(op(a), &mut wrong)).collect();
     if wrong {
         for (row, &a) in input.values().iter().enumerate() {
             if input.is_valid(row) && op(a).1 {
@@ -190,8 +193,8 @@ where
             }
         }
     }
-    let array =
-        PrimitiveArray::<O>::try_new(values.into(), input.nulls().cloned())?.with_data_type(data_type);
+    let array = PrimitiveArray::<O>::try_new(values.into(), input.nulls().cloned())?
+        .with_data_type(data_type);
     Ok(std::sync::Arc::new(array))
 }
 

@@ -10,7 +10,8 @@ use tessera_vector::{Chunk, Column};
 
 use super::{Figures, Origin, Variants};
 
-/// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has many.
+/// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has
+/// many.
 pub type AskedHash = OnceLock<Option<Arc<Asked>>>;
 
 /// The form of a node's hashes and the code of its variants.
@@ -61,7 +62,8 @@ impl KeyHasher {
         KeyHasher { keys: keys.into(), compiled }
     }
 
-    /// As [`KeyHasher::start`], for a node that does nothing else with its tuples: the profile says how many were hashed by code.
+    /// As [`KeyHasher::start`], for a node that does nothing else with its tuples: the profile says
+    /// how many were hashed by code.
     pub fn start_counted(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
         let mut hasher = KeyHasher::start(asked, tuple, keys, run);
         if let Some(compiled) = hasher.compiled.as_mut().and_then(Arc::get_mut) {
@@ -75,7 +77,8 @@ impl KeyHasher {
         KeyHasher { keys: keys.into(), compiled: None }
     }
 
-    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out`; what stands at others means nothing.
+    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out`;
+    /// what stands at others means nothing.
     ///
     /// # Errors
     /// As [`hash_fields`], and those of compiling.
@@ -90,7 +93,8 @@ impl KeyHasher {
             }
         }
         let Some(selection) = chunk.selection() else { return hash_fields(chunk, &self.keys, out) };
-        let keys = self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
+        let keys =
+            self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
         let mut hashes = Vec::new();
         hash_columns(&keys, chunk.rows(), &mut hashes)?;
         out.clear();
@@ -112,9 +116,11 @@ impl Compiled {
         let Some(code) = promise.get(0)? else { return Ok(false) };
         // Nobody reads what stays at the places of tuples that do not count.
         out.resize(chunk.rows_stored(), 0);
-        let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
-        // own or for as many as a chunk can store; the positions are of those tuples, of which each has a place in `out`.
+        let positions =
+            chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that
+        // the chunk stores, and validity of their own or for as many as a chunk can store; the
+        // positions are of those tuples, of which each has a place in `out`.
         Ok(unsafe { code.run(inputs.raw(), positions, chunk.rows(), out.as_mut_ptr()) })
     }
 }

@@ -1,8 +1,9 @@
 //! Expressions: the function library, binding, evaluation.
 //!
-//! [`Library`] names and types functions: ours first (comparisons, checked arithmetic, dates, patterns, bits), one family a
-//! file, then DataFusion's (`foreign`). [`Bound`] is an expression bound to a tuple; it gives columns or narrows a chunk's
-//! selection. Evaluation is described in `evaluate`, conversions between types in [`cast`].
+//! [`Library`] names and types functions: ours first (comparisons, checked arithmetic, dates,
+//! patterns, bits), one family a file, then DataFusion's (`foreign`). [`Bound`] is an expression
+//! bound to a tuple; it gives columns or narrows a chunk's selection. Evaluation is described in
+//! `evaluate`, conversions between types in [`cast`].
 //!
 //! ```
 //! use std::sync::{Arc, OnceLock};
@@ -10,7 +11,8 @@
 //! use tessera_plan::Expr;
 //! use tessera_types::{Atom, Field, Tuple};
 //!
-//! let tuple = Tuple::new(vec![Field::new("price", Atom::Decimal(15, 2)), Field::new("discount", Atom::Decimal(15, 2))]);
+//! let field = |name: &str| Field::new(name, Atom::Decimal(15, 2));
+//! let tuple = Tuple::new(vec![field("price"), field("discount")]);
 //! let rest = Expr::call("sub", vec![Expr::int64(1), Expr::field("discount")]);
 //! let revenue = Expr::call("mul", vec![Expr::field("price"), rest]);
 //! let bound = Bound::new(&revenue, &tuple, &Tuple::empty(), &Arc::new(Library::new()))?;
@@ -95,7 +97,9 @@ use kernel::as_boolean;
 
 pub use code::{Coder, Origin};
 use compiled::AskedPredicate;
-pub use compiled::{Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw};
+pub use compiled::{
+    Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw,
+};
 use computed::AskedComputation;
 pub use computed::Computation;
 
@@ -132,7 +136,12 @@ impl Bound {
     ///
     /// # Errors
     /// As [`tessera_plan::type_of`].
-    pub fn new(expr: &Expr, tuple: &Tuple, parameters: &Tuple, library: &Arc<Library>) -> Result<Bound> {
+    pub fn new(
+        expr: &Expr,
+        tuple: &Tuple,
+        parameters: &Tuple,
+        library: &Arc<Library>,
+    ) -> Result<Bound> {
         let mut node = Binder { tuple, parameters, library }.bind(expr)?;
         let (atom, nullable) = (node.atom.clone(), node.nullable);
         let nodes = match &mut node.kind {
@@ -162,7 +171,8 @@ impl Bound {
         self.nodes.iter().any(|node| node.raises)
     }
 
-    /// Whether compiled code can say, of a tuple, whether it is true, and nothing is said of texts: those may lie in a dictionary.
+    /// Whether compiled code can say, of a tuple, whether it is true, and nothing is said of texts:
+    /// those may lie in a dictionary.
     pub fn has_code(&self) -> bool {
         compiled::code_of(self, false).is_some()
     }
@@ -170,15 +180,19 @@ impl Bound {
     /// Its value for each tuple that counts (dense).
     ///
     /// # Errors
-    /// A value that overflows, divides by zero or does not convert; but never for a tuple that does not count, that an
-    /// earlier conjunct rejected, or whose CASE branch is not taken.
+    /// A value that overflows, divides by zero or does not convert; but never for a tuple that does
+    /// not count, that an earlier conjunct rejected, or whose CASE branch is not taken.
     pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
         if !self.grows {
             return self.evaluate_at_once(chunk, run);
         }
         let evaluate = |piece: &Chunk| self.evaluate_at_once(piece, run);
-        let values =
-            growth::each_piece(chunk, run, |sample| evaluate(sample).map(drop), |_, piece| evaluate(piece))?;
+        let values = growth::each_piece(
+            chunk,
+            run,
+            |sample| evaluate(sample).map(drop),
+            |_, piece| evaluate(piece),
+        )?;
         if let [only] = &values[..] {
             return Ok(only.clone());
         }
@@ -190,13 +204,16 @@ impl Bound {
     /// Whether a whole chunk is too much for it at once.
     fn is_cut(&self, chunk: &Chunk, run: &Run) -> bool {
         let evaluate = |sample: &Chunk| self.evaluate_at_once(sample, run).map(drop);
-        self.grows && growth::piece_rows(chunk, run, evaluate).is_some_and(|piece| piece < chunk.rows())
+        self.grows
+            && growth::piece_rows(chunk, run, evaluate).is_some_and(|piece| piece < chunk.rows())
     }
 
     fn evaluate_at_once(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
         let view = match chunk.selection() {
             None => View::all(chunk.stored(), chunk.rows_stored(), &run.parameters),
-            Some(selection) => View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters),
+            Some(selection) => {
+                View::at(chunk.stored(), selection.as_ref().clone(), &run.parameters)
+            }
         };
         match &*self.nodes {
             [node] => evaluate(node, &view),

@@ -20,8 +20,8 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math, moments,
-    nullif, numbers, patterns, quantified, rounding, substr, text, texts,
+    about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math,
+    moments, nullif, numbers, patterns, quantified, rounding, substr, text, texts,
 };
 
 /// Functions of ours that are found by their names alone.
@@ -100,7 +100,12 @@ impl Library {
             }
             aggregates.insert(udf.name().to_string(), udf);
         }
-        Library { scalars, aggregates, config: Arc::new(ConfigOptions::default()), users: RwLock::default() }
+        Library {
+            scalars,
+            aggregates,
+            config: Arc::new(ConfigOptions::default()),
+            users: RwLock::default(),
+        }
     }
 
     /// A scalar function of DataFusion's.
@@ -113,7 +118,8 @@ impl Library {
         self.aggregates.get(name).cloned()
     }
 
-    /// The functions that are ours, most of them of numbers: those of one name with DataFusion's stand before them.
+    /// The functions that are ours, most of them of numbers: those of one name with DataFusion's
+    /// stand before them.
     pub fn own_functions() -> Vec<&'static str> {
         let mut names: Vec<&str> = rounding::NAMES
             .into_iter()
@@ -135,8 +141,11 @@ impl Library {
 
     /// The names of all scalar functions: ours, and DataFusion's with their aliases.
     pub fn scalar_names(&self) -> Vec<String> {
-        let own =
-            OWN.into_iter().chain(Library::own_functions()).chain(moments_and_texts()).map(String::from);
+        let own = OWN
+            .into_iter()
+            .chain(Library::own_functions())
+            .chain(moments_and_texts())
+            .map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
         names.dedup();
@@ -163,7 +172,8 @@ impl Library {
     /// Adds a user's function, or replaces one of that name.
     ///
     /// # Errors
-    /// There is a function of this name already: of the library, or, unless it is to be replaced, a user's.
+    /// There is a function of this name already: of the library, or, unless it is to be replaced, a
+    /// user's.
     pub fn define(&self, function: UserFunction, replace: bool) -> Result<()> {
         let name = function.name().clone();
         let of_library = Comparison::named(&name).is_some()
@@ -176,7 +186,9 @@ impl Library {
             || self.scalars.contains_key(&*name)
             || self.aggregates.contains_key(&*name);
         if of_library {
-            return Err(Error::semantic(format!("{name} is a function of the library; choose another name")));
+            return Err(Error::semantic(format!(
+                "{name} is a function of the library; choose another name"
+            )));
         }
         let mut users = self.users.write();
         if users.contains_key(&name) && !replace {
@@ -200,7 +212,10 @@ impl Library {
 
     /// Finds and types a function.
     pub fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, function)| *function);
+        let name = ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name, |(_, function)| *function);
         if let Some(comparison) = Comparison::named(name) {
             return resolve_comparison(name, comparison, args);
         }
@@ -237,9 +252,9 @@ impl Library {
                 return moments::extreme(name, args);
             }
             "greatest" | "least"
-                if args
-                    .iter()
-                    .any(|arg| matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))) =>
+                if args.iter().any(|arg| {
+                    matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
+                }) =>
             {
                 return extremes::resolve(name, args);
             }
@@ -253,8 +268,9 @@ impl Library {
             "abs" => return resolve_unary(name, false, args),
             "nullif" => return nullif::resolve(args),
             "concat_op" => {
-                let list =
-                    |index: usize| args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)));
+                let list = |index: usize| {
+                    args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)))
+                };
                 return match (list(0), list(1)) {
                     (false, false) => text::resolve(args),
                     (true, true) => self.foreign("array_concat", args),
@@ -294,7 +310,8 @@ fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
 
 impl Functions for Library {
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
-        // Each pass over a plan finds the types of its expressions: here planning ends when it is told to.
+        // Each pass over a plan finds the types of its expressions: here planning ends when it is
+        // told to.
         check_here()?;
         self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
     }
@@ -316,7 +333,12 @@ impl Functions for Library {
             || self.user_function(name).is_some_and(|function| function.is_volatile())
     }
 
-    fn aggregate(&self, name: &str, args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {
+    fn aggregate(
+        &self,
+        name: &str,
+        args: &[(Atom, bool)],
+        _distinct: bool,
+    ) -> Result<(Atom, bool)> {
         if let Some(own) = aggregate_types::own(name, args) {
             return own;
         }
@@ -351,7 +373,8 @@ fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> R
     Ok(resolved)
 }
 
-/// Whether an argument is a constant that has an equal in the other's type, so that no column need be converted.
+/// Whether an argument is a constant that has an equal in the other's type, so that no column need
+/// be converted.
 fn in_type_of_other(arg: &Arg<'_>, other: &Atom) -> bool {
     let value = arg.value.as_ref().and_then(|value| array_value(value, 0).ok());
     match value {

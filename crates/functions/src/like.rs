@@ -1,7 +1,8 @@
 //! Pattern matches: `like`, `ilike`, `regex`, `iregex`, `similar`.
 //!
-//! A LIKE pattern is cut at its `%` into pieces of fixed length, the first and the last anchored; the pieces between are found
-//! leftmost first, which is exact because nothing but their order matters. Pieces without `_` are searched as bytes.
+//! A LIKE pattern is cut at its `%` into pieces of fixed length, the first and the last anchored;
+//! the pieces between are found leftmost first, which is exact because nothing but their order
+//! matters. Pieces without `_` are searched as bytes.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ use super::types::{Arg, Resolved, wrong_arguments};
 
 /// Before a text of this length the query is asked whether it goes on.
 const LONG_BYTES: usize = 1 << 16;
-/// The longest piece that compiled code looks for: it compares it anew at each place where its first and last bytes fit.
+/// The longest piece that compiled code looks for: it compares it anew at each place where its
+/// first and last bytes fit.
 const CODED_BYTES_MAX: usize = 64;
 /// A compiled regular expression may take this much memory.
 const REGEX_BYTES_MAX: usize = 10 << 20;
@@ -139,7 +141,9 @@ impl Match {
                 like_pattern(&folded(pattern), escape.as_deref())
             }
             Language::Like => like_pattern(pattern, escape),
-            Language::Regex => compile(pattern, Flags::ignoring_case(self.ignore_case)).map(Pattern::Regex),
+            Language::Regex => {
+                compile(pattern, Flags::ignoring_case(self.ignore_case)).map(Pattern::Regex)
+            }
             Language::Similar => self.regex(&as_regex(pattern, escape)?, pattern),
         }
     }
@@ -197,21 +201,28 @@ impl Kernel for Match {
             _ => None,
         };
         if let Some(pattern @ Pattern::Unfinished(_)) = self.compiled.as_ref().or(once.as_ref()) {
-            let nulls: Vec<_> = args.iter().map(|argument| argument.array.logical_nulls()).collect();
+            let nulls: Vec<_> =
+                args.iter().map(|argument| argument.array.logical_nulls()).collect();
             let is_null = |row: usize| {
                 let mut each = args.iter().zip(&nulls);
-                each.any(|(arg, nulls)| nulls.as_ref().is_some_and(|nulls| nulls.is_null(arg.at(row))))
+                each.any(|(arg, nulls)| {
+                    nulls.as_ref().is_some_and(|nulls| nulls.is_null(arg.at(row)))
+                })
             };
             let row_matches = |row: usize| match is_null(row) {
                 true => Ok(None),
-                false => pattern.try_matches(texts.value(input.at(row)), self.ignore_case).map(Some),
+                false => {
+                    pattern.try_matches(texts.value(input.at(row)), self.ignore_case).map(Some)
+                }
             };
             return Ok(Arc::new((0..rows).map(row_matches).collect::<Result<BooleanArray>>()?));
         }
         if let Some(pattern) = self.compiled.as_ref().or(once.as_ref()) {
             let matches = |row| pattern.matches(texts.value(input.at(row)), self.ignore_case);
-            let validity =
-                args.iter().map(Argument::validity).reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref()));
+            let validity = args
+                .iter()
+                .map(Argument::validity)
+                .reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref()));
             let values = BooleanBuffer::collect_bool(rows, matches);
             return Ok(Arc::new(BooleanArray::new(values, validity.flatten())));
         }
@@ -227,10 +238,15 @@ impl Kernel for Match {
     }
 
     fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
-        let (Some(Pattern::Like(like)), false) = (&self.compiled, self.ignore_case) else { return None };
+        let (Some(Pattern::Like(like)), false) = (&self.compiled, self.ignore_case) else {
+            return None;
+        };
         let [text, ..] = &texts[..] else { return None };
         let Some(last) = &like.last else {
-            return Some(Op::SameText(Box::new([text.clone(), like.first.code()?.unwrap_or_else(nothing)])));
+            return Some(Op::SameText(Box::new([
+                text.clone(),
+                like.first.code()?.unwrap_or_else(nothing),
+            ])));
         };
         Some(Op::Like(Box::new(LikeCode {
             text: text.clone(),
@@ -282,7 +298,8 @@ impl Unfinished {
                 c => Item::Character(c),
             });
         }
-        (items.last() == Some(&Item::End)).then(|| Unfinished { pattern: pattern.to_string(), items })
+        (items.last() == Some(&Item::End))
+            .then(|| Unfinished { pattern: pattern.to_string(), items })
     }
 
     fn matches(&self, text: &str) -> Result<bool> {
@@ -294,8 +311,11 @@ impl Unfinished {
     fn walk(&self, mut text: &[char], mut items: &[Item], every: &Every) -> Result<Option<bool>> {
         let ended = || {
             let pattern = &self.pattern;
-            Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
-                .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
+            Error::new(
+                Code::Data,
+                format!("LIKE pattern '{pattern}' ends with its escape character"),
+            )
+            .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
         };
         while let ([first, rest_of_text @ ..], [item, rest_of_items @ ..]) = (text, items) {
             match item {
@@ -377,8 +397,11 @@ impl Like {
         while let Some(character) = characters.next() {
             let item = match character {
                 c if Some(c) == escape => Some(characters.next().ok_or_else(|| {
-                    Error::new(Code::Data, format!("LIKE pattern '{pattern}' ends with its escape character"))
-                        .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
+                    Error::new(
+                        Code::Data,
+                        format!("LIKE pattern '{pattern}' ends with its escape character"),
+                    )
+                    .with_state(SqlState::INVALID_ESCAPE_SEQUENCE)
                 })?),
                 '%' => {
                     pieces.push(Vec::new());
@@ -441,8 +464,9 @@ impl Piece {
         }
     }
 
-    /// The bytes it takes at the beginning of `text`. Nothing is not compared: some processors take a hundred times
-    /// as long for a comparison of no bytes at an address that is not mapped, which is where nothing stands.
+    /// The bytes it takes at the beginning of `text`. Nothing is not compared: some processors take
+    /// a hundred times as long for a comparison of no bytes at an address that is not mapped, which
+    /// is where nothing stands.
     fn at_start(&self, text: &str) -> Option<usize> {
         match self {
             Piece::Text(finder) if finder.needle().is_empty() => Some(0),
@@ -451,8 +475,9 @@ impl Piece {
             }
             Piece::Characters(items) => {
                 let mut characters = text.chars();
-                let fits =
-                    items.iter().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)));
+                let fits = items
+                    .iter()
+                    .all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)));
                 fits.then(|| text.len() - characters.as_str().len())
             }
         }
@@ -461,10 +486,15 @@ impl Piece {
     /// Whether it stands at the end of `text`.
     fn at_end(&self, text: &str) -> bool {
         match self {
-            Piece::Text(finder) => finder.needle().is_empty() || text.as_bytes().ends_with(finder.needle()),
+            Piece::Text(finder) => {
+                finder.needle().is_empty() || text.as_bytes().ends_with(finder.needle())
+            }
             Piece::Characters(items) => {
                 let mut characters = text.chars().rev();
-                items.iter().rev().all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)))
+                items
+                    .iter()
+                    .rev()
+                    .all(|item| characters.next().is_some_and(|c| item.is_none_or(|i| i == c)))
             }
         }
     }
@@ -472,7 +502,9 @@ impl Piece {
     /// The end of its first place in `text`.
     fn find(&self, text: &str) -> Option<usize> {
         match self {
-            Piece::Text(finder) => find(finder, text.as_bytes()).map(|start| start + finder.needle().len()),
+            Piece::Text(finder) => {
+                find(finder, text.as_bytes()).map(|start| start + finder.needle().len())
+            }
             Piece::Characters(_) => {
                 let every = Every::default();
                 text.char_indices().find_map(|(start, _)| {

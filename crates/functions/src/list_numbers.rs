@@ -42,7 +42,8 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
         };
         let scale = decimal_of(&item).map_or(0, |(_, scale)| scale);
         let kernel = ListSum { average, scale, atom: atom.clone() };
-        let mut resolved = Resolved::strict(atom, args, vec![cast], kernel).raising(true).costing(50);
+        let mut resolved =
+            Resolved::strict(atom, args, vec![cast], kernel).raising(true).costing(50);
         resolved.nullable = true;
         Ok(resolved)
     }))
@@ -114,13 +115,17 @@ impl ListSum {
     {
         let values = lists.values().as_primitive::<T>();
         let beyond = || {
-            Error::new(Code::Overflow, format!("the sum of a list is out of range for type {}", self.atom))
+            Error::new(
+                Code::Overflow,
+                format!("the sum of a list is out of range for type {}", self.atom),
+            )
         };
         let sums = (0..lists.len()).map(|row| {
             let mut found: Option<(i128, u64)> = None;
             for at in range(lists, row).filter(|at| values.is_valid(*at)) {
                 let (sum, count) = found.unwrap_or((0, 0));
-                found = Some((sum.checked_add(values.value(at).into()).ok_or_else(beyond)?, count + 1));
+                found =
+                    Some((sum.checked_add(values.value(at).into()).ok_or_else(beyond)?, count + 1));
             }
             Ok::<_, Error>(found)
         });
@@ -135,14 +140,17 @@ impl ListSum {
             DataType::Int64 => {
                 let mut found = Int64Builder::with_capacity(lists.len());
                 for sum in sums {
-                    let sum = sum?.map(|(sum, _)| i64::try_from(sum).map_err(|_| beyond())).transpose()?;
+                    let sum = sum?
+                        .map(|(sum, _)| i64::try_from(sum).map_err(|_| beyond()))
+                        .transpose()?;
                     found.append_option(sum);
                 }
                 Ok(Arc::new(found.finish()))
             }
             data_type => {
                 let limit = 10u128.pow(DECIMAL_PRECISION_MAX.into());
-                let mut found = Decimal128Builder::with_capacity(lists.len()).with_data_type(data_type);
+                let mut found =
+                    Decimal128Builder::with_capacity(lists.len()).with_data_type(data_type);
                 for sum in sums {
                     match sum? {
                         Some((sum, _)) if sum.unsigned_abs() >= limit => return Err(beyond()),

@@ -1,8 +1,11 @@
-//! AND, OR, NOT, IS NULL, CASE, COALESCE and the try form: the nodes that decide which tuples others see.
+//! AND, OR, NOT, IS NULL, CASE, COALESCE and the try form: the nodes that decide which tuples
+//! others see.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, Datum, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, Datum, new_null_array,
+};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{self, interleave};
 use arrow::datatypes::DataType;
@@ -13,8 +16,8 @@ use super::bind::Node;
 use super::evaluate::{View, evaluate, is_raised};
 use super::kernel::{Argument, as_boolean, true_bits};
 
-/// Up to this cost a node that cannot fail is evaluated on all tuples rather than on a selection of them: gathering one
-/// column costs about as much as a few comparisons.
+/// Up to this cost a node that cannot fail is evaluated on all tuples rather than on a selection of
+/// them: gathering one column costs about as much as a few comparisons.
 pub(crate) const CHEAP: u32 = 8;
 
 /// A boolean column.
@@ -42,7 +45,8 @@ fn constant(value: Option<bool>, rows: usize) -> Column {
     Column::Constant(Arc::new(BooleanArray::from(vec![value])), rows)
 }
 
-/// Conjunction, or with `any` disjunction. `any` is also the value that decides: a tuple that has it needs no more operands.
+/// Conjunction, or with `any` disjunction. `any` is also the value that decides: a tuple that has
+/// it needs no more operands.
 pub(crate) fn connective(list: &[Node], view: &View<'_>, any: bool) -> Result<Column> {
     let rows = view.rows();
     let mut known: Option<BooleanArray> = None;
@@ -60,7 +64,9 @@ pub(crate) fn connective(list: &[Node], view: &View<'_>, any: bool) -> Result<Co
             None => Truth::of(&evaluate(node, view)?)?,
         };
         known = match (known, truth) {
-            (_, Truth::Constant(Some(value))) if value == any => return Ok(constant(Some(any), rows)),
+            (_, Truth::Constant(Some(value))) if value == any => {
+                return Ok(constant(Some(any), rows));
+            }
             (known, Truth::Constant(Some(_))) => known,
             (known, Truth::Constant(None)) => {
                 let nulls = BooleanArray::new_null(rows);
@@ -143,7 +149,8 @@ struct Part {
     column: Column,
 }
 
-/// `CASE`: each condition is evaluated where those before did not hold, each value where its condition holds.
+/// `CASE`: each condition is evaluated where those before did not hold, each value where its
+/// condition holds.
 pub(crate) fn case(
     branches: &[(Node, Node)],
     otherwise: Option<&Node>,
@@ -166,7 +173,10 @@ pub(crate) fn case(
         match found {
             Truth::Constant(Some(true)) => {
                 let column = take_part(value, view, open.as_deref())?;
-                parts.push(Part { numbers: open.take().unwrap_or_else(|| numbers(view.rows())), column });
+                parts.push(Part {
+                    numbers: open.take().unwrap_or_else(|| numbers(view.rows())),
+                    column,
+                });
                 open = Some(Vec::new());
             }
             Truth::Constant(_) => {}
@@ -209,7 +219,8 @@ fn partition(bits: &BooleanBuffer, open: Option<&[u32]>) -> (Vec<u32>, Vec<u32>)
     (taken, rest)
 }
 
-/// One condition and two values that are cheap and cannot fail: all computed for all tuples, then picked from.
+/// One condition and two values that are cheap and cannot fail: all computed for all tuples, then
+/// picked from.
 fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> Result<Column> {
     let mask = match Truth::of(&evaluate(condition, view)?)? {
         Truth::Constant(Some(true)) => return evaluate(value, view),
@@ -218,7 +229,9 @@ fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> 
     };
     let side = |node: &Node| -> Result<Argument> {
         Ok(match evaluate(node, view)? {
-            Column::Constant(array, _) => Argument { array: without_spare_strings(array), constant: true },
+            Column::Constant(array, _) => {
+                Argument { array: without_spare_strings(array), constant: true }
+            }
             column => Argument { array: column.plain()?, constant: false },
         })
     };
@@ -227,8 +240,9 @@ fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> 
     Ok(Column::Plain(compute::kernels::zip::zip(&mask, truthy, falsy)?))
 }
 
-/// A constant without the strings of other rows. Arrow's `zip` of two constants renumbers the buffer of a short string,
-/// which has none, where its array has buffers of others: the string then has another ninth byte.
+/// A constant without the strings of other rows. Arrow's `zip` of two constants renumbers the
+/// buffer of a short string, which has none, where its array has buffers of others: the string then
+/// has another ninth byte.
 fn without_spare_strings(constant: ArrayRef) -> ArrayRef {
     match constant.data_type() {
         DataType::Utf8View => Arc::new(constant.as_string_view().gc()),
@@ -292,7 +306,8 @@ pub(crate) fn coalesce(list: &[Node], atom: &Atom, view: &View<'_>) -> Result<Co
     assemble(parts, atom, view.rows())
 }
 
-/// The try form: true for a tuple whose value raises. Halves the tuples until those that raise stand alone.
+/// The try form: true for a tuple whose value raises. Halves the tuples until those that raise
+/// stand alone.
 pub(crate) fn attempt(input: &Node, view: &View<'_>) -> Result<Column> {
     match evaluate(input, view) {
         Ok(column) => Ok(column),

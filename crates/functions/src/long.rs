@@ -1,4 +1,5 @@
-//! Calls of library functions over long strings, in pieces, so that a query that has been ended hears of it between them.
+//! Calls of library functions over long strings, in pieces, so that a query that has been ended
+//! hears of it between them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,8 +77,9 @@ fn runs(function: &str, args: &[Argument], rows: usize) -> Vec<Range<usize>> {
         "repeat" => repeated_bytes(args, row).unwrap_or(0),
         _ => 0,
     };
-    let bytes =
-        |row: usize| views.iter().map(|views| views[row] as u32 as usize).sum::<usize>() + result(row);
+    let bytes = |row: usize| {
+        views.iter().map(|views| views[row] as u32 as usize).sum::<usize>() + result(row)
+    };
     let (mut runs, mut start, mut held) = (Vec::new(), 0, 0);
     for row in 0..rows {
         let own = bytes(row);
@@ -187,13 +189,15 @@ fn counted(text: &str, call: &dyn Fn(Argument) -> Result<ArrayRef>) -> Result<Ar
     Ok(cast(&Int64Array::from(vec![characters]), like.data_type())?)
 }
 
-/// A function that gives for a text what it gives for its words: how a letter is written never depends on what stands beyond a space.
+/// A function that gives for a text what it gives for its words: how a letter is written never
+/// depends on what stands beyond a space.
 fn converted(text: &str, call: &dyn Fn(Argument) -> Result<ArrayRef>) -> Result<ArrayRef> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
         check_here()?;
-        let after_space = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b' ').map(|space| space + 1);
+        let after_space =
+            |bytes: &[u8]| bytes.iter().position(|byte| *byte == b' ').map(|space| space + 1);
         let end = rest
             .as_bytes()
             .get(PIECE_BYTES..)
@@ -340,8 +344,10 @@ mod tests {
         assert_eq!(runs("lower", &args, 7), [0..4, 4..5, 5..6, 6..7]);
         assert_eq!(runs("lower", &[], 7), [0..7]);
         let counts: ArrayRef = Arc::new(Int64Array::from(vec![1 << 20, -1, 1, 1 << 20, i64::MAX]));
-        let args =
-            [Argument { constant: true, ..strings(&["ab"]) }, Argument { array: counts, constant: false }];
+        let args = [
+            Argument { constant: true, ..strings(&["ab"]) },
+            Argument { array: counts, constant: false },
+        ];
         assert_eq!(runs("repeat", &args, 5), [0..1, 1..3, 3..4, 4..5]);
         let lengths = |args: &[Argument], _: usize| -> Result<ArrayRef> {
             Ok(arrow::compute::kernels::length::length(&args[0].array)?)
@@ -353,7 +359,8 @@ mod tests {
 
     #[test]
     fn letters_are_converted_word_by_word() {
-        // A sigma at the end of a word is another letter than within one; the piece's end is in a word.
+        // A sigma at the end of a word is another letter than within one; the piece's end is in a
+        // word.
         let word = "ΟΔΟΣ ΣΟΦΟΣ ";
         let text = word.repeat(PIECE_BYTES * 3 / word.len());
         let lower = |args: &[Argument], _: usize| -> Result<ArrayRef> {
@@ -376,8 +383,10 @@ mod tests {
     #[test]
     fn long_values_are_made_in_pieces() {
         let never = |_: &[Argument], _: usize| -> Result<ArrayRef> { panic!("not in one call") };
-        let numbers =
-            |count: i64| Argument { array: Arc::new(Int64Array::from(vec![count])), constant: false };
+        let numbers = |count: i64| Argument {
+            array: Arc::new(Int64Array::from(vec![count])),
+            constant: false,
+        };
         for unit in ["ab", "äöü", &"語".repeat(PIECE_BYTES / 2)] {
             let count = PIECE_BYTES / unit.len() * 2 + 1;
             let args = [strings(&[unit]), numbers(count as i64)];
@@ -387,11 +396,23 @@ mod tests {
             let found = in_pieces("reverse", &[strings(&[&text])], 1, &never).unwrap();
             assert!(value(&found) == text.chars().rev().collect::<String>());
             assert_eq!(characters(&text), text.chars().count());
-            let all: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-            for number in
-                [0, 1, PIECE_BYTES / 3, PIECE_BYTES / 2 + 1, all.len() - 2, all.len() - 1, all.len()]
-            {
-                assert_eq!(place_of(&text, number), all.get(number).copied(), "{number} of {}", all.len());
+            let all: Vec<usize> =
+                text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+            for number in [
+                0,
+                1,
+                PIECE_BYTES / 3,
+                PIECE_BYTES / 2 + 1,
+                all.len() - 2,
+                all.len() - 1,
+                all.len(),
+            ] {
+                assert_eq!(
+                    place_of(&text, number),
+                    all.get(number).copied(),
+                    "{number} of {}",
+                    all.len()
+                );
             }
         }
         assert_eq!((place_of("", 0), place_of("", 1)), (Some(0), None));

@@ -1,4 +1,5 @@
-//! Functions of doubles: roots, powers, logarithms, angles. Where one has no value, it is PostgreSQL's error.
+//! Functions of doubles: roots, powers, logarithms, angles. Where one has no value, it is
+//! PostgreSQL's error.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Float64Type};
@@ -41,12 +42,13 @@ impl Fault {
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
             Fault::Logarithm => refused("the logarithm of what is not positive")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM),
-            Fault::ZeroPower => {
-                refused("zero raised to a negative power").with_state(SqlState::INVALID_ARGUMENT_FOR_POWER)
-            }
+            Fault::ZeroPower => refused("zero raised to a negative power")
+                .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
             Fault::ComplexPower => refused("a negative number raised to a power that is not whole")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
-            Fault::Division => Error::new(Code::DivisionByZero, format!("division by zero in {call}")),
+            Fault::Division => {
+                Error::new(Code::DivisionByZero, format!("division by zero in {call}"))
+            }
         }
     }
 }
@@ -205,7 +207,8 @@ impl Kernel for OfOne {
     fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
         let compute = |x: f64| settled((self.function)(x), self.small_is_zero);
         let op = |x: f64| compute(x).map_or((0.0, true), |value| (value, false));
-        let error = |x: f64| compute(x).err().unwrap_or(Fault::Input).error(&format!("{}({x})", self.name));
+        let error =
+            |x: f64| compute(x).err().unwrap_or(Fault::Input).error(&format!("{}({x})", self.name));
         unary::<Float64Type, Float64Type>(args, DataType::Float64, op, error)
     }
 }

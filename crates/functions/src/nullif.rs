@@ -11,7 +11,8 @@ use super::compare::{Compare, CompareMoments};
 use super::kernel::{Argument, Kernel, argument, as_boolean};
 use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
 
-/// Types `nullif`: both sides are compared in their common type, the result has the type of the first.
+/// Types `nullif`: both sides are compared in their common type, the result has the type of the
+/// first.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<Resolved> {
     expect_arguments("nullif", args, 2)?;
     let (first, second) = (args[0].atom, args[1].atom);

@@ -1,4 +1,5 @@
-//! Functions of numbers beside the operators: signs, whole quotients, divisors, factorials, histograms.
+//! Functions of numbers beside the operators: signs, whole quotients, divisors, factorials,
+//! histograms.
 
 use std::sync::Arc;
 
@@ -19,8 +20,18 @@ use super::types::{
 pub const WHOLE_QUOTIENT: &str = "whole_quotient";
 
 /// The functions here.
-pub(crate) const NAMES: [&str; 10] =
-    ["sign", "signum", WHOLE_QUOTIENT, "gcd", "lcm", "factorial", "to_hex", "width_bucket", "isinf", "scale"];
+pub(crate) const NAMES: [&str; 10] = [
+    "sign",
+    "signum",
+    WHOLE_QUOTIENT,
+    "gcd",
+    "lcm",
+    "factorial",
+    "to_hex",
+    "width_bucket",
+    "isinf",
+    "scale",
+];
 
 /// The largest number whose factorial a decimal holds.
 const FACTORIAL_MAX: i64 = 33;
@@ -34,7 +45,8 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
         WHOLE_QUOTIENT => whole_quotient(args),
         "gcd" | "lcm" => divisor(name, args),
         "factorial" => one_integer(name, args, Atom::Int64).map(|casts| {
-            Resolved::strict(Atom::Decimal(DECIMAL_PRECISION_MAX, 0), args, casts, Factorial).raising(true)
+            Resolved::strict(Atom::Decimal(DECIMAL_PRECISION_MAX, 0), args, casts, Factorial)
+                .raising(true)
         }),
         "to_hex" => hexadecimal(args),
         "width_bucket" => width_bucket(args),
@@ -90,14 +102,25 @@ impl Kernel for Sign {
             DataType::Float64 => {
                 // NaN has none: 0, as in PostgreSQL.
                 let sign = |x: f64| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0));
-                unary::<Float64Type, Float64Type>(args, DataType::Float64, |x| (sign(x), false), |_| never())
+                unary::<Float64Type, Float64Type>(
+                    args,
+                    DataType::Float64,
+                    |x| (sign(x), false),
+                    |_| never(),
+                )
             }
-            DataType::Decimal64(..) => {
-                unary::<Decimal64Type, Decimal64Type>(args, to, |x| (x.signum(), false), |_| never())
-            }
-            _ => {
-                unary::<Decimal128Type, Decimal64Type>(args, to, |x| (x.signum() as i64, false), |_| never())
-            }
+            DataType::Decimal64(..) => unary::<Decimal64Type, Decimal64Type>(
+                args,
+                to,
+                |x| (x.signum(), false),
+                |_| never(),
+            ),
+            _ => unary::<Decimal128Type, Decimal64Type>(
+                args,
+                to,
+                |x| (x.signum() as i64, false),
+                |_| never(),
+            ),
         }
     }
 }
@@ -117,7 +140,8 @@ fn whole_quotient(args: &[Arg<'_>]) -> Result<Resolved> {
         return Err(wrong_arguments(name, args, "it takes integers and decimals"));
     };
     // Dividing by a fraction moves the point.
-    let whole = (i16::from(p) - i16::from(s) + i16::from(t)).clamp(1, DECIMAL_PRECISION_MAX.into()) as u8;
+    let whole =
+        (i16::from(p) - i16::from(s) + i16::from(t)).clamp(1, DECIMAL_PRECISION_MAX.into()) as u8;
     let atom = Atom::Decimal(whole, 0);
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let kernel = WholeQuotient { scales: (s, t), atom: atom.clone() };
@@ -153,10 +177,19 @@ impl Kernel for WholeQuotient {
             0 => division_by_zero(decimal_text(a, s), '/'),
             _ => {
                 let (a, b) = (decimal_text(a, s), decimal_text(b, t));
-                Error::new(Code::Overflow, format!("div({a}, {b}) is out of range for type {}", self.atom))
+                Error::new(
+                    Code::Overflow,
+                    format!("div({a}, {b}) is out of range for type {}", self.atom),
+                )
             }
         };
-        let found = binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, ANY_DECIMAL, op, error)?;
+        let found = binary::<D, D, D>(
+            &[widened(args, 0)?, widened(args, 1)?],
+            rows,
+            ANY_DECIMAL,
+            op,
+            error,
+        )?;
         narrowed(found, &self.atom)
     }
 }
@@ -166,9 +199,9 @@ fn narrowed(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
     let data_type = atom.arrow();
     let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| unexpected(&array))?;
     Ok(match data_type {
-        DataType::Decimal64(..) => {
-            Arc::new(values.unary::<_, Decimal64Type>(|value| value as i64).with_data_type(data_type))
-        }
+        DataType::Decimal64(..) => Arc::new(
+            values.unary::<_, Decimal64Type>(|value| value as i64).with_data_type(data_type),
+        ),
         _ => Arc::new(values.clone().with_data_type(data_type)),
     })
 }
@@ -217,8 +250,10 @@ impl Divisor {
         let name = if self.multiple { "lcm" } else { "gcd" };
         let scale = decimal_of(&self.common).map_or(0, |(_, scale)| scale);
         let (a, b) = (decimal_text(a, scale), decimal_text(b, scale));
-        let message =
-            format!("{name}({a}, {b}) is out of range for type {}; cast to a wider type", self.atom);
+        let message = format!(
+            "{name}({a}, {b}) is out of range for type {}; cast to a wider type",
+            self.atom
+        );
         Error::new(Code::Overflow, message)
     }
 }
@@ -247,8 +282,13 @@ impl Kernel for Divisor {
                 _ => (0, true),
             };
             let error = |a: i128, b: i128| self.error(a, b);
-            let found =
-                binary::<D, D, D>(&[widened(args, 0)?, widened(args, 1)?], rows, ANY_DECIMAL, op, error)?;
+            let found = binary::<D, D, D>(
+                &[widened(args, 0)?, widened(args, 1)?],
+                rows,
+                ANY_DECIMAL,
+                op,
+                error,
+            )?;
             narrowed(found, &self.atom)
         })
     }
@@ -276,10 +316,14 @@ impl Kernel for Factorial {
 
 /// The bits of a number of 32 or of 64 bits.
 fn hexadecimal(args: &[Arg<'_>]) -> Result<Resolved> {
-    let narrow = args.first().is_some_and(|arg| integer_digits(arg.atom).is_some_and(|digits| digits <= 10))
-        && !matches!(args.first().map(|arg| arg.atom), Some(Atom::UInt32));
-    let wide =
-        if args.first().is_some_and(|arg| *arg.atom == Atom::UInt64) { Atom::UInt64 } else { Atom::Int64 };
+    let narrow =
+        args.first().is_some_and(|arg| integer_digits(arg.atom).is_some_and(|digits| digits <= 10))
+            && !matches!(args.first().map(|arg| arg.atom), Some(Atom::UInt32));
+    let wide = if args.first().is_some_and(|arg| *arg.atom == Atom::UInt64) {
+        Atom::UInt64
+    } else {
+        Atom::Int64
+    };
     let casts = one_integer("to_hex", args, if narrow { Atom::Int32 } else { wide })?;
     Ok(Resolved::strict(Atom::String, args, casts, Hexadecimal).costing(20))
 }
@@ -341,7 +385,8 @@ fn width_bucket(args: &[Arg<'_>]) -> Result<Resolved> {
     if !numbers || !counts {
         return Err(wrong_arguments(name, args, "it takes three numbers and an integer"));
     }
-    let common = args[..3].iter().try_fold(Atom::Null, |common, arg| common_type(&common, arg.atom));
+    let common =
+        args[..3].iter().try_fold(Atom::Null, |common, arg| common_type(&common, arg.atom));
     let common = match common {
         Some(Atom::Decimal(precision, scale)) => Atom::Decimal(precision, scale),
         Some(atom) if atom.is_integer() => Atom::Decimal(20, 0),
@@ -375,8 +420,10 @@ impl Kernel for WidthBucket {
         };
         let is_null = |row: usize| args.iter().any(|arg| arg.array.is_null(arg.at(row)));
         if *args[0].array.data_type() == DataType::Float64 {
-            let columns =
-                args[..3].iter().map(|arg| arg.primitive::<Float64Type>()).collect::<Result<Vec<_>>>()?;
+            let columns = args[..3]
+                .iter()
+                .map(|arg| arg.primitive::<Float64Type>())
+                .collect::<Result<Vec<_>>>()?;
             let found = (0..rows).map(|row| {
                 if is_null(row) {
                     return Ok(None);
@@ -392,7 +439,8 @@ impl Kernel for WidthBucket {
                 if low == high {
                     return Err(refused("the bounds must differ"));
                 }
-                let (before, beyond) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+                let (before, beyond) =
+                    if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
                 bucket(match (before, beyond) {
                     (true, _) => 0,
                     (_, true) => count + 1,
@@ -408,7 +456,8 @@ impl Kernel for WidthBucket {
             return Ok(Arc::new(found.collect::<Result<Int32Array>>()?));
         }
         let wide = (0..3).map(|index| widened(args, index)).collect::<Result<Vec<_>>>()?;
-        let columns = wide.iter().map(|arg| arg.primitive::<Decimal128Type>()).collect::<Result<Vec<_>>>()?;
+        let columns =
+            wide.iter().map(|arg| arg.primitive::<Decimal128Type>()).collect::<Result<Vec<_>>>()?;
         let found = (0..rows).map(|row| {
             if is_null(row) {
                 return Ok(None);
@@ -418,12 +467,14 @@ impl Kernel for WidthBucket {
             if low == high {
                 return Err(refused("the bounds must differ"));
             }
-            let (before, beyond) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+            let (before, beyond) =
+                if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
             bucket(match (before, beyond) {
                 (true, _) => 0,
                 (_, true) => count + 1,
                 _ => {
-                    let [distance, width] = [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
+                    let [distance, width] =
+                        [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
                     let product = distance.wrapping_mul(i256::from_i128(count.into()));
                     product.wrapping_div(width).as_i128() as i64 + 1
                 }
@@ -440,7 +491,8 @@ mod tests {
 
     #[test]
     fn divisors_and_multiples() {
-        let of = |multiple, a, b| Divisor { multiple, common: Atom::Int64, atom: Atom::Int64 }.of(a, b);
+        let of =
+            |multiple, a, b| Divisor { multiple, common: Atom::Int64, atom: Atom::Int64 }.of(a, b);
         assert_eq!(of(false, 12, -18), Some(6));
         assert_eq!(of(false, 0, 0), Some(0));
         assert_eq!(of(false, i64::MIN.into(), 0), Some(1 << 63));

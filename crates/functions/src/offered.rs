@@ -2,7 +2,8 @@
 
 use super::{compare, quantified};
 
-/// Functions that only the planner calls, for what has a syntax of its own. SQL does not know their names.
+/// Functions that only the planner calls, for what has a syntax of its own. SQL does not know their
+/// names.
 const INTERNAL: &[&str] = &[
     "array_element",
     "bytes_text",
@@ -27,8 +28,8 @@ const INTERNAL: &[&str] = &[
     "whole_quotient",
 ];
 
-/// Functions of DataFusion's that are not offered: neither PostgreSQL nor DuckDB has them, or what they have of that name
-/// means something else.
+/// Functions of DataFusion's that are not offered: neither PostgreSQL nor DuckDB has them, or what
+/// they have of that name means something else.
 const LEFT_OUT: &[&str] = &[
     "any_match",
     "array_add",
@@ -88,7 +89,8 @@ pub(super) fn is_left_out(name: &str) -> bool {
 
 /// Whether SQL may call a function or aggregate of the library by this name.
 pub fn is_offered(name: &str) -> bool {
-    let stands_behind_syntax =
-        INTERNAL.contains(&name) || compare::EXACT_NAMES.contains(&name) || quantified::NAMES.contains(&name);
+    let stands_behind_syntax = INTERNAL.contains(&name)
+        || compare::EXACT_NAMES.contains(&name)
+        || quantified::NAMES.contains(&name);
     !stands_behind_syntax && !is_left_out(name)
 }

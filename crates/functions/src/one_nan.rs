@@ -1,9 +1,12 @@
-//! Floats with one zero and one NaN: what compares floats by their bits then compares them as SQL does.
+//! Floats with one zero and one NaN: what compares floats by their bits then compares them as SQL
+//! does.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, ListArray, StructArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit,
+};
 use tessera_types::Result;
 
 /// Whether values of a type are floats or have some inside.
@@ -38,7 +41,12 @@ pub fn one_nan(array: &ArrayRef) -> Result<ArrayRef> {
             let structs = array.as_struct();
             let columns = structs.columns().iter().map(one_nan).collect::<Result<Vec<_>>>()?;
             let nulls = structs.nulls().cloned();
-            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, structs.len())?)
+            Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                columns,
+                nulls,
+                structs.len(),
+            )?)
         }
         _ => array.clone(),
     })
@@ -50,10 +58,11 @@ pub fn normalised(array: ArrayRef) -> Result<ArrayRef> {
         return one_nan(&array);
     }
     const DAY: i128 = 86_400_000_000_000;
-    let length: Decimal128Array = array.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {
-        (i128::from(interval.months) * 30 + i128::from(interval.days)) * DAY
-            + i128::from(interval.nanoseconds)
-    });
+    let length: Decimal128Array =
+        array.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {
+            (i128::from(interval.months) * 30 + i128::from(interval.days)) * DAY
+                + i128::from(interval.nanoseconds)
+        });
     Ok(Arc::new(length.with_precision_and_scale(38, 0)?))
 }
 
@@ -70,7 +79,8 @@ mod tests {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![-0.0, -f64::NAN, 1.5]));
         let item = Arc::new(Field::new("item", DataType::Float64, true));
         let lists: ArrayRef = Arc::new(
-            ListArray::try_new(item, OffsetBuffer::from_lengths([3]), values.clone(), None).unwrap(),
+            ListArray::try_new(item, OffsetBuffer::from_lengths([3]), values.clone(), None)
+                .unwrap(),
         );
         let inner = one_nan(&lists).unwrap().as_list::<i32>().values().clone();
         for array in [one_nan(&values).unwrap(), inner] {

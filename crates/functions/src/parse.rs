@@ -7,7 +7,9 @@ use arrow::array::timezone::Tz;
 use arrow::array::*;
 use chrono::{DateTime, Offset, TimeZone};
 use tessera_context::interrupt::Every;
-use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules};
+use tessera_text::calendar::{
+    DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules,
+};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::unexpected;
@@ -24,9 +26,9 @@ use super::scalar::{per_second, with_whole_number};
 pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<ArrayRef> {
     let texts = array.as_string_view_opt().ok_or_else(|| unexpected(array))?;
     Ok(match to {
-        Atom::Boolean => {
-            Arc::new(BooleanArray::from(rows(texts, to, safe, |text| boolean(text).ok_or(Failure::Invalid))?))
-        }
+        Atom::Boolean => Arc::new(BooleanArray::from(rows(texts, to, safe, |text| {
+            boolean(text).ok_or(Failure::Invalid)
+        })?)),
         Atom::Float32 => {
             let values = rows(texts, to, safe, single)?;
             Arc::new(Float32Array::from(values))
@@ -66,7 +68,11 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
                     Arc::new(array.with_data_type(to.arrow())) as ArrayRef
                 }};
             }
-            with_whole_number!(whole_number, run, return Err(Error::internal(format!("text read as {to}"))))
+            with_whole_number!(
+                whole_number,
+                run,
+                return Err(Error::internal(format!("text read as {to}")))
+            )
         }
     })
 }
@@ -89,16 +95,16 @@ impl Failure {
             short.push('…');
         }
         let temporal = to.is_temporal();
-        let beyond = || Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));
+        let beyond =
+            || Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));
         match self {
             Failure::Interval => beyond().with_state(SqlState::INTERVAL_FIELD_OVERFLOW),
             Failure::Zone => beyond().with_state(SqlState::INVALID_TIME_ZONE_DISPLACEMENT),
-            Failure::Invalid => {
-                Error::data(format!("invalid input for type {to}: '{short}'")).with_state(match temporal {
+            Failure::Invalid => Error::data(format!("invalid input for type {to}: '{short}'"))
+                .with_state(match temporal {
                     true => SqlState::INVALID_DATETIME_FORMAT,
                     false => SqlState::INVALID_TEXT_REPRESENTATION,
-                })
-            }
+                }),
             Failure::Range => {
                 if temporal {
                     beyond().with_state(SqlState::DATETIME_FIELD_OVERFLOW)
@@ -308,7 +314,10 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Fail
     for (i, byte) in whole.bytes().chain(fraction.bytes()).enumerate() {
         let digit = i128::from(byte - b'0');
         if (i as i64) < kept {
-            value = value.checked_mul(10).and_then(|value| value.checked_add(digit)).ok_or(Failure::Range)?;
+            value = value
+                .checked_mul(10)
+                .and_then(|value| value.checked_add(digit))
+                .ok_or(Failure::Range)?;
         } else {
             value += i128::from(i as i64 == kept && digit >= 5);
             break;
@@ -345,7 +354,8 @@ impl Moment {
     }
 }
 
-/// A moment in the form that most texts have; none where it is another, or has more digits than the unit keeps.
+/// A moment in the form that most texts have; none where it is another, or has more digits than the
+/// unit keeps.
 fn simple(text: &str, unit: TimeUnit) -> Option<Moment> {
     let moment = Moment::read(text).ok()?;
     let exact = unit == TimeUnit::Nanosecond || moment.nanos % 1_000 == 0 && !is_long(text);
@@ -360,7 +370,8 @@ const LAST_DAY: i64 = 2_932_896;
 
 /// Whether a text has a fraction of more than nine digits.
 fn is_long(text: &str) -> bool {
-    text.split_once('.').is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
+    text.split_once('.')
+        .is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
 /// The offset in force in a zone at a local time, in seconds. A time that a change of clocks
@@ -369,7 +380,10 @@ pub(crate) fn offset_in(local: i64, zone: &Tz) -> i64 {
     const DAY_SECONDS: i64 = 86_400;
     DateTime::from_timestamp(with_rules(local), 0)
         .and_then(|local| zone.offset_from_local_datetime(&local.naive_utc()).latest())
-        .map_or_else(|| offset_at(zone, local - DAY_SECONDS), |offset| offset.fix().local_minus_utc().into())
+        .map_or_else(
+            || offset_at(zone, local - DAY_SECONDS),
+            |offset| offset.fix().local_minus_utc().into(),
+        )
 }
 
 /// At least one and at most `most` digits, and what follows.
@@ -440,7 +454,8 @@ fn offset(text: &str) -> Option<Option<i64>> {
     let (hours, rest) = number(&text[1..], 2)?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let (minutes, rest) = if rest.is_empty() { (0, rest) } else { number(rest, 2)? };
-    (rest.is_empty() && hours < 16 && minutes < 60).then_some(Some(sign * (hours * 3_600 + minutes * 60)))
+    (rest.is_empty() && hours < 16 && minutes < 60)
+        .then_some(Some(sign * (hours * 3_600 + minutes * 60)))
 }
 
 #[cfg(test)]

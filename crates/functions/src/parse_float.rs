@@ -23,7 +23,11 @@ pub(super) fn single(text: &str) -> Result<f32, Failure> {
         return in_range(text, value.into()).map(|value| value as f32);
     };
     let value = wide as f32;
-    if value.is_infinite() || (value == 0.0 && wide != 0.0) { Err(Failure::Range) } else { Ok(value) }
+    if value.is_infinite() || (value == 0.0 && wide != 0.0) {
+        Err(Failure::Range)
+    } else {
+        Ok(value)
+    }
 }
 
 /// Hexadecimal digits that a float is read from.
@@ -35,8 +39,12 @@ fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
     let mantissa = || text.split(['e', 'E']).next().unwrap_or(text);
     match () {
         () if value.is_nan() => Ok(f64::NAN),
-        () if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => Err(Failure::Range),
-        () if value == 0.0 && mantissa().contains(|c| ('1'..='9').contains(&c)) => Err(Failure::Range),
+        () if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
+            Err(Failure::Range)
+        }
+        () if value == 0.0 && mantissa().contains(|c| ('1'..='9').contains(&c)) => {
+            Err(Failure::Range)
+        }
         () => Ok(value),
     }
 }
@@ -51,18 +59,22 @@ fn hexadecimal_float(text: &str) -> Result<Option<f64>, Failure> {
         return Ok(None);
     };
     let (digits, exponent) = match body.split_once(['p', 'P']) {
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().map_err(|_| Failure::Invalid)?),
+        Some((digits, exponent)) => {
+            (digits, exponent.parse::<i32>().map_err(|_| Failure::Invalid)?)
+        }
         None => (body, 0),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.len() + fraction.len() == 0 || whole.len() + fraction.len() > HEXADECIMAL_DIGITS_MAX {
         return Err(Failure::Invalid);
     }
-    let mantissa = u128::from_str_radix(&format!("{whole}{fraction}"), 16).map_err(|_| Failure::Invalid)?;
+    let mantissa =
+        u128::from_str_radix(&format!("{whole}{fraction}"), 16).map_err(|_| Failure::Invalid)?;
     let exponent = i64::from(exponent) - 4 * fraction.len() as i64;
     // In two steps, so that neither power is out of range before the value is.
     let half = exponent.clamp(-2_000, 2_000) as i32 / 2;
-    let value = mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent.clamp(-2_000, 2_000) as i32 - half);
+    let value =
+        mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent.clamp(-2_000, 2_000) as i32 - half);
     if value.is_infinite() || (value == 0.0 && mantissa != 0) {
         return Err(Failure::Range);
     }
@@ -88,6 +100,9 @@ mod tests {
         for text in ["0x", "0x1p", "0xg", "0x1.2.3", "1p3"] {
             assert_eq!(double(text), Err(Failure::Invalid), "{text}");
         }
-        assert_eq!((double("0x1p2000"), single("0x1p200")), (Err(Failure::Range), Err(Failure::Range)));
+        assert_eq!(
+            (double("0x1p2000"), single("0x1p200")),
+            (Err(Failure::Range), Err(Failure::Range))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Text as intervals, in the forms that PostgreSQL reads: amounts with units, `1-2` for years and months, a time, `ago`, and
-//! ISO 8601's `P1Y2M3DT4H5M6S`. Quarters and nanoseconds are DuckDB's.
+//! Text as intervals, in the forms that PostgreSQL reads: amounts with units, `1-2` for years and
+//! months, a time, `ago`, and ISO 8601's `P1Y2M3DT4H5M6S`. Quarters and nanoseconds are DuckDB's.
 
 use arrow::datatypes::IntervalMonthDayNano;
 
@@ -115,8 +115,8 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds so many units: a whole number and a fraction of one. Fractions of months go to days, a month having 30; those of
-    /// years are rounded to months.
+    /// Adds so many units: a whole number and a fraction of one. Fractions of months go to days, a
+    /// month having 30; those of years are rounded to months.
     fn add(&mut self, whole: i64, fraction: f64, unit: Unit) -> Result<(), Failure> {
         match unit {
             Unit::Day | Unit::Week => {
@@ -171,7 +171,10 @@ impl Sum {
 
     fn finish(self, sign: i64) -> Result<IntervalMonthDayNano, Failure> {
         let small = |value: i64| {
-            value.checked_mul(sign).and_then(|value| i32::try_from(value).ok()).ok_or(Failure::Interval)
+            value
+                .checked_mul(sign)
+                .and_then(|value| i32::try_from(value).ok())
+                .ok_or(Failure::Interval)
         };
         let nanoseconds =
             i64::try_from(self.nanoseconds * i128::from(sign)).map_err(|_| Failure::Interval)?;
@@ -191,8 +194,12 @@ pub(crate) fn interval(text: &str) -> Result<IntervalMonthDayNano, Failure> {
     interval_in(text, None)
 }
 
-/// An interval of a range of units: a number without one counts the smallest, and what is smaller is dropped.
-pub(crate) fn interval_in(text: &str, range: Option<Range>) -> Result<IntervalMonthDayNano, Failure> {
+/// An interval of a range of units: a number without one counts the smallest, and what is smaller
+/// is dropped.
+pub(crate) fn interval_in(
+    text: &str,
+    range: Option<Range>,
+) -> Result<IntervalMonthDayNano, Failure> {
     let value = match with_units(text, range) {
         Err(Failure::Invalid) => iso(text.trim()).ok_or(Failure::Invalid)?,
         other => other?,
@@ -285,7 +292,9 @@ fn amount(sum: &mut Sum, text: &str, signed: bool, unit: Unit) -> Result<(), Fai
     }
     let fraction: f64 = match rest {
         "" | "." => 0.0,
-        rest if rest.starts_with('.') => format!("0{rest}").parse().map_err(|_| Failure::Invalid)?,
+        rest if rest.starts_with('.') => {
+            format!("0{rest}").parse().map_err(|_| Failure::Invalid)?
+        }
         _ => return Err(Failure::Invalid),
     };
     sum.see(unit)?;
@@ -314,7 +323,9 @@ fn time(sum: &mut Sum, text: &str, sign: i64, range: Option<Range>) -> Result<()
         range.is_some_and(|range| (range.largest, range.smallest) == (Unit::Minute, Unit::Second));
     let (hours, minutes, (second, micros)) = match parts[..] {
         // `5:30.5`, or two numbers where minutes and seconds are declared.
-        [minutes, second] if second.contains('.') || minutes_first => (0, number(minutes)?, seconds(second)?),
+        [minutes, second] if second.contains('.') || minutes_first => {
+            (0, number(minutes)?, seconds(second)?)
+        }
         [hours, minutes] => (number(hours)?, number(minutes)?, (0, 0)),
         [hours, minutes, second] => (number(hours)?, number(minutes)?, seconds(second)?),
         _ => return Err(Failure::Invalid),
@@ -338,7 +349,9 @@ fn iso(text: &str) -> Option<IntervalMonthDayNano> {
         return None;
     }
     let mut sum = Sum::default();
-    if dates.bytes().skip(1).any(|byte| byte == b'-') && !dates.contains(|c: char| c.is_ascii_alphabetic()) {
+    if dates.bytes().skip(1).any(|byte| byte == b'-')
+        && !dates.contains(|c: char| c.is_ascii_alphabetic())
+    {
         let mut parts = dates.split('-');
         for unit in [Unit::Year, Unit::Month, Unit::Day] {
             if let Some(part) = parts.next() {
@@ -426,11 +439,25 @@ mod tests {
             ("P-1D", 0, -1, 0),
             ("P0001-02-03T04:05:06", 14, 3, 14_706_000_000_000),
         ] {
-            assert_eq!(interval(text), Ok(IntervalMonthDayNano::new(months, days, nanos)), "{text}");
+            assert_eq!(
+                interval(text),
+                Ok(IntervalMonthDayNano::new(months, days, nanos)),
+                "{text}"
+            );
         }
-        for text in
-            ["", "soon", "1 parsec", "1:2:3:4", "days", "1 day 2:x", "é", "1 day 2 days", "P", "PT", "P1H"]
-        {
+        for text in [
+            "",
+            "soon",
+            "1 parsec",
+            "1:2:3:4",
+            "days",
+            "1 day 2:x",
+            "é",
+            "1 day 2 days",
+            "P",
+            "PT",
+            "P1H",
+        ] {
             assert_eq!(interval(text), Err(Failure::Invalid), "{text}");
         }
         for text in ["99999999999 years", "1 99999999999999:00:00", "1:60"] {
@@ -443,8 +470,14 @@ mod tests {
         let range = |largest, smallest| Some(Range { largest, smallest });
         let read = |text, range| interval_in(text, range).unwrap();
         assert_eq!(read("3", range(Unit::Month, Unit::Month)), IntervalMonthDayNano::new(3, 0, 0));
-        assert_eq!(read("1-2", range(Unit::Year, Unit::Month)), IntervalMonthDayNano::new(14, 0, 0));
-        assert_eq!(read("1 day 2 hours", range(Unit::Day, Unit::Day)), IntervalMonthDayNano::new(0, 1, 0));
+        assert_eq!(
+            read("1-2", range(Unit::Year, Unit::Month)),
+            IntervalMonthDayNano::new(14, 0, 0)
+        );
+        assert_eq!(
+            read("1 day 2 hours", range(Unit::Day, Unit::Day)),
+            IntervalMonthDayNano::new(0, 1, 0)
+        );
         let minutes = read("1:30", range(Unit::Minute, Unit::Second));
         assert_eq!(minutes, IntervalMonthDayNano::new(0, 0, 90_000_000_000));
     }

@@ -1,4 +1,5 @@
-//! Text as lists: PostgreSQL's `{a,"b c",NULL}` and DuckDB's `[a, 'b c', NULL]`, nested as the type says.
+//! Text as lists: PostgreSQL's `{a,"b c",NULL}` and DuckDB's `[a, 'b c', NULL]`, nested as the type
+//! says.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -16,7 +17,8 @@ use super::parse::Failure;
 /// Each text as a list; its elements are read as their type reads text.
 ///
 /// # Errors
-/// A text that is none, or an element that is none of its type, unless `safe`: then the list, or the element, is NULL.
+/// A text that is none, or an element that is none of its type, unless `safe`: then the list, or
+/// the element, is NULL.
 pub(super) fn parse_lists(array: &ArrayRef, slot: &Slot, safe: bool) -> Result<ArrayRef> {
     let to = Atom::List(Box::new(slot.clone()));
     let texts = array.as_string_view_opt().ok_or_else(|| unexpected(array))?;
@@ -148,7 +150,11 @@ fn until_quote(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<Stri
 }
 
 /// Copies a quoted text with its quotes and escapes.
-fn copy_quoted(characters: &mut Peekable<Chars<'_>>, quote: char, text: &mut String) -> Result<(), Failure> {
+fn copy_quoted(
+    characters: &mut Peekable<Chars<'_>>,
+    quote: char,
+    text: &mut String,
+) -> Result<(), Failure> {
     text.push(quote);
     loop {
         let next = characters.next().ok_or(Failure::Invalid)?;

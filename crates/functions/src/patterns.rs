@@ -1,4 +1,5 @@
-//! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: values as texts of a pattern, and back.
+//! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: values as texts of a pattern,
+//! and back.
 
 use std::sync::Arc;
 
@@ -91,9 +92,13 @@ fn written_moment(args: &[Arg<'_>], atom: Atom) -> Result<Resolved> {
 fn written_number(args: &[Arg<'_>]) -> Result<Resolved> {
     let from = args[0].atom.clone();
     let cast = match &from {
-        Atom::Int8 | Atom::Int16 | Atom::Int32 | Atom::UInt8 | Atom::UInt16 | Atom::UInt32 | Atom::Int64 => {
-            Atom::Int64
-        }
+        Atom::Int8
+        | Atom::Int16
+        | Atom::Int32
+        | Atom::UInt8
+        | Atom::UInt16
+        | Atom::UInt32
+        | Atom::Int64 => Atom::Int64,
         atom if atom.is_float() => Atom::Float64,
         // Decimals by their digits.
         _ => Atom::String,

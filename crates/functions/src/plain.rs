@@ -8,8 +8,8 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
-    IntervalMonthDayNano, IntervalUnit,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef,
+    Fields, IntervalMonthDayNano, IntervalUnit,
 };
 use tessera_types::{Atom, Error, Result};
 
@@ -23,7 +23,8 @@ pub const UUID_BYTES: i32 = 16;
 /// The same values in the atom's plain form; what scans and calls of foreign functions use.
 ///
 /// # Errors
-/// A value does not fit, such as a 256-bit decimal of more than 38 digits, or text that is not UTF-8.
+/// A value does not fit, such as a 256-bit decimal of more than 38 digits, or text that is not
+/// UTF-8.
 pub fn to_plain(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
     to_form(array.clone(), &atom.arrow())
         .map_err(|error| error.context(format!("converting {} to {atom}", array.data_type())))
@@ -31,7 +32,8 @@ pub fn to_plain(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
 
 /// The values as Arrow casts them to another type; the same array where it is of that type already.
 ///
-/// Dictionaries are decoded here: Arrow's casts take no notice of NULLs among a dictionary's values.
+/// Dictionaries are decoded here: Arrow's casts take no notice of NULLs among a dictionary's
+/// values.
 ///
 /// # Errors
 /// A value does not fit.
@@ -61,7 +63,9 @@ pub fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
                 array.len(),
             )?))
         }
-        (DataType::Map(..), DataType::Map(entries, ordered)) => map_to_form(&array, entries, *ordered),
+        (DataType::Map(..), DataType::Map(entries, ordered)) => {
+            map_to_form(&array, entries, *ordered)
+        }
         (DataType::List(_), DataType::List(item)) => {
             let lists = match item.is_nullable() {
                 true => array.clone(),
@@ -88,7 +92,9 @@ pub fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
         ) => parquet_intervals(&array),
         // Bytes as such are never texts.
         (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View) => Ok(texts_of_uuids(&array)),
-        (from, to) if is_decimal(from) && is_decimal(to) => cast(&sound_decimals(&array)?, data_type),
+        (from, to) if is_decimal(from) && is_decimal(to) => {
+            cast(&sound_decimals(&array)?, data_type)
+        }
         _ => cast(&array, data_type),
     }
 }
@@ -103,8 +109,8 @@ fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
 }
 
-/// Decimals that Arrow's casts can take: none has more digits than its type says, and zeros stand where values
-/// are NULL, which a file may have left anything at. The casts look at both and panic.
+/// Decimals that Arrow's casts can take: none has more digits than its type says, and zeros stand
+/// where values are NULL, which a file may have left anything at. The casts look at both and panic.
 fn sound_decimals(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Decimal32(precision, _) => sound::<Decimal32Type>(array, *precision),
@@ -118,7 +124,9 @@ fn sound_decimals(array: &ArrayRef) -> Result<ArrayRef> {
 fn sound<T: DecimalType>(array: &ArrayRef, precision: u8) -> Result<ArrayRef> {
     let decimals = array.as_primitive::<T>();
     if decimals.validate_decimal_precision(precision).is_err() {
-        return Err(Error::data(format!("a decimal of more than {precision} digits, which its type allows")));
+        return Err(Error::data(format!(
+            "a decimal of more than {precision} digits, which its type allows"
+        )));
     }
     if decimals.null_count() == 0 {
         return Ok(array.clone());
@@ -168,11 +176,14 @@ fn parquet_intervals(array: &ArrayRef) -> Result<ArrayRef> {
     let array = array.as_fixed_size_binary();
     let part = |bytes: &[u8], at: usize| {
         let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
-        bytes.map(|bytes| u32::from_le_bytes(*bytes)).ok_or_else(|| Error::data("an interval of a few bytes"))
+        bytes
+            .map(|bytes| u32::from_le_bytes(*bytes))
+            .ok_or_else(|| Error::data("an interval of a few bytes"))
     };
     let whole = |number: u32| {
-        i32::try_from(number)
-            .map_err(|_| Error::data(format!("an interval of {number} months or days is out of range")))
+        i32::try_from(number).map_err(|_| {
+            Error::data(format!("an interval of {number} months or days is out of range"))
+        })
     };
     let interval = |bytes: &[u8]| -> Result<IntervalMonthDayNano> {
         let (months, days) = (whole(part(bytes, 0)?)?, whole(part(bytes, 4)?)?);
@@ -224,8 +235,12 @@ mod tests {
         let expected = some(&[Some("a"), None, None, Some("a")]);
         let dictionary = dictionary();
         let item = Arc::new(Field::new("x", dictionary.data_type().clone(), true));
-        let lists =
-            ListArray::try_new(item.clone(), OffsetBuffer::from_lengths([3, 0, 1]), dictionary.clone(), None);
+        let lists = ListArray::try_new(
+            item.clone(),
+            OffsetBuffer::from_lengths([3, 0, 1]),
+            dictionary.clone(),
+            None,
+        );
         let atom: Atom = Atom::from_arrow(lists.as_ref().unwrap().data_type()).unwrap();
         let plain = to_plain(Arc::new(lists.unwrap()), &atom).unwrap();
         assert_eq!(texts(plain.as_list::<i32>().values()), expected);
@@ -245,7 +260,8 @@ mod tests {
         ]);
         let entries = StructArray::try_new(fields.clone(), vec![keys, dictionary], None).unwrap();
         let field = Arc::new(Field::new("e", DataType::Struct(fields), false));
-        let map = MapArray::try_new(field, OffsetBuffer::from_lengths([4]), entries, None, false).unwrap();
+        let map = MapArray::try_new(field, OffsetBuffer::from_lengths([4]), entries, None, false)
+            .unwrap();
         let atom = Atom::from_arrow(map.data_type()).unwrap();
         let plain = to_plain(Arc::new(map), &atom).unwrap();
         assert_eq!(texts(plain.as_map().values()), expected);
@@ -255,7 +271,8 @@ mod tests {
     fn decimals_of_more_digits_than_their_type_has() {
         let decimals = |nulls: Vec<bool>| -> ArrayRef {
             let values = vec![1_i128, i128::MAX, 999];
-            let array = PrimitiveArray::<Decimal128Type>::new(values.into(), Some(NullBuffer::from(nulls)));
+            let array =
+                PrimitiveArray::<Decimal128Type>::new(values.into(), Some(NullBuffer::from(nulls)));
             Arc::new(array.with_precision_and_scale(3, 1).unwrap())
         };
         let plain = to_plain(decimals(vec![true, false, true]), &Atom::Decimal(3, 1)).unwrap();
@@ -270,7 +287,8 @@ mod tests {
         let dictionary = dictionary();
         let fields = Fields::from(vec![Field::new("x", dictionary.data_type().clone(), true)]);
         let nulls = Some(NullBuffer::from(vec![true, false, true, true]));
-        let values: ArrayRef = Arc::new(StructArray::try_new(fields, vec![dictionary], nulls).unwrap());
+        let values: ArrayRef =
+            Arc::new(StructArray::try_new(fields, vec![dictionary], nulls).unwrap());
         let keys = Int8Array::from(vec![Some(1), Some(0), Some(2), None]);
         let array: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::try_new(keys, values).unwrap());
         let atom = Atom::from_arrow(array.data_type()).unwrap();
@@ -287,16 +305,18 @@ mod tests {
             [months, days, milliseconds].map(u32::to_le_bytes).concat()
         };
         let values = [Some(bytes(13, 2, 1_500)), None, Some(bytes(0, 0, u32::MAX))];
-        let array: ArrayRef =
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 12).unwrap());
+        let array: ArrayRef = Arc::new(
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 12).unwrap(),
+        );
         let plain = to_plain(array, &Atom::Interval).unwrap();
         let plain = plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>();
         assert_eq!(plain.value(0), IntervalMonthDayNano::new(13, 2, 1_500_000_000));
         assert!(plain.is_null(1));
         assert_eq!(plain.value(2), IntervalMonthDayNano::new(0, 0, 4_294_967_295_000_000));
         let far = [Some(bytes(1 << 31, 0, 0))];
-        let array: ArrayRef =
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(far.into_iter(), 12).unwrap());
+        let array: ArrayRef = Arc::new(
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size(far.into_iter(), 12).unwrap(),
+        );
         assert!(to_plain(array, &Atom::Interval).is_err());
     }
 }

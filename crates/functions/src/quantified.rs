@@ -1,4 +1,5 @@
-//! `value = ANY (list)` and its like: a comparison with each item of a list, joined by OR (`any_eq`) or AND (`all_eq`).
+//! `value = ANY (list)` and its like: a comparison with each item of a list, joined by OR
+//! (`any_eq`) or AND (`all_eq`).
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ fn typed(name: &str, comparison: Comparison, all: bool, args: &[Arg<'_>]) -> Res
         resolved.nullable = true;
         return Ok(resolved.costing(5));
     }
-    let mut resolved = Resolved::strict(Atom::Boolean, args, casts, Quantified { comparison, all, atom });
+    let mut resolved =
+        Resolved::strict(Atom::Boolean, args, casts, Quantified { comparison, all, atom });
     resolved.nullable = true;
     Ok(resolved.costing(50))
 }
@@ -101,11 +103,15 @@ impl Kernel for Quantified {
             true => arrow::array::new_empty_array(&Atom::Boolean.arrow()),
             false => {
                 let full = |array: &ArrayRef, at: Vec<u32>| -> Result<Argument> {
-                    Ok(Argument { array: take(array, &UInt32Array::from(at), None)?, constant: false })
+                    Ok(Argument {
+                        array: take(array, &UInt32Array::from(at), None)?,
+                        constant: false,
+                    })
                 };
                 let count = items.len();
                 let sides = [full(&value.array, values)?, full(lists.values(), items)?];
-                Compare { comparison: self.comparison, atom: self.atom.clone() }.call(&sides, count)?
+                Compare { comparison: self.comparison, atom: self.atom.clone() }
+                    .call(&sides, count)?
             }
         };
         let found = as_boolean(&found)?;

@@ -1,7 +1,9 @@
-//! `round`, `trunc`, `ceil` and `floor`: exact for decimals, by the processor's rounding for doubles.
+//! `round`, `trunc`, `ceil` and `floor`: exact for decimals, by the processor's rounding for
+//! doubles.
 //!
-//! A double is rounded to a whole number half to even, a decimal half away from zero, as in PostgreSQL. With a number of
-//! digits, a decimal and a whole number stay exact; a double is scaled by a power of ten, as DuckDB does.
+//! A double is rounded to a whole number half to even, a decimal half away from zero, as in
+//! PostgreSQL. With a number of digits, a decimal and a whole number stay exact; a double is scaled
+//! by a power of ten, as DuckDB does.
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type};
@@ -43,7 +45,8 @@ fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
     if !(takes_digits && args.len() == 2) {
         expect_arguments(name, args, 1)?;
     }
-    let wrong = || wrong_arguments(name, args, "cast the first to a number and the second to an integer");
+    let wrong =
+        || wrong_arguments(name, args, "cast the first to a number and the second to an integer");
     let first = args[0].atom;
     let of_number = first.is_numeric() || *first == Atom::Null;
     let of_digits = args.get(1).is_none_or(|arg| arg.atom.is_integer() || *arg.atom == Atom::Null);
@@ -93,7 +96,9 @@ fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
 /// The whole number that an argument is written as.
 fn whole_constant(expr: &Expr) -> Option<i64> {
     match expr {
-        Expr::Constant(Scalar::Integer(value), atom) if atom.is_integer() => i64::try_from(*value).ok(),
+        Expr::Constant(Scalar::Integer(value), atom) if atom.is_integer() => {
+            i64::try_from(*value).ok()
+        }
         Expr::Cast { input, to, .. } if to.is_integer() => whole_constant(input),
         _ => None,
     }
@@ -114,7 +119,12 @@ impl Kernel for RoundDouble {
             let op = move |value, digits| (to_digits(way, value, digits), false);
             return binary::<F, Int64Type, F>(args, rows, DataType::Float64, op, |_, _| never());
         }
-        unary::<F, F>(args, DataType::Float64, move |value| (to_whole(way, value), false), |_| never())
+        unary::<F, F>(
+            args,
+            DataType::Float64,
+            move |value| (to_whole(way, value), false),
+            |_| never(),
+        )
     }
 }
 
@@ -189,10 +199,15 @@ impl RoundDecimal {
         };
         let error = |value: A::Native| {
             let text = decimal_text(value.into(), scale);
-            Error::new(Code::Overflow, format!("{text} rounded is out of range for type {}", self.atom))
+            Error::new(
+                Code::Overflow,
+                format!("{text} rounded is out of range for type {}", self.atom),
+            )
         };
         if self.with_digits {
-            return binary::<A, Int64Type, O>(args, rows, data_type, round, |value, _| error(value));
+            return binary::<A, Int64Type, O>(args, rows, data_type, round, |value, _| {
+                error(value)
+            });
         }
         unary::<A, O>(args, data_type, |value| round(value, 0), error)
     }
@@ -204,10 +219,11 @@ fn round_decimal(way: Way, value: i128, scale: i8, digits: i64, to: i8) -> Optio
     if dropped <= 0 {
         return rescale(value, i64::from(to) - i64::from(scale));
     }
-    let (quotient, rest) = match u32::try_from(dropped).ok().and_then(|dropped| 10i128.checked_pow(dropped)) {
-        Some(power) => (value / power, value % power),
-        None => (0, value),
-    };
+    let (quotient, rest) =
+        match u32::try_from(dropped).ok().and_then(|dropped| 10i128.checked_pow(dropped)) {
+            Some(power) => (value / power, value % power),
+            None => (0, value),
+        };
     let more = match way {
         Way::TowardsZero => 0,
         Way::Up => i128::from(rest > 0),

@@ -127,12 +127,14 @@ pub(crate) fn lenient(
     resolved
 }
 
-/// The types that arguments are cast to for a function of these types: NULLs and text literals take any of them.
+/// The types that arguments are cast to for a function of these types: NULLs and text literals take
+/// any of them.
 ///
 /// # Errors
 /// An argument is of another type.
 pub(crate) fn signature(name: &str, args: &[Arg<'_>], wanted: &[Atom]) -> Result<Vec<Atom>> {
-    let fits = args.len() == wanted.len() && args.iter().zip(wanted).all(|(arg, wanted)| takes(arg, wanted));
+    let fits = args.len() == wanted.len()
+        && args.iter().zip(wanted).all(|(arg, wanted)| takes(arg, wanted));
     match fits {
         true => Ok(wanted.to_vec()),
         false => {
@@ -198,12 +200,14 @@ impl<'a> Column<'a> {
             DataType::Int64 => Column::Int64(values!(Int64Type)),
             DataType::Time64(_) => Column::Int64(values!(Time64MicrosecondType)),
             DataType::Timestamp(..) => Column::Int64(values!(TimestampMicrosecondType)),
-            DataType::Float64 => Column::Double(array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?),
+            DataType::Float64 => {
+                Column::Double(array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?)
+            }
             DataType::Utf8View => Column::Text(array.as_string_view_opt().ok_or_else(bad)?),
             DataType::BinaryView => Column::Bytes(array.as_binary_view_opt().ok_or_else(bad)?),
-            DataType::Interval(_) => {
-                Column::Interval(array.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?)
-            }
+            DataType::Interval(_) => Column::Interval(
+                array.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?,
+            ),
             _ => return Err(bad()),
         })
     }
@@ -295,7 +299,8 @@ impl Rowwise {
             Atom::Time(_) => whole!(Time64MicrosecondType),
             Atom::Timestamp(..) => whole!(TimestampMicrosecondType),
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => {
-                let narrow = |value: i128| i64::try_from(value).map(Out::Whole).map_err(|_| wrong());
+                let narrow =
+                    |value: i128| i64::try_from(value).map(Out::Whole).map_err(|_| wrong());
                 let out = out.into_iter().map(|value| match value {
                     Out::Decimal(value) => narrow(value),
                     value => Ok(value),

@@ -31,14 +31,17 @@ macro_rules! with_integer {
 }
 pub(crate) use with_integer;
 
-/// Calls `$run!(ArrowType)` for the primitive Arrow type behind an atom whose values are whole numbers.
+/// Calls `$run!(ArrowType)` for the primitive Arrow type behind an atom whose values are whole
+/// numbers.
 macro_rules! with_whole_number {
     ($atom:expr, $run:ident, $otherwise:expr) => {
         $crate::scalar::with_integer!($atom, $run, {
             use arrow::datatypes::*;
             use tessera_types::{Atom, TimeUnit};
             match $atom {
-                Atom::Decimal(p, _) if *p <= tessera_types::DECIMAL64_PRECISION_MAX => $run!(Decimal64Type),
+                Atom::Decimal(p, _) if *p <= tessera_types::DECIMAL64_PRECISION_MAX => {
+                    $run!(Decimal64Type)
+                }
                 Atom::Decimal(..) => $run!(Decimal128Type),
                 Atom::Date => $run!(Date32Type),
                 Atom::Time(TimeUnit::Second) => $run!(Time32SecondType),
@@ -86,11 +89,16 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
             }
             macro_rules! one {
                 ($type:ty) => {{
-                    let native = <$type as ArrowPrimitiveType>::Native::try_from(*value).map_err(|_| {
-                        Error::new(Code::Overflow, format!("{value} is out of range for type {atom}"))
-                    })?;
-                    Arc::new(PrimitiveArray::<$type>::from_value(native, 1).with_data_type(atom.arrow()))
-                        as ArrayRef
+                    let native =
+                        <$type as ArrowPrimitiveType>::Native::try_from(*value).map_err(|_| {
+                            Error::new(
+                                Code::Overflow,
+                                format!("{value} is out of range for type {atom}"),
+                            )
+                        })?;
+                    Arc::new(
+                        PrimitiveArray::<$type>::from_value(native, 1).with_data_type(atom.arrow()),
+                    ) as ArrayRef
                 }};
             }
             with_whole_number!(atom, one, return Err(mismatch()))
@@ -101,8 +109,12 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
         (Scalar::Float(value), Atom::Float64) => {
             Arc::new(PrimitiveArray::<Float64Type>::from_value(*value, 1))
         }
-        (Scalar::String(text), Atom::String) => Arc::new(StringViewArray::from_iter_values([&**text])),
-        (Scalar::Bytes(bytes), Atom::Bytes) => Arc::new(BinaryViewArray::from_iter_values([&**bytes])),
+        (Scalar::String(text), Atom::String) => {
+            Arc::new(StringViewArray::from_iter_values([&**text]))
+        }
+        (Scalar::Bytes(bytes), Atom::Bytes) => {
+            Arc::new(BinaryViewArray::from_iter_values([&**bytes]))
+        }
         (Scalar::Interval { months, days, nanoseconds }, Atom::Interval) => {
             let value = IntervalMonthDayNano::new(*months, *days, *nanoseconds);
             Arc::new(PrimitiveArray::<IntervalMonthDayNanoType>::from_value(value, 1))
@@ -110,7 +122,12 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
         (Scalar::Nested(values), Atom::List(slot)) => {
             let DataType::List(field) = atom.arrow() else { return Err(mismatch()) };
             let items = concat(values.iter(), &slot.atom)?;
-            Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths([items.len()]), items, None)?)
+            Arc::new(ListArray::try_new(
+                field,
+                OffsetBuffer::from_lengths([items.len()]),
+                items,
+                None,
+            )?)
         }
         (Scalar::Nested(values), Atom::Struct(slots)) if values.len() == slots.len() => {
             let DataType::Struct(fields) = atom.arrow() else { return Err(mismatch()) };
@@ -146,7 +163,8 @@ fn concat<'a>(values: impl Iterator<Item = &'a Scalar> + Clone, atom: &Atom) -> 
     Ok(compute::concat(&arrays.iter().map(|array| array.as_ref()).collect::<Vec<_>>())?)
 }
 
-/// Whole numbers or texts as an array; none where one is something else, or not in the range of the type.
+/// Whole numbers or texts as an array; none where one is something else, or not in the range of the
+/// type.
 fn of_one_kind<'a>(mut values: impl Iterator<Item = &'a Scalar>, atom: &Atom) -> Option<ArrayRef> {
     macro_rules! numbers {
         ($type:ty) => {{
@@ -209,7 +227,11 @@ pub fn array_value(array: &dyn Array, index: usize) -> Result<Scalar> {
         Atom::Bytes => Scalar::Bytes(array.as_binary_view().value(index).into()),
         Atom::Interval => {
             let value = array.as_primitive::<IntervalMonthDayNanoType>().value(index);
-            Scalar::Interval { months: value.months, days: value.days, nanoseconds: value.nanoseconds }
+            Scalar::Interval {
+                months: value.months,
+                days: value.days,
+                nanoseconds: value.nanoseconds,
+            }
         }
         Atom::List(_) => {
             let items = array.as_list::<i32>().value(index);
@@ -217,7 +239,9 @@ pub fn array_value(array: &dyn Array, index: usize) -> Result<Scalar> {
         }
         Atom::Struct(_) => {
             let columns = array.as_struct().columns();
-            Scalar::Nested(columns.iter().map(|column| array_value(column, index)).collect::<Result<_>>()?)
+            Scalar::Nested(
+                columns.iter().map(|column| array_value(column, index)).collect::<Result<_>>()?,
+            )
         }
         Atom::Map(..) => {
             let pairs = array.as_map().value(index);
@@ -247,7 +271,8 @@ pub fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values of different types.
+/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values
+/// of different types.
 pub fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
     match (left, right) {
         (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
@@ -286,7 +311,10 @@ mod tests {
                 "struct<a: int8?, b: string>",
                 Scalar::Nested([Scalar::Null, Scalar::String("x".into())].into()),
             ),
-            ("map<string, int8?>", Scalar::Nested([Scalar::String("k".into()), Scalar::Null].into())),
+            (
+                "map<string, int8?>",
+                Scalar::Nested([Scalar::String("k".into()), Scalar::Null].into()),
+            ),
             ("null", Scalar::Null),
             ("list<int8?>", Scalar::Null),
         ] {

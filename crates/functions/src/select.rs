@@ -12,11 +12,12 @@ use super::evaluate::{View, evaluate};
 use super::kernel::true_bits;
 use super::logic::{CHEAP, Truth};
 
-/// While at least this share of the stored tuples counts, a cheap conjunct looks at all of them instead of gathering.
+/// While at least this share of the stored tuples counts, a cheap conjunct looks at all of them
+/// instead of gathering.
 const DENSE_SHARE: usize = 4;
 
-/// The order in which conjuncts are evaluated: as written, but within each run of conjuncts that cannot fail the cheap ones
-/// first.
+/// The order in which conjuncts are evaluated: as written, but within each run of conjuncts that
+/// cannot fail the cheap ones first.
 pub(crate) fn order(conjuncts: &mut [Node]) {
     for run in conjuncts.chunk_by_mut(|a, b| !a.raises && !b.raises) {
         run.sort_by_key(|node| node.cost);
@@ -51,7 +52,9 @@ pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Re
             let view = View::all(chunk.stored(), stored, parameters);
             match Truth::of(&evaluate(conjunct, &view)?)? {
                 Truth::Constant(Some(true)) => {}
-                Truth::Constant(_) => counting = Counting::Positions(UInt32Array::from(Vec::<u32>::new())),
+                Truth::Constant(_) => {
+                    counting = Counting::Positions(UInt32Array::from(Vec::<u32>::new()))
+                }
                 Truth::Each(array) => counting = both(counting, true_bits(&array)),
             }
             continue;
@@ -74,7 +77,9 @@ pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Re
     Ok(match counting {
         Counting::All => chunk,
         Counting::Bits(bits) if bits.count_set_bits() == stored => chunk,
-        Counting::Bits(bits) => chunk.select(Arc::new(bits.set_indices_u32().collect::<Vec<_>>().into())),
+        Counting::Bits(bits) => {
+            chunk.select(Arc::new(bits.set_indices_u32().collect::<Vec<_>>().into()))
+        }
         Counting::Positions(positions) if positions.len() == chunk.rows() => chunk,
         Counting::Positions(positions) => chunk.select(Arc::new(positions)),
     })
@@ -86,7 +91,8 @@ fn both(counting: Counting, bits: BooleanBuffer) -> Counting {
         Counting::All => Counting::Bits(bits),
         Counting::Bits(old) => Counting::Bits(&old & &bits),
         Counting::Positions(old) => {
-            let kept = old.values().iter().copied().filter(|&position| bits.value(position as usize));
+            let kept =
+                old.values().iter().copied().filter(|&position| bits.value(position as usize));
             Counting::Positions(kept.collect::<Vec<_>>().into())
         }
     }

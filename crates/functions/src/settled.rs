@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, StructArray, UInt32Array,
+};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{nullif, take};
 use arrow::datatypes::DataType;
@@ -42,13 +44,17 @@ fn settled_struct(structs: &StructArray) -> Result<StructArray> {
 }
 
 /// The lists or maps, those that are NULL without items.
-pub(super) fn without_hidden_items(array: &ArrayRef, offsets: &OffsetBuffer<i32>) -> Result<ArrayRef> {
+pub(super) fn without_hidden_items(
+    array: &ArrayRef,
+    offsets: &OffsetBuffer<i32>,
+) -> Result<ArrayRef> {
     let hides = |nulls: &NullBuffer| {
         let lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
         nulls.iter().zip(lengths).any(|(valid, length)| !valid && length > 0)
     };
     let Some(nulls) = array.nulls().filter(|nulls| hides(nulls)) else { return Ok(array.clone()) };
-    let rows = u32::try_from(array.len()).map_err(|_| Error::internal("a chunk of too many lists"))?;
+    let rows =
+        u32::try_from(array.len()).map_err(|_| Error::internal("a chunk of too many lists"))?;
     let kept = (0..rows).zip(nulls.iter()).map(|(row, valid)| valid.then_some(row));
     Ok(take(array, &kept.collect::<UInt32Array>(), None)?)
 }
@@ -68,7 +74,8 @@ mod tests {
     fn fields_of_a_null_struct_are_null() {
         let fields = Fields::from(vec![Field::new("x", DataType::Int64, true)]);
         let nulls = Some(NullBuffer::from(vec![true, false, true, false]));
-        let inner: ArrayRef = Arc::new(StructArray::try_new(fields, vec![numbers()], nulls).unwrap());
+        let inner: ArrayRef =
+            Arc::new(StructArray::try_new(fields, vec![numbers()], nulls).unwrap());
         let fields = Fields::from(vec![Field::new("s", inner.data_type().clone(), true)]);
         let nulls = Some(NullBuffer::from(vec![false, true, true, true]));
         let outer: ArrayRef = Arc::new(StructArray::try_new(fields, vec![inner], nulls).unwrap());

@@ -3,8 +3,8 @@
 use regex::Regex;
 use tessera_types::{Error, Result, SqlState};
 
-/// The regular expression that matches the texts which are similar to `pattern`. The escape is a backslash unless given; an
-/// empty one means that there is none.
+/// The regular expression that matches the texts which are similar to `pattern`. The escape is a
+/// backslash unless given; an empty one means that there is none.
 ///
 /// # Errors
 /// The escape is more than one character.
@@ -68,8 +68,8 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     Ok(out)
 }
 
-/// The regular expression of `substring(text from pattern for escape)`: what lies between two escaped quotes is the group
-/// `part`; what stands before it is matched as short as it can be.
+/// The regular expression of `substring(text from pattern for escape)`: what lies between two
+/// escaped quotes is the group `part`; what stands before it is matched as short as it can be.
 ///
 /// # Errors
 /// The escape is more than one character, or there are other than two such quotes.

@@ -1,4 +1,5 @@
-//! `substr` of strings, by characters: start counts from 1, a part before the string's beginning is not there.
+//! `substr` of strings, by characters: start counts from 1, a part before the string's beginning is
+//! not there.
 
 use std::sync::Arc;
 
@@ -69,11 +70,14 @@ impl Kernel for Substr {
         };
         let (start, length) = match others {
             [start] => (number(start)?, None),
-            [start, length] => (number(start)?, Some(number(length).filter(|length| *length >= 0)?)),
+            [start, length] => {
+                (number(start)?, Some(number(length).filter(|length| *length >= 0)?))
+            }
             _ => return None,
         };
         // Of what stands before the first character there is nothing.
-        let most = length.map(|length| length.saturating_add(start.min(1).saturating_sub(1)).max(0) as u64);
+        let most = length
+            .map(|length| length.saturating_add(start.min(1).saturating_sub(1)).max(0) as u64);
         Some(TextCode::Part { text: Box::new(text), skipped: (start.max(1) - 1) as u64, most })
     }
 }
@@ -82,7 +86,8 @@ impl Kernel for Substr {
 fn part(text: &str, start: i64, length: Option<i64>) -> &str {
     let from = start.max(1) - 1;
     let to = length.map_or(i64::MAX, |length| start.saturating_add(length) - 1).max(from);
-    let (from, to) = (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
+    let (from, to) =
+        (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
     let place = |characters: usize| {
         if characters >= text.len() {
             return text.len();

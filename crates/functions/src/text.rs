@@ -58,7 +58,14 @@ impl Kernel for Concat {
         }
         match self.bytes {
             false => {
-                concat!(StringViewBuilder, as_string_view_opt, String::new(), push_str, text_pieces, append)
+                concat!(
+                    StringViewBuilder,
+                    as_string_view_opt,
+                    String::new(),
+                    push_str,
+                    text_pieces,
+                    append
+                )
             }
             true => concat!(
                 BinaryViewBuilder,

@@ -1,4 +1,5 @@
-//! Which type two types have in common, and what a function says of itself once its arguments are known.
+//! Which type two types have in common, and what a function says of itself once its arguments are
+//! known.
 
 use std::sync::Arc;
 
@@ -37,7 +38,12 @@ pub struct Resolved {
 
 impl Resolved {
     /// A cheap call that gives NULL for NULL and cannot fail.
-    pub fn strict(atom: Atom, args: &[Arg<'_>], casts: Vec<Atom>, kernel: impl Kernel + 'static) -> Self {
+    pub fn strict(
+        atom: Atom,
+        args: &[Arg<'_>],
+        casts: Vec<Atom>,
+        kernel: impl Kernel + 'static,
+    ) -> Self {
         Resolved {
             atom,
             nullable: args.iter().any(|arg| arg.nullable),
@@ -82,7 +88,8 @@ pub(crate) fn decimal_of(atom: &Atom) -> Option<(u8, i8)> {
     }
 }
 
-/// As [`decimal_of`], a whole constant counting only the digits it has: `1 - l_discount` needs no 19 digits.
+/// As [`decimal_of`], a whole constant counting only the digits it has: `1 - l_discount` needs no
+/// 19 digits.
 pub(crate) fn decimal_of_arg(arg: &Arg<'_>) -> Option<(u8, i8)> {
     let (precision, scale) = decimal_of(arg.atom)?;
     let digits = if scale == 0 { whole_digits(arg.expr) } else { None };
@@ -112,7 +119,8 @@ fn integer_width(atom: &Atom) -> u8 {
     }
 }
 
-/// The type to which two types are brought to be compared or combined; none when a cast must say what is meant.
+/// The type to which two types are brought to be compared or combined; none when a cast must say
+/// what is meant.
 pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
     use Atom::*;
     Some(match (left, right) {
@@ -141,7 +149,9 @@ pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
             let whole = (p as i8 - s).max(q as i8 - t);
             Decimal((whole + scale).clamp(1, DECIMAL_PRECISION_MAX as i8) as u8, scale)
         }
-        (Date, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date) => Timestamp(*unit, zone.clone()),
+        (Date, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date) => {
+            Timestamp(*unit, zone.clone())
+        }
         (Timestamp(a, zone), Timestamp(b, other)) => {
             Timestamp(finer(*a, *b), zone.clone().or_else(|| other.clone()))
         }
@@ -155,7 +165,10 @@ pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
         (Struct(a), Struct(b)) if a.len() == b.len() => {
             let slots = a.iter().zip(b.iter()).map(|((name, a), (_, b))| {
                 let atom = common_type(&a.atom, &b.atom)?;
-                Some((name.clone(), tessera_types::Slot { atom, nullable: a.nullable || b.nullable }))
+                Some((
+                    name.clone(),
+                    tessera_types::Slot { atom, nullable: a.nullable || b.nullable },
+                ))
             });
             Struct(slots.collect::<Option<_>>()?)
         }
@@ -167,8 +180,8 @@ pub(crate) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     if super::scalar::per_second(a) >= super::scalar::per_second(b) { a } else { b }
 }
 
-/// Whether a whole constant of one type has an equal value in the other, so that a comparison can be made in the type
-/// of the column instead of converting the column.
+/// Whether a whole constant of one type has an equal value in the other, so that a comparison can
+/// be made in the type of the column instead of converting the column.
 pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
     let Scalar::Integer(value) = value else { return false };
     let per_day = |unit: &TimeUnit| i128::from(super::scalar::per_second(*unit)) * 86_400;
@@ -177,7 +190,9 @@ pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
             value % per_day(unit) == 0 && i32::try_from(value / per_day(unit)).is_ok()
         }
         _ => {
-            let (Some((_, scale)), Some((precision, to_scale))) = (decimal_of(from), decimal_of(to)) else {
+            let (Some((_, scale)), Some((precision, to_scale))) =
+                (decimal_of(from), decimal_of(to))
+            else {
                 return false;
             };
             let moved = if to_scale >= scale {
@@ -188,8 +203,12 @@ pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
             };
             match (moved, to) {
                 (None, _) => false,
-                (Some(moved), Atom::Decimal(..)) => moved.unsigned_abs() < 10u128.pow(precision.into()),
-                (Some(moved), _) => super::scalar::scalar_to_array(&Scalar::Integer(moved), to).is_ok(),
+                (Some(moved), Atom::Decimal(..)) => {
+                    moved.unsigned_abs() < 10u128.pow(precision.into())
+                }
+                (Some(moved), _) => {
+                    super::scalar::scalar_to_array(&Scalar::Integer(moved), to).is_ok()
+                }
             }
         }
     }
@@ -206,8 +225,11 @@ pub(crate) fn wrong_arguments(name: &str, args: &[Arg<'_>], hint: &str) -> Error
 pub(crate) fn expect_arguments(name: &str, args: &[Arg<'_>], count: usize) -> Result<()> {
     match args.len() == count {
         true => Ok(()),
-        false => Err(Error::semantic(format!("function {name} takes {count} arguments, not {}", args.len()))
-            .with_state(SqlState::UNDEFINED_FUNCTION)),
+        false => Err(Error::semantic(format!(
+            "function {name} takes {count} arguments, not {}",
+            args.len()
+        ))
+        .with_state(SqlState::UNDEFINED_FUNCTION)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Functions of users, given as LLVM IR: code has them inlined; column by column, they are called here.
+//! Functions of users, given as LLVM IR: code has them inlined; column by column, they are called
+//! here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ impl UserFunction {
     /// What a function of these types is to a compiler.
     ///
     /// # Errors
-    /// Values of some type have no fixed width, or their range is none that a function could be held to.
+    /// Values of some type have no fixed width, or their range is none that a function could be
+    /// held to.
     pub fn code(name: &str, ir: &str, args: &[Atom], result: &Atom) -> Result<FunctionCode> {
         let machine = |atom: &Atom| match atom {
             Atom::Time(_) | Atom::Duration(_) => Err(refused(atom)),
@@ -80,9 +82,12 @@ impl UserFunction {
         if given.len() == self.args.len() && pairs.all(|(given, own)| takes(given, own)) {
             return Ok(());
         }
-        let list = |atoms: &[Atom]| atoms.iter().map(Atom::to_string).collect::<Vec<_>>().join(", ");
+        let list =
+            |atoms: &[Atom]| atoms.iter().map(Atom::to_string).collect::<Vec<_>>().join(", ");
         let (name, own, given) = (self.name(), list(&self.args), list(given));
-        Err(Error::semantic(format!("function {name} takes ({own}), not ({given}); cast the arguments")))
+        Err(Error::semantic(format!(
+            "function {name} takes ({own}), not ({given}); cast the arguments"
+        )))
     }
 
     /// Types a call.
@@ -101,12 +106,15 @@ fn refused(atom: &Atom) -> Error {
     ))
 }
 
-/// Whether a value of one type can be given where another is declared: without loss, or as an integer that has to be in range.
+/// Whether a value of one type can be given where another is declared: without loss, or as an
+/// integer that has to be in range.
 fn takes(given: &Atom, own: &Atom) -> bool {
     match (given, own) {
         (given, own) if given.is_integer() && own.is_integer() => true,
         (Atom::Null, _) => true,
-        (given, Atom::Decimal(_, scale)) => decimal_of(given).is_some_and(|(_, given)| given <= *scale),
+        (given, Atom::Decimal(_, scale)) => {
+            decimal_of(given).is_some_and(|(_, given)| given <= *scale)
+        }
         (given, Atom::Float32) => given.is_numeric(),
         (given, own) => common_type(given, own).as_ref() == Some(own),
     }
@@ -138,20 +146,28 @@ impl Kernel for Call {
 impl Call {
     fn of_rows(&self, args: &[ArrayRef], range: Range<usize>) -> Result<ArrayRef> {
         check_here()?;
-        let args: Vec<ArrayRef> = args.iter().map(|arg| arg.slice(range.start, range.len())).collect();
+        let args: Vec<ArrayRef> =
+            args.iter().map(|arg| arg.slice(range.start, range.len())).collect();
         let (rows, inputs) = (range.len(), args.iter().map(raw).collect::<Vec<RawInput>>());
         let mut values = MutableBuffer::from_len_zeroed(rows * self.function.code.result.bytes());
         let mut statuses = vec![Status::Null as u32; rows];
-        // SAFETY: the arrays are of the function's types, cast to them by the binder, each with `rows` values; `raw` has a bit for each, as
-        // there are no more than a chunk has. There is room for as many results; Arrow's buffers begin at multiples of 64.
+        // SAFETY: the arrays are of the function's types, cast to them by the binder, each with
+        // `rows` values; `raw` has a bit for each, as there are no more than a chunk has. There is
+        // room for as many results; Arrow's buffers begin at multiples of 64.
         unsafe {
-            self.function.compiled.run(&inputs, rows, values.as_mut_ptr(), statuses.as_mut_ptr())?;
+            self.function.compiled.run(
+                &inputs,
+                rows,
+                values.as_mut_ptr(),
+                statuses.as_mut_ptr(),
+            )?;
         }
         let wrong = statuses.iter().position(|status| *status > Status::Null as u32);
         if let Some(row) = wrong {
             return Err(self.error(&args, row, statuses[row]));
         }
-        let valid: NullBuffer = statuses.iter().map(|status| *status == Status::Value as u32).collect();
+        let valid: NullBuffer =
+            statuses.iter().map(|status| *status == Status::Value as u32).collect();
         self.array(values.into(), rows, valid)
     }
 
@@ -167,8 +183,11 @@ impl Call {
     /// What went wrong, with the arguments for which it did.
     fn error(&self, args: &[ArrayRef], row: usize, status: u32) -> Error {
         let shown = |arg: &ArrayRef| array_value_to_string(arg, row).unwrap_or_default();
-        let call =
-            format!("{}({})", self.function.name(), args.iter().map(shown).collect::<Vec<_>>().join(", "));
+        let call = format!(
+            "{}({})",
+            self.function.name(),
+            args.iter().map(shown).collect::<Vec<_>>().join(", ")
+        );
         const OVERFLOW: u32 = Status::Overflow as u32;
         const DIVISION_BY_ZERO: u32 = Status::DivisionByZero as u32;
         match status {

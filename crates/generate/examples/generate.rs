@@ -19,13 +19,18 @@ fn main() -> ExitCode {
     let start = Instant::now();
     let mut options = Options::default();
     options.threads = threads.unwrap_or(options.threads);
-    let result = suite
-        .parse::<Suite>()
-        .and_then(|suite| generate(suite, scale.parse().unwrap_or(f64::NAN), Path::new(out), &options));
+    let result = suite.parse::<Suite>().and_then(|suite| {
+        generate(suite, scale.parse().unwrap_or(f64::NAN), Path::new(out), &options)
+    });
     match result {
         Ok(report) => {
             for table in report.tables {
-                println!("{:>12} rows {:>12} bytes  {}", table.rows, table.bytes, table.path.display());
+                println!(
+                    "{:>12} rows {:>12} bytes  {}",
+                    table.rows,
+                    table.bytes,
+                    table.path.display()
+                );
             }
             println!("{:.1} s", start.elapsed().as_secs_f64());
             ExitCode::SUCCESS

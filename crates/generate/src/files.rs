@@ -1,4 +1,5 @@
-//! Chunks to Parquet files: made on several threads, appended in order, visible only when all are complete.
+//! Chunks to Parquet files: made on several threads, appended in order, visible only when all are
+//! complete.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,7 +17,8 @@ use tessera_files::AtomicFile;
 use crate::table::Table;
 use crate::{Error, Options, Report, TableReport};
 
-/// Encoded chunks, for each thread, that may wait for an earlier one. Bounds memory when one chunk is slow.
+/// Encoded chunks, for each thread, that may wait for an earlier one. Bounds memory when one chunk
+/// is slow.
 const CHUNKS_AHEAD: usize = 2;
 
 /// Writes every table to `out`, or nothing.
@@ -32,8 +34,8 @@ pub(crate) fn write(tables: &[Table], out: &Path, options: &Options<'_>) -> Resu
     Ok(Report { tables })
 }
 
-/// Gives every finished file its name. If one is refused, those already named are taken back, unless they
-/// replaced older ones, which are gone.
+/// Gives every finished file its name. If one is refused, those already named are taken back,
+/// unless they replaced older ones, which are gone.
 fn publish(outputs: Vec<Output>, overwrite: bool) -> Result<Vec<TableReport>, Error> {
     let closed = outputs.into_iter().map(Output::close).collect::<Result<Vec<_>, _>>()?;
     let mut published: Vec<(TableReport, PathBuf)> = Vec::with_capacity(closed.len());
@@ -95,9 +97,11 @@ impl Output {
         if !overwrite && path.exists() {
             return Err(Error::Exists(path));
         }
-        let text =
-            path.to_str().ok_or_else(|| Error::io(&path, std::io::Error::other("its name is not UTF-8")))?;
-        let file = AtomicFile::create(text).map_err(|error| Error::Refused(error.message().to_string()))?;
+        let text = path
+            .to_str()
+            .ok_or_else(|| Error::io(&path, std::io::Error::other("its name is not UTF-8")))?;
+        let file = AtomicFile::create(text)
+            .map_err(|error| Error::Refused(error.message().to_string()))?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_dictionary_enabled(true)
@@ -207,7 +211,9 @@ impl<'a> Run<'a> {
         let encoders = tables
             .iter()
             .zip(&outputs)
-            .map(|(table, output)| ArrowRowGroupWriterFactory::new(&output.writer, Arc::clone(&table.schema)))
+            .map(|(table, output)| {
+                ArrowRowGroupWriterFactory::new(&output.writer, Arc::clone(&table.schema))
+            })
             .collect();
         let state = State {
             outputs,
@@ -263,7 +269,9 @@ impl<'a> Run<'a> {
                 let last = job.chunk + 1 == self.tables[job.table].chunks;
                 state.next = match last {
                     false => Some(Job { chunk: job.chunk + 1, ..job }),
-                    true if job.table + 1 < self.tables.len() => Some(Job { table: job.table + 1, chunk: 0 }),
+                    true if job.table + 1 < self.tables.len() => {
+                        Some(Job { table: job.table + 1, chunk: 0 })
+                    }
                     true => None,
                 };
                 state.handed += 1;
@@ -293,8 +301,11 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        let columns =
-            columns.into_iter().map(|column| column.close()).collect::<Result<_, _>>().map_err(failed)?;
+        let columns = columns
+            .into_iter()
+            .map(|column| column.close())
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
         Ok(Chunk { columns, rows })
     }
 

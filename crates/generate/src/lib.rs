@@ -1,12 +1,14 @@
-//! Writes benchmark data as Parquet: the eight tables of TPC-H and the five of the Star Schema Benchmark.
+//! Writes benchmark data as Parquet: the eight tables of TPC-H and the five of the Star Schema
+//! Benchmark.
 //!
-//! The decision behind this crate: **a table is a list of chunks, a chunk is one row group**. What a chunk
-//! holds depends on the scale factor and the seed alone, so chunks are generated and encoded on as many
-//! threads as there are, appended in their order, and every file is the same to the byte whatever the number
-//! of threads. TPC-H rows come from the `tpchgen` crates; SSB is ours (see [`ssb`]).
+//! The decision behind this crate: **a table is a list of chunks, a chunk is one row group**. What
+//! a chunk holds depends on the scale factor and the seed alone, so chunks are generated and
+//! encoded on as many threads as there are, appended in their order, and every file is the same to
+//! the byte whatever the number of threads. TPC-H rows come from the `tpchgen` crates; SSB is ours
+//! (see [`ssb`]).
 //!
-//! Files appear under their final names only when all of them are complete: until then they are temporary
-//! files of the same directory, removed when something fails or the caller asks to stop.
+//! Files appear under their final names only when all of them are complete: until then they are
+//! temporary files of the same directory, removed when something fails or the caller asks to stop.
 //!
 //! ```
 //! use tessera_generate::{Options, Suite, generate};
@@ -19,8 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Parts: [`Suite`] and [`generate`] are the whole of it for a caller; `tpch` and [`ssb`] make rows, `files`
-//! turns chunks into Parquet files. Not for: dirty data, skew, updates, formats other than Parquet.
+//! Parts: [`Suite`] and [`generate`] are the whole of it for a caller; `tpch` and [`ssb`] make
+//! rows, `files` turns chunks into Parquet files. Not for: dirty data, skew, updates, formats other
+//! than Parquet.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -78,12 +81,14 @@ pub struct Options<'a> {
     pub threads: NonZeroUsize,
     /// Replace tables that are already there; without it they are an error.
     pub overwrite: bool,
-    /// Declare every column NOT NULL. Without it columns may be NULL, as in files of pandas, Spark, Polars or DuckDB; none is.
+    /// Declare every column NOT NULL. Without it columns may be NULL, as in files of pandas, Spark,
+    /// Polars or DuckDB; none is.
     pub not_null: bool,
     /// Seed of SSB's random numbers. TPC-H has none: its rows are fixed by the specification.
     pub seed: u64,
-    /// Called from any thread after each row group: table, rows written, rows expected. What is expected of
-    /// `lineitem` and `lineorder` is an estimate until their last call, in which both numbers agree.
+    /// Called from any thread after each row group: table, rows written, rows expected. What is
+    /// expected of `lineitem` and `lineorder` is an estimate until their last call, in which both
+    /// numbers agree.
     pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
     /// Asked often; `true` stops the work, leaves nothing behind and returns [`Error::Cancelled`].
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
@@ -134,15 +139,21 @@ pub struct TableReport {
     pub bytes: u64,
 }
 
-/// Writes all tables of `suite` at scale factor `scale` into the directory `out`, which is created if needed.
+/// Writes all tables of `suite` at scale factor `scale` into the directory `out`, which is created
+/// if needed.
 ///
 /// # Errors
 ///
-/// [`Error::Scale`] for a scale factor outside [`SCALE_MIN`]..=[`SCALE_MAX`], [`Error::Exists`] for a table
-/// that is already there, [`Error::DiskFull`] and [`Error::Write`] from the file system, [`Error::Cancelled`]
-/// when `options.cancelled` said so. After any of them the directory is as it was; only a rename refused
-/// while overwriting can leave some tables new and some old.
-pub fn generate(suite: Suite, scale: f64, out: &Path, options: &Options<'_>) -> Result<Report, Error> {
+/// [`Error::Scale`] for a scale factor outside [`SCALE_MIN`]..=[`SCALE_MAX`], [`Error::Exists`] for
+/// a table that is already there, [`Error::DiskFull`] and [`Error::Write`] from the file system,
+/// [`Error::Cancelled`] when `options.cancelled` said so. After any of them the directory is as it
+/// was; only a rename refused while overwriting can leave some tables new and some old.
+pub fn generate(
+    suite: Suite,
+    scale: f64,
+    out: &Path,
+    options: &Options<'_>,
+) -> Result<Report, Error> {
     // Written so that NaN is refused too.
     if !(SCALE_MIN..=SCALE_MAX).contains(&scale) {
         return Err(Error::Scale { suite, scale });

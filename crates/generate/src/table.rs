@@ -6,8 +6,9 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 
-/// Rows a chunk aims at, and so rows of a row group: large enough for dictionaries to pay, small enough that
-/// a table of a million rows keeps every core busy (49 row groups in `lineitem` at scale factor 1).
+/// Rows a chunk aims at, and so rows of a row group: large enough for dictionaries to pay, small
+/// enough that a table of a million rows keeps every core busy (49 row groups in `lineitem` at
+/// scale factor 1).
 pub(crate) const CHUNK_ROWS: u64 = 122_880;
 
 /// Rows of a batch inside a chunk.
@@ -33,7 +34,8 @@ pub(crate) struct Table {
 impl Table {
     /// Declares that all columns may be NULL, or that none may.
     pub(crate) fn declare(&mut self, nullable: bool) {
-        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(nullable));
+        let fields =
+            self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(nullable));
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     }
 }

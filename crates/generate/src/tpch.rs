@@ -27,7 +27,8 @@ macro_rules! table {
     }};
 }
 
-/// The eight tables at scale factor `scale`, largest first so that the last chunks to be made are small.
+/// The eight tables at scale factor `scale`, largest first so that the last chunks to be made are
+/// small.
 pub(crate) fn tables(scale: f64) -> Vec<Table> {
     let scaled = |rows: u64| (rows as f64 * scale) as u64;
     vec![

@@ -30,7 +30,11 @@ fn column(batch: &RecordBatch, name: &str) -> ArrayRef {
 }
 
 fn integers(batch: &RecordBatch, name: &str) -> Vec<i64> {
-    cast(&column(batch, name), &DataType::Int64).unwrap().as_primitive::<Int64Type>().values().to_vec()
+    cast(&column(batch, name), &DataType::Int64)
+        .unwrap()
+        .as_primitive::<Int64Type>()
+        .values()
+        .to_vec()
 }
 
 fn strings(batch: &RecordBatch, name: &str) -> Vec<String> {
@@ -79,7 +83,10 @@ fn tpch_has_the_tables_of_the_specification() {
     // The first line that every TPC-H generator prints at this scale factor.
     let lines = read(directory.path(), "lineitem");
     let first = |name: &str| integers(&lines, name)[0];
-    assert_eq!(["l_orderkey", "l_partkey", "l_suppkey", "l_linenumber"].map(first), [1, 1552, 93, 1]);
+    assert_eq!(
+        ["l_orderkey", "l_partkey", "l_suppkey", "l_linenumber"].map(first),
+        [1, 1552, 93, 1]
+    );
     let money = |name: &str| {
         let column = column(&lines, name);
         assert_eq!(column.data_type(), &DataType::Decimal128(15, 2));
@@ -127,7 +134,10 @@ fn ssb_has_the_tables_of_the_specification() {
     let report = generate(Suite::Ssb, 0.01, directory.path(), &threads(2)).unwrap();
     let counts: HashMap<_, _> = rows(&report.tables).into_iter().collect();
     assert!((59_000..61_000).contains(&counts["lineorder"]), "{counts:?}");
-    assert_eq!(["customer", "supplier", "part", "date"].map(|name| counts[name]), [300, 20, 2_000, 2_556]);
+    assert_eq!(
+        ["customer", "supplier", "part", "date"].map(|name| counts[name]),
+        [300, 20, 2_000, 2_556]
+    );
 
     let table = |name: &str| read(directory.path(), name);
     let lines = table("lineorder");
@@ -148,7 +158,8 @@ fn ssb_has_the_tables_of_the_specification() {
     assert_eq!(distinct(strings(&customers, "c_nation")).len(), 25);
     assert_eq!(distinct(strings(&customers, "c_region")).len(), 5);
     assert_eq!(distinct(strings(&customers, "c_mktsegment")).len(), 5);
-    for (city, nation) in strings(&customers, "c_city").iter().zip(strings(&customers, "c_nation")) {
+    for (city, nation) in strings(&customers, "c_city").iter().zip(strings(&customers, "c_nation"))
+    {
         assert_eq!(city.len(), 10, "{city}");
         assert_eq!(city[..9].trim_end(), nation[..nation.len().min(9)].trim_end());
     }

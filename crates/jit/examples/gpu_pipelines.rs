@@ -4,15 +4,16 @@
 //! gpu_pipelines DEVICE [TUPLES [REPEAT]]
 //! ```
 //!
-//! Prints a line of JSON for each pipeline: medians in milliseconds of the processor's one thread, of the device with all that is copied, and of a
-//! real GPU's kernel alone; bytes that the pipeline reads. Ends with an error where answers differ.
+//! Prints a line of JSON for each pipeline: medians in milliseconds of the processor's one thread,
+//! of the device with all that is copied, and of a real GPU's kernel alone; bytes that the pipeline
+//! reads. Ends with an error where answers differ.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use tessera_codegen::{
-    Comparison, InputCode, Machine, Op, Operation, Promise, RawInput, Select, SelectCode, StageCode,
-    StateCode, StepCode, Update, UpdateCode, ValueCode,
+    Comparison, InputCode, Machine, Op, Operation, Promise, RawInput, Select, SelectCode,
+    StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
 };
 use tessera_jit::{Device, Tier, compiler, kernel_nanoseconds};
 use tessera_types::{Error, Result};
@@ -35,7 +36,9 @@ impl Tuples {
     fn new(count: usize) -> Tuples {
         let mut state = 42u64;
         let mut below = |most: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % most
         };
         let mut column = |most: u64| (0..count).map(|_| below(most) as i64).collect::<Vec<_>>();
@@ -93,9 +96,10 @@ fn discounted(left: bool) -> ValueCode {
     let discount = value(Op::Input(2), LONG);
     let factor = match left {
         false => discount,
-        true => {
-            value(Op::Arithmetic(Operation::Sub, Box::new([value(Op::Integer(100), LONG), discount])), LONG)
-        }
+        true => value(
+            Op::Arithmetic(Operation::Sub, Box::new([value(Op::Integer(100), LONG), discount])),
+            LONG,
+        ),
     };
     let args = Box::new([value(Op::Input(1), LONG), factor]);
     value(Op::Decimal { operation: Operation::Mul, factors: (1, 1), exact: true, args }, SUM)
@@ -103,7 +107,8 @@ fn discounted(left: bool) -> ValueCode {
 
 /// TPC-H 6: a filter and a sum in one loop.
 fn filtered_sum() -> UpdateCode {
-    let stages = vec![StageCode { filter: Some(condition()), states: vec![sum(0, discounted(false))] }];
+    let stages =
+        vec![StageCode { filter: Some(condition()), states: vec![sum(0, discounted(false))] }];
     UpdateCode { inputs: inputs(), shared: Vec::new(), stages, stride: 3, grouped: false }
 }
 
@@ -134,14 +139,19 @@ fn missing() -> Error {
     Error::unsupported("a pipeline does not run there")
 }
 
-fn run_update(promise: &dyn Promise<dyn Update>, tuples: &Tuples, grouped: bool) -> Result<Vec<u64>> {
+fn run_update(
+    promise: &dyn Promise<dyn Update>,
+    tuples: &Tuples,
+    grouped: bool,
+) -> Result<Vec<u64>> {
     let (rows, mut area) = (tuples.position.len(), vec![0; 12 * 4]);
     let code = promise.get(rows)?.ok_or_else(missing)?;
     let (positions, groups) = match grouped {
         true => (tuples.position.as_ptr(), tuples.group.as_ptr()),
         false => (std::ptr::null(), std::ptr::null()),
     };
-    // SAFETY: the inputs are those of the code, with a value for each tuple; groups are below 4, and there are four records.
+    // SAFETY: the inputs are those of the code, with a value for each tuple; groups are below 4,
+    // and there are four records.
     let done = unsafe { code.run(&tuples.inputs(), positions, rows, groups, area.as_mut_ptr()) };
     // A device that has failed tells when it is asked again.
     promise.get(0)?;
@@ -155,7 +165,8 @@ fn run_select(promise: &dyn Promise<dyn Select>, tuples: &Tuples) -> Result<Vec<
     let mut found = vec![0; tuples.position.len()];
     let code = promise.get(found.len())?.ok_or_else(missing)?;
     // SAFETY: as above; there is room for all positions.
-    let count = unsafe { code.run(&tuples.inputs(), std::ptr::null(), found.len(), found.as_mut_ptr()) };
+    let count =
+        unsafe { code.run(&tuples.inputs(), std::ptr::null(), found.len(), found.as_mut_ptr()) };
     promise.get(0)?;
     found.truncate(count.ok_or_else(missing)?);
     Ok(found)
@@ -213,11 +224,14 @@ fn measure_all() -> Result<()> {
     let device: Device = arguments.first().map_or("virtual-gpu", String::as_str).parse()?;
     let (count, repeat) = (number(1, 1 << 20)?.max(1), number(2, 5)?.max(1));
     let of = |device: Device| -> Result<_> {
-        compiler(Tier::Compiled, device, None)?.ok_or_else(|| Error::internal("there is no compiler"))
+        compiler(Tier::Compiled, device, None)?
+            .ok_or_else(|| Error::internal("there is no compiler"))
     };
     let (processor, device) = (of(Device::Cpu)?, of(device)?);
     let tuples = Tuples::new(count);
-    for (name, code, bytes) in [("filtered sum", filtered_sum(), 28), ("grouped sums", grouped_sums(), 36)] {
+    for (name, code, bytes) in
+        [("filtered sum", filtered_sum(), 28), ("grouped sums", grouped_sums(), 36)]
+    {
         let grouped = code.grouped;
         let (one, other) = (processor.update(code.clone()), device.update(code));
         measure(

@@ -13,9 +13,9 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use tessera_codegen::{
-    Compiler, Compute, ComputeCode, FindGroups, FunctionCode, GroupCode, HashCode, HashKeys, InputPlace,
-    Lookup, LookupCode, Machine, Promise, RawGroups, RawInput, RawTable, Select, SelectCode, Update,
-    UpdateCode, WriteCode, WriteRows,
+    Compiler, Compute, ComputeCode, FindGroups, FunctionCode, GroupCode, HashCode, HashKeys,
+    InputPlace, Lookup, LookupCode, Machine, Promise, RawGroups, RawInput, RawTable, Select,
+    SelectCode, Update, UpdateCode, WriteCode, WriteRows,
 };
 use tessera_context::lock;
 use tessera_types::{Error, Result};
@@ -26,15 +26,16 @@ use crate::given::Given;
 use crate::kept::Files;
 use crate::loaded::Loaded;
 use crate::lower::{
-    COMPUTE, FUNCTION, GROUP, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute, lower_function,
-    lower_group, lower_hash, lower_lookup, lower_select, lower_update, lower_write,
+    COMPUTE, FUNCTION, GROUP, HASH, LOOKUP, NONE, SELECT, UPDATE, WRITE, lower_compute,
+    lower_function, lower_group, lower_hash, lower_lookup, lower_select, lower_update, lower_write,
 };
 use crate::target::{Host, Processor};
 use crate::{Tier, in_use};
 
 /// Pieces of code that are kept for the next query that has them.
 const KEPT_MAX: usize = 256;
-/// What compiled code saves for each state that a tuple changes, or each predicate, in nanoseconds, as measured on TPC-H 1.
+/// What compiled code saves for each state that a tuple changes, or each predicate, in nanoseconds,
+/// as measured on TPC-H 1.
 const SAVED_NANOSECONDS: u64 = 2;
 /// How often that is what it saves for each tuple that is looked up.
 const LOOKUP_WEIGHT: u64 = 4;
@@ -59,14 +60,22 @@ type LookupFunction = unsafe extern "C" fn(
     *mut u32,
     *mut u64,
 ) -> u64;
-type HashFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u64) -> u64;
-type GroupFunction =
-    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut RawGroups, *mut u32) -> u64;
+type HashFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u64) -> u64;
+type GroupFunction = unsafe extern "C" fn(
+    *const RawInput,
+    *const u32,
+    u64,
+    *const u64,
+    *mut RawGroups,
+    *mut u32,
+) -> u64;
 type WriteFunction =
     unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u64) -> u64;
 type ComputeFunction =
     unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u8, *mut u8) -> u64;
-type SelectFunction = unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
+type SelectFunction =
+    unsafe extern "C" fn(*const RawInput, *const u32, u64, *const u64, *mut u32) -> u64;
 
 /// What there is code for, without the numbers that it is given, but with what they are.
 #[derive(Debug)]
@@ -103,10 +112,14 @@ impl Piece {
     /// How much each tuple has of what compiled code saves.
     fn weight(&self) -> u64 {
         match self {
-            Piece::Update(code, _) => code.stages.iter().map(|stage| stage.states.len() as u64).sum(),
+            Piece::Update(code, _) => {
+                code.stages.iter().map(|stage| stage.states.len() as u64).sum()
+            }
             Piece::Lookup(_) | Piece::Group(_) => LOOKUP_WEIGHT,
             Piece::Write(code) => 1 + code.fields.len() as u64 / WRITTEN_FIELDS,
-            Piece::Select(code, _) if code.inputs.iter().any(|input| input.place == InputPlace::Views) => {
+            Piece::Select(code, _)
+                if code.inputs.iter().any(|input| input.place == InputPlace::Views) =>
+            {
                 TEXT_WEIGHT
             }
             Piece::Hash(_) | Piece::Compute(..) | Piece::Select(..) | Piece::Function(_) => 1,
@@ -132,9 +145,11 @@ impl Piece {
         match self {
             Piece::Update(code, _) => !code.grouped,
             Piece::Select(..) | Piece::Compute(..) => true,
-            Piece::Lookup(_) | Piece::Hash(_) | Piece::Group(_) | Piece::Write(_) | Piece::Function(_) => {
-                false
-            }
+            Piece::Lookup(_)
+            | Piece::Hash(_)
+            | Piece::Group(_)
+            | Piece::Write(_)
+            | Piece::Function(_) => false,
         }
     }
 
@@ -181,14 +196,16 @@ impl Update for Asked {
         groups: *const u32,
         area: *mut u64,
     ) -> Option<usize> {
-        let (Piece::Update(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+        let (Piece::Update(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get())
+        else {
             return Some(0);
         };
-        // SAFETY: the address is that of a function which `lower_update` made with these parameters; it is there for as long as `self`.
+        // SAFETY: the address is that of a function which `lower_update` made with these
+        // parameters; it is there for as long as `self`.
         let function: UpdateFunction = unsafe { std::mem::transmute(code.address() as usize) };
         let given = self.given.words.as_ptr();
-        // SAFETY: the caller keeps the promises of `Update::run`; the numbers are those of the code, in their order: that is all that the
-        // function relies on.
+        // SAFETY: the caller keeps the promises of `Update::run`; the numbers are those of the
+        // code, in their order: that is all that the function relies on.
         counted(or_unwind(|| unsafe {
             function(inputs.as_ptr(), positions, rows as u64, given, groups, area)
         }))
@@ -203,14 +220,17 @@ impl Select for Asked {
         rows: usize,
         out: *mut u32,
     ) -> Option<usize> {
-        let (Piece::Select(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+        let (Piece::Select(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get())
+        else {
             return None;
         };
         // SAFETY: as above, of `lower_select`.
         let function: SelectFunction = unsafe { std::mem::transmute(code.address() as usize) };
         let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Select::run`; for the numbers as above.
-        counted(or_unwind(|| unsafe { function(inputs.as_ptr(), positions, rows as u64, given, out) }))
+        counted(or_unwind(|| unsafe {
+            function(inputs.as_ptr(), positions, rows as u64, given, out)
+        }))
     }
 }
 
@@ -224,20 +244,30 @@ impl Lookup for Asked {
         tuples: *mut u32,
         found: *mut u64,
     ) -> Option<usize> {
-        let (Piece::Lookup(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+        let (Piece::Lookup(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get())
+        else {
             return None;
         };
         // SAFETY: as above, of `lower_lookup`.
         let function: LookupFunction = unsafe { std::mem::transmute(code.address() as usize) };
         let given = self.given.words.as_ptr();
         // SAFETY: the caller keeps the promises of `Lookup::run`; no numbers are given.
-        counted(unsafe { function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found) })
+        counted(unsafe {
+            function(inputs.as_ptr(), positions, rows as u64, given, table, tuples, found)
+        })
     }
 }
 
 impl Compute for Asked {
-    unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8) -> bool {
-        let (Piece::Compute(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        rows: usize,
+        values: *mut u8,
+        valid: *mut u8,
+    ) -> bool {
+        let (Piece::Compute(..), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get())
+        else {
             return false;
         };
         // SAFETY: as above, of `lower_compute`.
@@ -250,14 +280,22 @@ impl Compute for Asked {
 }
 
 impl HashKeys for Asked {
-    unsafe fn run(&self, inputs: &[RawInput], positions: *const u32, rows: usize, out: *mut u64) -> bool {
+    unsafe fn run(
+        &self,
+        inputs: &[RawInput],
+        positions: *const u32,
+        rows: usize,
+        out: *mut u64,
+    ) -> bool {
         let (Piece::Hash(_), Some(Ok(code))) = (&self.wanted.piece, self.wanted.done.get()) else {
             return false;
         };
         // SAFETY: as above, of `lower_hash`.
         let function: HashFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `HashKeys::run`; no numbers are given.
-        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out) };
+        unsafe {
+            function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out)
+        };
         true
     }
 }
@@ -297,7 +335,9 @@ impl WriteRows for Asked {
         // SAFETY: as above, of `lower_write`.
         let function: WriteFunction = unsafe { std::mem::transmute(code.address() as usize) };
         // SAFETY: the caller keeps the promises of `WriteRows::run`; no numbers are given.
-        unsafe { function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out, nulls) };
+        unsafe {
+            function(inputs.as_ptr(), positions, rows as u64, self.given.words.as_ptr(), out, nulls)
+        };
         true
     }
 }
@@ -381,7 +421,8 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
 });
 
 impl Shared {
-    /// A piece: the one that another query wanted, or a new one in the place of what was used longest ago.
+    /// A piece: the one that another query wanted, or a new one in the place of what was used
+    /// longest ago.
     fn wanted(&self, piece: Piece) -> Arc<Wanted> {
         let new = Wanted::new(piece);
         let mut kept = lock(&self.kept);
@@ -392,7 +433,8 @@ impl Shared {
             return wanted.clone();
         }
         if kept.wanted.len() >= KEPT_MAX {
-            let oldest = kept.wanted.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            let oldest =
+                kept.wanted.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| kept.wanted.remove(&oldest));
         }
         let wanted = Arc::new(new);
@@ -445,7 +487,11 @@ impl Shared {
                 }
             };
             // Where there can be no thread, everything stays vectorised.
-            std::thread::Builder::new().name("tessera-jit".to_string()).spawn(work).ok().map(|_| sender)
+            std::thread::Builder::new()
+                .name("tessera-jit".to_string())
+                .spawn(work)
+                .ok()
+                .map(|_| sender)
         };
         if let Some(sender) = self.waiting.get_or_init(start)
             && !asked.wanted.asked.swap(true, Ordering::Relaxed)
@@ -455,7 +501,8 @@ impl Shared {
     }
 }
 
-/// How long this thread has worked, in nanoseconds: who yields to others takes far longer by the clock.
+/// How long this thread has worked, in nanoseconds: who yields to others takes far longer by the
+/// clock.
 pub(crate) fn worked() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

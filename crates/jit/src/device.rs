@@ -13,8 +13,8 @@ pub enum Device {
     Cpu,
     /// On the first NVIDIA GPU. Each run copies what it reads, and back what comes of it.
     Gpu,
-    /// On a GPU that the processor stands in for: the same code as a GPU's, in a grid of threads, on memory that the host cannot touch. For
-    /// tests.
+    /// On a GPU that the processor stands in for: the same code as a GPU's, in a grid of threads,
+    /// on memory that the host cannot touch. For tests.
     VirtualGpu,
 }
 
@@ -33,9 +33,8 @@ impl FromStr for Device {
 
     fn from_str(text: &str) -> Result<Device> {
         let named = |device: &Device| device.to_string().eq_ignore_ascii_case(text);
-        [Device::Cpu, Device::Gpu, Device::VirtualGpu]
-            .into_iter()
-            .find(named)
-            .ok_or_else(|| Error::semantic(format!("'{text}' is no device; choose cpu, gpu or virtual-gpu")))
+        [Device::Cpu, Device::Gpu, Device::VirtualGpu].into_iter().find(named).ok_or_else(|| {
+            Error::semantic(format!("'{text}' is no device; choose cpu, gpu or virtual-gpu"))
+        })
     }
 }

@@ -37,11 +37,20 @@ impl Function for Compiled {
         values: *mut u8,
         statuses: *mut u32,
     ) -> Result<()> {
-        // SAFETY: the address is that of a function which `lower_function` made with these parameters; it is there for as long as `self`.
+        // SAFETY: the address is that of a function which `lower_function` made with these
+        // parameters; it is there for as long as `self`.
         let function: ColumnFunction = unsafe { std::mem::transmute(self.code.address() as usize) };
-        // SAFETY: the caller keeps the promises of `Function::run`; neither positions nor given numbers are read.
+        // SAFETY: the caller keeps the promises of `Function::run`; neither positions nor given
+        // numbers are read.
         answered(|| unsafe {
-            function(inputs.as_ptr(), std::ptr::null(), rows as u64, std::ptr::null(), values, statuses);
+            function(
+                inputs.as_ptr(),
+                std::ptr::null(),
+                rows as u64,
+                std::ptr::null(),
+                values,
+                statuses,
+            );
         })
     }
 }
@@ -64,17 +73,24 @@ fn in_function(code: &FunctionCode) -> String {
 }
 
 /// The module of a function, and the function.
-fn parsed<'ctx>(context: &'ctx Context, code: &FunctionCode) -> Result<(Module<'ctx>, FunctionValue<'ctx>)> {
+fn parsed<'ctx>(
+    context: &'ctx Context,
+    code: &FunctionCode,
+) -> Result<(Module<'ctx>, FunctionValue<'ctx>)> {
     let wrong = |error: inkwell::support::LLVMString| {
-        let message =
-            format!("{}: this is no LLVM IR of version 19: {}", in_function(code), error.to_string().trim());
+        let message = format!(
+            "{}: this is no LLVM IR of version 19: {}",
+            in_function(code),
+            error.to_string().trim()
+        );
         Error::new(Code::Syntax, message)
     };
     // LLVM reads text up to a zero behind its end.
     let text = MemoryBuffer::create_from_memory_range_copy(code.ir.as_bytes(), &code.name);
     let module = context.create_module_from_ir(text).map_err(wrong)?;
     module.verify().map_err(wrong)?;
-    let function = module.get_function(&code.name).filter(|function| function.count_basic_blocks() > 0);
+    let function =
+        module.get_function(&code.name).filter(|function| function.count_basic_blocks() > 0);
     let function = function.ok_or_else(|| {
         Error::semantic(format!("function {0}: its module defines no function @{0}", code.name))
     })?;
@@ -92,7 +108,9 @@ fn check(code: &FunctionCode, function: FunctionValue<'_>) -> Result<()> {
     let fits = given.first().is_some_and(|first| first == "ptr")
         && given.len() == code.args.len() + 1
         && code.args.iter().zip(&given[1..]).all(is_of)
-        && own.get_return_type().is_some_and(|status| status.print_to_string().to_string() == "i32")
+        && own
+            .get_return_type()
+            .is_some_and(|status| status.print_to_string().to_string() == "i32")
         && !own.is_var_arg();
     if fits {
         return Ok(());
@@ -125,7 +143,9 @@ fn is_whole(module: &Module<'_>) -> Result<bool> {
     for function in module.get_functions() {
         let name = function.get_name().to_string_lossy();
         if function.count_basic_blocks() > 0 {
-            for instruction in function.get_basic_block_iter().flat_map(|block| block.get_instructions()) {
+            for instruction in
+                function.get_basic_block_iter().flat_map(|block| block.get_instructions())
+            {
                 if matches!(instruction.get_opcode(), Invoke | CallBr) {
                     return Err(Error::semantic(format!(
                         "its function {name} has an invoke or a callbr, which functions cannot have"
@@ -176,7 +196,8 @@ const INTRINSICS: [&str; 26] = [
     "llvm.usub.",
 ];
 
-/// Whether an instruction is one everywhere: remainders of floats and divisions of 128 bits are functions of a library.
+/// Whether an instruction is one everywhere: remainders of floats and divisions of 128 bits are
+/// functions of a library.
 fn has_instruction(instruction: InstructionValue<'_>) -> bool {
     use InstructionOpcode::{FRem, Mul, SDiv, SRem, UDiv, URem};
     let is_long = || match instruction.get_type() {
@@ -200,7 +221,8 @@ pub(crate) fn link<'ctx>(
     let (own, function) = parsed(context, code)?;
     own.strip_debug_info();
     if provider.is_alone() {
-        let failed = |error| Error::internal(format!("{} cannot be bounded: {error}", in_function(code)));
+        let failed =
+            |error| Error::internal(format!("{} cannot be bounded: {error}", in_function(code)));
         bounds::bound((context, &own), function).map_err(failed)?;
     }
     own.set_triple(&module.get_triple());
@@ -211,7 +233,10 @@ pub(crate) fn link<'ctx>(
         let name = other.get_name().to_string_lossy().into_owned();
         other.as_global_value().set_name(&format!("{}.{name}", linked_name(code)));
         for name in ["noinline", "optnone"] {
-            other.remove_enum_attribute(AttributeLoc::Function, Attribute::get_named_enum_kind_id(name));
+            other.remove_enum_attribute(
+                AttributeLoc::Function,
+                Attribute::get_named_enum_kind_id(name),
+            );
         }
     }
     for global in own.get_globals().filter(|global| global.get_initializer().is_some()) {
@@ -221,13 +246,15 @@ pub(crate) fn link<'ctx>(
             global.set_name(&format!("data.{}.{name}", code.name));
         }
     }
-    let inlined = context.create_enum_attribute(Attribute::get_named_enum_kind_id("alwaysinline"), 0);
+    let inlined =
+        context.create_enum_attribute(Attribute::get_named_enum_kind_id("alwaysinline"), 0);
     function.add_attribute(AttributeLoc::Function, inlined);
     // Only what is seen from outside can be found once it is linked.
     let name = linked_name(code);
     function.set_linkage(Linkage::External);
     function.as_global_value().set_name(&name);
-    let failed = |error: &str| Error::internal(format!("{} cannot be linked: {error}", in_function(code)));
+    let failed =
+        |error: &str| Error::internal(format!("{} cannot be linked: {error}", in_function(code)));
     module.link_in_module(own).map_err(|error| failed(&error.to_string()))?;
     let linked = module.get_function(&name).ok_or_else(|| failed("it is gone"))?;
     linked.set_linkage(Linkage::Internal);

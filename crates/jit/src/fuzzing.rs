@@ -16,7 +16,8 @@ mod tests {
     fn code_files() {
         let made_of = format!("{}\nmade of", crate::kept::VERSION);
         let seed =
-            [b"TESSCOD1", &(made_of.len() as u64).to_le_bytes()[..], made_of.as_bytes(), b"object"].concat();
+            [b"TESSCOD1", &(made_of.len() as u64).to_le_bytes()[..], made_of.as_bytes(), b"object"]
+                .concat();
         tessera_fuzzing::mutate("code_files", &[&seed], super::code_files);
     }
 }

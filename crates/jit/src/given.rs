@@ -1,9 +1,11 @@
-//! Numbers and texts of a query become words that its code is given: the same query with others has the same code.
+//! Numbers and texts of a query become words that its code is given: the same query with others has
+//! the same code.
 
 use std::sync::Arc;
 
 use tessera_codegen::{
-    ComputeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode, ValueCode,
+    ComputeCode, Machine, Op, Operation, SHORT_TEXT_BYTES, SelectCode, TextCode, UpdateCode,
+    ValueCode,
 };
 
 /// What a text is given as.
@@ -45,7 +47,11 @@ impl Given {
         code.shared.iter_mut().for_each(|value| given.take(value));
         for stage in &mut code.stages {
             stage.filter.iter_mut().for_each(|value| given.take(value));
-            stage.states.iter_mut().flat_map(|state| &mut state.args).for_each(|value| given.take(value));
+            stage
+                .states
+                .iter_mut()
+                .flat_map(|state| &mut state.args)
+                .for_each(|value| given.take(value));
         }
         given
     }
@@ -98,11 +104,16 @@ fn view(text: &str) -> [u64; 2] {
     [bits as u64, (bits >> 64) as u64]
 }
 
-/// Two additions of numbers, or two subtractions, as one: where both go the same way, the second leaves the type if the first does.
+/// Two additions of numbers, or two subtractions, as one: where both go the same way, the second
+/// leaves the type if the first does.
 fn at_once(code: &ValueCode) -> Option<Op> {
-    let Op::Arithmetic(operation @ (Operation::Add | Operation::Sub), outer) = &code.op else { return None };
-    let [ValueCode { op: Op::Arithmetic(first, inner), .. }, ValueCode { op: Op::Integer(last), .. }] =
-        &**outer
+    let Op::Arithmetic(operation @ (Operation::Add | Operation::Sub), outer) = &code.op else {
+        return None;
+    };
+    let [
+        ValueCode { op: Op::Arithmetic(first, inner), .. },
+        ValueCode { op: Op::Integer(last), .. },
+    ] = &**outer
     else {
         return None;
     };
@@ -121,9 +132,13 @@ fn at_once(code: &ValueCode) -> Option<Op> {
 fn bits(code: &ValueCode) -> Option<(u64, u64)> {
     match (&code.op, code.machine) {
         (Op::Integer(-1..=1), _) => None,
-        (Op::Integer(value), Machine::Integer { .. }) => Some((*value as u64, (*value >> 64) as u64)),
+        (Op::Integer(value), Machine::Integer { .. }) => {
+            Some((*value as u64, (*value >> 64) as u64))
+        }
         (Op::Float(bits), Machine::Float64) => Some((*bits, 0)),
-        (Op::Float(bits), Machine::Float32) => Some(((f64::from_bits(*bits) as f32).to_bits().into(), 0)),
+        (Op::Float(bits), Machine::Float32) => {
+            Some(((f64::from_bits(*bits) as f32).to_bits().into(), 0))
+        }
         _ => None,
     }
 }
@@ -150,8 +165,9 @@ mod tests {
         let with = |short: i128, long: i128, float: f64| {
             let input = value(Op::Input(0), NARROW);
             let number = |number| value(Op::Integer(number), NARROW);
-            let compare =
-                |left, right| value(Op::Compare(Comparison::Lt, Box::new([left, right])), Machine::Boolean);
+            let compare = |left, right| {
+                value(Op::Compare(Comparison::Lt, Box::new([left, right])), Machine::Boolean)
+            };
             let numbers = vec![number(short), number(7)];
             let among = Op::Among { value: Box::new(input.clone()), numbers, null: false };
             let floats = [Op::Float(float.to_bits()), Op::Float(float.to_bits())];
@@ -205,7 +221,8 @@ mod tests {
     #[test]
     fn a_known_divisor_stays() {
         let number = |number| value(Op::Integer(number), NARROW);
-        let divided = |left| value(Op::Arithmetic(Operation::Div, Box::new([left, number(10)])), NARROW);
+        let divided =
+            |left| value(Op::Arithmetic(Operation::Div, Box::new([left, number(10)])), NARROW);
         let mut code = select(divided(divided(number(20))));
         assert_eq!(Given::of_select(&mut code).words, [20]);
         let mut code = select(divided(value(Op::Negate(Box::new(number(5))), NARROW)));

@@ -11,8 +11,9 @@ static COMPILING: RwLock<()> = RwLock::new(());
 /// How many there are.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whoever may want code, such as a session. Where the last one goes, nothing is compiled beside any more: what is under way ends first, since
-/// the process may end next, and cannot while LLVM is at work.
+/// Whoever may want code, such as a session. Where the last one goes, nothing is compiled beside
+/// any more: what is under way ends first, since the process may end next, and cannot while LLVM is
+/// at work.
 #[derive(Debug)]
 pub struct InUse(());
 

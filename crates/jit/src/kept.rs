@@ -5,7 +5,8 @@
 //! written it and its hash is right; any other file is ignored, and a file that cannot be written
 //! is left out. Files appear whole, by renaming.
 //!
-//! Layout: [`MAGIC`]; length (8 bytes, the lowest first) and text of what it was made of; the object; a hash of all that.
+//! Layout: [`MAGIC`]; length (8 bytes, the lowest first) and text of what it was made of; the
+//! object; a hash of all that.
 
 use std::fs::Metadata;
 use std::io::Read;
@@ -44,7 +45,8 @@ impl Files {
         // Opened first, and then asked whose it is: another file of this name could come between.
         let opened = open_own(&file).ok()?;
         let metadata = opened.metadata().ok()?;
-        let is_ours = own(&std::fs::metadata(&self.directory).ok()?) && own(&metadata) && metadata.is_file();
+        let is_ours =
+            own(&std::fs::metadata(&self.directory).ok()?) && own(&metadata) && metadata.is_file();
         if !is_ours || metadata.len() > self.bytes_max {
             return None;
         }
@@ -72,7 +74,8 @@ impl Files {
         let file = self.file(made_of);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let unfinished = file.with_extension(format!("{}.{number}.tmp", std::process::id()));
-        let done = write_own(&unfinished, &bytes).and_then(|()| std::fs::rename(&unfinished, &file));
+        let done =
+            write_own(&unfinished, &bytes).and_then(|()| std::fs::rename(&unfinished, &file));
         if done.is_err() {
             drop(std::fs::remove_file(&unfinished));
         }
@@ -86,7 +89,8 @@ impl Files {
         for entry in std::fs::read_dir(&self.directory)? {
             let (path, metadata) = entry.and_then(|entry| Ok((entry.path(), entry.metadata()?)))?;
             // Unfinished ones of processes that have died count, too.
-            if metadata.is_file() && path.extension().is_some_and(|of| of == "code" || of == "tmp") {
+            if metadata.is_file() && path.extension().is_some_and(|of| of == "code" || of == "tmp")
+            {
                 files.push((metadata.modified()?, path, metadata.len()));
             }
         }
@@ -129,7 +133,12 @@ fn make_directory(directory: &Path) -> std::io::Result<()> {
 fn write_own(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(bytes)
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?
+        .write_all(bytes)
 }
 
 /// Opens a file, but not what a link leads to, and does not wait for one that is a FIFO.

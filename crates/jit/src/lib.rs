@@ -1,8 +1,9 @@
 //! The compiled tier: pieces of plans as machine code, through LLVM.
 //!
-//! Sub-operators describe what can be compiled in the form of [`tessera_codegen`]. In a build with the feature `llvm`,
-//! [`compiler`] gives the compiler that turns it into code. Code works on the same state as the vectorised tier and changes none of it where a tuple may raise an error:
-//! then the vectorised tier does the chunk, and raises the error if there is one.
+//! Sub-operators describe what can be compiled in the form of [`tessera_codegen`]. In a build with
+//! the feature `llvm`, [`compiler`] gives the compiler that turns it into code. Code works on the
+//! same state as the vectorised tier and changes none of it where a tuple may raise an error: then
+//! the vectorised tier does the chunk, and raises the error if there is one.
 //!
 //! ```
 //! use tessera_jit::{Device, Tier, compiler};
@@ -100,12 +101,16 @@ pub fn function(code: FunctionCode) -> Result<(Arc<FunctionCode>, Arc<dyn Functi
     )))
 }
 
-/// Who compiles in a tier, for a device; nobody in the vectorised one. Code for the processor is kept for other processes in the directory
-/// `kept`, if there is one.
+/// Who compiles in a tier, for a device; nobody in the vectorised one. Code for the processor is
+/// kept for other processes in the directory `kept`, if there is one.
 ///
 /// # Errors
 /// The compiled tier or a device is asked for, and this build or machine has none.
-pub fn compiler(tier: Tier, device: Device, kept: Option<&Path>) -> Result<Option<Arc<dyn Compiler>>> {
+pub fn compiler(
+    tier: Tier,
+    device: Device,
+    kept: Option<&Path>,
+) -> Result<Option<Arc<dyn Compiler>>> {
     if tier == Tier::Vectorized && device != Device::Cpu {
         return Err(Error::semantic(
             "only compiled code runs on a GPU: choose --tier compiled, or --device cpu",

@@ -15,10 +15,10 @@ use inkwell::llvm_sys::orc2::{
     LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
     LLVMOrcCJITDylibSearchOrderElement, LLVMOrcCLookupSetElement, LLVMOrcCSymbolMapPair,
     LLVMOrcCSymbolMapPairs, LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess,
-    LLVMOrcExecutionSessionCreateBareJITDylib, LLVMOrcExecutionSessionLookup, LLVMOrcJITDylibAddGenerator,
-    LLVMOrcJITDylibClear, LLVMOrcJITDylibDefine, LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef,
-    LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags, LLVMOrcSymbolStringPoolEntryRef,
-    LLVMOrcSymbolStringPoolEntryStr,
+    LLVMOrcExecutionSessionCreateBareJITDylib, LLVMOrcExecutionSessionLookup,
+    LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibClear, LLVMOrcJITDylibDefine,
+    LLVMOrcJITDylibLookupFlags, LLVMOrcJITDylibRef, LLVMOrcLookupKind, LLVMOrcSymbolLookupFlags,
+    LLVMOrcSymbolStringPoolEntryRef, LLVMOrcSymbolStringPoolEntryStr,
 };
 use tessera_context::lock;
 use tessera_types::{Error, Result};
@@ -34,12 +34,14 @@ pub(crate) struct Loaded {
     address: u64,
 }
 
-/// Links all objects of the process. Making it takes ten times as long as linking, so that it stays.
+/// Links all objects of the process. Making it takes ten times as long as linking, so that it
+/// stays.
 #[derive(Debug)]
 struct Linker {
     jit: LLVMOrcLLJITRef,
-    /// Empty libraries, for the next objects: they can be emptied, but not removed. Whoever links or empties one holds this: LLVM gives a
-    /// thread what another has to link, and lets that one go before it is done.
+    /// Empty libraries, for the next objects: they can be emptied, but not removed. Whoever links
+    /// or empties one holds this: LLVM gives a thread what another has to link, and lets that one
+    /// go before it is done.
     free: Mutex<Vec<LLVMOrcJITDylibRef>>,
     libraries: AtomicU64,
 }
@@ -48,7 +50,8 @@ struct Linker {
 unsafe impl Send for Linker {}
 // SAFETY: as above.
 unsafe impl Sync for Linker {}
-// SAFETY: what is done with the library is done by its owner, who has it alone; code can run on any thread.
+// SAFETY: what is done with the library is done by its owner, who has it alone; code can run on any
+// thread.
 unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
@@ -75,7 +78,8 @@ fn name_of(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| failed("a strange name"))
 }
 
-/// What objects may take from the process: C's functions on floats, and what a processor's instructions lack.
+/// What objects may take from the process: C's functions on floats, and what a processor's
+/// instructions lack.
 const LIBRARY: [&str; 40] = [
     "__divti3",
     "__modti3",
@@ -171,7 +175,8 @@ impl Linker {
         }
         let name = name_of(&format!("library {}", self.libraries.fetch_add(1, Ordering::Relaxed)))?;
         let mut others = null_mut();
-        // SAFETY: the name is copied, and no other library has it; its generator goes to the library.
+        // SAFETY: the name is copied, and no other library has it; its generator goes to the
+        // library.
         unsafe {
             let library = LLVMOrcExecutionSessionCreateBareJITDylib(
                 LLVMOrcLLJITGetExecutionSession(self.jit),
@@ -192,7 +197,8 @@ impl Linker {
     /// Defines what code asks with ([`crate::ask`]).
     fn define(&self, library: LLVMOrcJITDylibRef) -> Result<()> {
         use LLVMJITSymbolGenericFlags::{
-            LLVMJITSymbolGenericFlagsCallable as CALLABLE, LLVMJITSymbolGenericFlagsExported as EXPORTED,
+            LLVMJITSymbolGenericFlagsCallable as CALLABLE,
+            LLVMJITSymbolGenericFlagsExported as EXPORTED,
         };
         let symbols = [
             (ASK, ask as *const () as u64, EXPORTED as u8 | CALLABLE as u8),
@@ -239,12 +245,14 @@ impl Linker {
     fn address_in(&self, library: LLVMOrcJITDylibRef, function: &str) -> Found {
         let name = name_of(function)?;
         let mut found: Found = Err(failed("nothing was found"));
-        // SAFETY: pointers are to what lives here, until the call returns: without threads of its own, LLVM links within it, as long as
-        // nobody else has it link. The name's reference goes to the look-up.
+        // SAFETY: pointers are to what lives here, until the call returns: without threads of its
+        // own, LLVM links within it, as long as nobody else has it link. The name's reference goes
+        // to the look-up.
         unsafe {
             let mut order = [LLVMOrcCJITDylibSearchOrderElement {
                 JD: library,
-                JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchAllSymbols,
+                JDLookupFlags:
+                    LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchAllSymbols,
             }];
             let mut symbols = [LLVMOrcCLookupSetElement {
                 Name: LLVMOrcLLJITMangleAndIntern(self.jit, name.as_ptr()),

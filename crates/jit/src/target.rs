@@ -8,15 +8,16 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions,
-    TargetTriple,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine,
+    TargetMachineOptions, TargetTriple,
 };
 use tessera_types::{Error, Result};
 
 use crate::lower::Provider;
 
-/// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only what these loops need, in a quarter of
-/// the time. Making machine code takes longer than all of it.
+/// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only
+/// what these loops need, in a quarter of the time. Making machine code takes longer than all of
+/// it.
 const PASSES: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
@@ -60,7 +61,8 @@ impl Processor {
     /// # Errors
     /// There is no such level, or this processor is below it.
     pub(crate) fn at_level(&self, level: &str) -> Result<Processor> {
-        let reaches = |(_, feature): &&(&str, &str)| self.features.split(',').any(|own| own == *feature);
+        let reaches =
+            |(_, feature): &&(&str, &str)| self.features.split(',').any(|own| own == *feature);
         let reached: Vec<&str> = LEVELS.iter().filter(reaches).map(|(name, _)| *name).collect();
         if !reached.contains(&level) {
             let choice = match &reached[..] {
@@ -92,7 +94,12 @@ impl Processor {
     pub(crate) fn arm() -> Processor {
         Target::initialize_aarch64(&InitializationConfig::default());
         let triple = "aarch64-unknown-linux-gnu".to_string();
-        Processor { provider: Provider::Cpu, triple, cpu: "generic".to_string(), features: String::new() }
+        Processor {
+            provider: Provider::Cpu,
+            triple,
+            cpu: "generic".to_string(),
+            features: String::new(),
+        }
     }
 
     /// The processor at hand, with all that it can do; with less, where the environment says so.
@@ -129,7 +136,8 @@ impl Host<'_> {
     /// For a processor.
     pub(crate) fn new(processor: &Processor) -> Result<Host<'_>> {
         let triple = &TargetTriple::create(&processor.triple);
-        let target = Target::from_triple(triple).map_err(|error| failed("find the target", error))?;
+        let target =
+            Target::from_triple(triple).map_err(|error| failed("find the target", error))?;
         let options = TargetMachineOptions::new()
             .set_cpu(&processor.cpu)
             .set_features(&processor.features)
@@ -140,8 +148,9 @@ impl Host<'_> {
                 Provider::Cpu | Provider::VirtualGpu => CodeModel::JITDefault,
             });
         let machine = target.create_target_machine_from_options(triple, options);
-        let machine =
-            machine.ok_or_else(|| failed("make code for this machine", triple.as_str().to_string_lossy()))?;
+        let machine = machine.ok_or_else(|| {
+            failed("make code for this machine", triple.as_str().to_string_lossy())
+        })?;
         Ok(Host { machine, processor })
     }
 
@@ -153,7 +162,8 @@ impl Host<'_> {
         module
     }
 
-    /// Optimises a module, whose loops may be `straight`, and gives its object file, or the assembler's text.
+    /// Optimises a module, whose loops may be `straight`, and gives its object file, or the
+    /// assembler's text.
     pub(crate) fn emit(
         &self,
         (context, module): (&Context, &Module<'_>),
@@ -164,14 +174,18 @@ impl Host<'_> {
             [("target-cpu", &self.processor.cpu), ("target-features", &self.processor.features)]
         {
             let attribute = context.create_string_attribute(name, value);
-            for function in module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
+            for function in
+                module.get_functions().filter(|function| function.count_basic_blocks() > 0)
+            {
                 function.add_attribute(AttributeLoc::Function, attribute);
             }
         }
         module.verify().map_err(|error| failed("verify its code", error))?;
         let passes = if straight { format!("{PASSES},{LOOP_PASSES}") } else { PASSES.to_string() };
         let options = PassBuilderOptions::create();
-        module.run_passes(&passes, &self.machine, options).map_err(|error| failed("optimise", error))?;
+        module
+            .run_passes(&passes, &self.machine, options)
+            .map_err(|error| failed("optimise", error))?;
         let emitted = self.machine.write_to_memory_buffer(module, form);
         Ok(emitted.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
     }

@@ -1,4 +1,5 @@
-//! A queue of chunks between two pipelines, or between a pipeline and the reader of a result, that run at the same time.
+//! A queue of chunks between two pipelines, or between a pipeline and the reader of a result, that
+//! run at the same time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -52,9 +53,9 @@ impl ByteQueue {
         ByteQueue { capacity_bytes, state: Arc::default() }
     }
 
-    /// Takes a chunk. If the queue is full then, it gives a token that is ready when there is room for the next chunk. A
-    /// chunk that comes earlier is taken, too, so a full queue takes one more chunk of each producer. A stopped or failed
-    /// queue drops it.
+    /// Takes a chunk. If the queue is full then, it gives a token that is ready when there is room
+    /// for the next chunk. A chunk that comes earlier is taken, too, so a full queue takes one more
+    /// chunk of each producer. A stopped or failed queue drops it.
     pub fn try_push(&self, chunk: Chunk, memory: Option<Reservation>) -> Option<Token> {
         let mut state = lock(&self.state);
         if state.is_stopped || state.failure.is_some() {
@@ -107,7 +108,8 @@ impl ByteQueue {
         wake(&mut state.consumers);
     }
 
-    /// Ends the queue with an error, which every later [`ByteQueue::pop`] gives. The first one counts.
+    /// Ends the queue with an error, which every later [`ByteQueue::pop`] gives. The first one
+    /// counts.
     pub fn fail(&self, error: Error) {
         let mut state = lock(&self.state);
         state.failure.get_or_insert(error);

@@ -1,14 +1,16 @@
-//! What descriptors of sub-operators have in common: checks with their messages, and edges made from edges.
+//! What descriptors of sub-operators have in common: checks with their messages, and edges made
+//! from edges.
 
 use std::sync::Arc;
 
 use tessera_plan::{
-    Edge, Expr, Granularity, Inputs, Locality, Node, Order, Parallelism, Scope, SortKey, Traits, Value,
-    type_of,
+    Edge, Expr, Granularity, Inputs, Locality, Node, Order, Parallelism, Scope, SortKey, Traits,
+    Value, type_of,
 };
 use tessera_types::{Collection, Error, Field, Item, Result, Tuple, quote_name};
 
-/// The constant methods of a [`tessera_plan::Descriptor`]: name, summary, parameters, least and most inputs.
+/// The constant methods of a [`tessera_plan::Descriptor`]: name, summary, parameters, least and
+/// most inputs.
 ///
 /// To be written inside the `impl` block, before `derive` and `role`.
 #[macro_export]
@@ -29,7 +31,8 @@ macro_rules! describe {
     };
 }
 
-/// The input edges of a sub-operator that works on chunks: all on the same device, none flowing as packets.
+/// The input edges of a sub-operator that works on chunks: all on the same device, none flowing as
+/// packets.
 ///
 /// # Errors
 /// Names the input, its trait, and the converter that is missing.
@@ -73,7 +76,8 @@ pub fn wants_all(edge: &Edge, input: usize) -> Result<()> {
     }
 }
 
-/// As [`wants_all`], unless the node is `partial`: then each worker works on its own part, and what it gives is a part again.
+/// As [`wants_all`], unless the node is `partial`: then each worker works on its own part, and what
+/// it gives is a part again.
 ///
 /// # Errors
 /// As [`wants_all`].
@@ -91,8 +95,8 @@ pub fn gives_one(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
     Edge { tuple, traits: Traits { parallelism: Parallelism::One, ..edge.traits }, order }
 }
 
-/// The edge out of a sub-operator that keeps all tuples in one collection in this form, and yields it as the only field of
-/// one tuple.
+/// The edge out of a sub-operator that keeps all tuples in one collection in this form, and yields
+/// it as the only field of one tuple.
 ///
 /// # Errors
 /// As [`edge`] and [`wants_all`].
@@ -110,7 +114,9 @@ pub fn gives_collection(inputs: &Inputs<'_>, form: &str) -> Result<Edge> {
 pub fn field<'a>(tuple: &'a Tuple, name: &str, what: &str) -> Result<(usize, &'a Field)> {
     match tuple.index_of(name) {
         Some(index) => Ok((index, &tuple.fields()[index])),
-        None => Err(Error::semantic(format!("{what} {} is not a field of {tuple}", quote_name(name)))),
+        None => {
+            Err(Error::semantic(format!("{what} {} is not a field of {tuple}", quote_name(name))))
+        }
     }
 }
 
@@ -138,8 +144,8 @@ pub fn keys(tuple: &Tuple, names: &[Arc<str>], what: &str) -> Result<Vec<usize>>
     names.iter().map(|name| key(tuple, name, what)).collect()
 }
 
-/// Rejects keys that differ in type from those they are compared with: the maker of the plan casts. A side is what its
-/// keys are called, its tuple, and their positions.
+/// Rejects keys that differ in type from those they are compared with: the maker of the plan casts.
+/// A side is what its keys are called, its tuple, and their positions.
 ///
 /// # Errors
 /// Two keys differ: names both and their types.
@@ -165,7 +171,11 @@ pub fn same_types(left: (&str, &Tuple, &[usize]), right: (&str, &Tuple, &[usize]
 ///
 /// # Errors
 /// There is no such field, or it holds something else; the message has both types.
-pub fn collection<'a>(tuple: &'a Tuple, name: &str, format: &str) -> Result<(usize, &'a Collection)> {
+pub fn collection<'a>(
+    tuple: &'a Tuple,
+    name: &str,
+    format: &str,
+) -> Result<(usize, &'a Collection)> {
     let (index, field) = field(tuple, name, "field")?;
     match &field.item {
         Item::Collection(collection) if &*collection.format == format => Ok((index, collection)),
@@ -187,8 +197,8 @@ pub fn typed(name: &Arc<str>, expr: &Expr, tuple: &Tuple, inputs: &Inputs<'_>) -
         return Ok(field.renamed(name.clone()));
     }
     let scope = Scope { tuple, parameters: inputs.parameters, functions: inputs.functions };
-    let (atom, nullable) =
-        type_of(expr, scope).map_err(|error| error.context(format!("field {}", quote_name(name))))?;
+    let (atom, nullable) = type_of(expr, scope)
+        .map_err(|error| error.context(format!("field {}", quote_name(name))))?;
     Ok(Field { name: name.clone(), item: Item::Atom(atom), nullable })
 }
 
@@ -213,13 +223,16 @@ pub fn sort_keys(node: &Node, tuple: &Tuple) -> Result<Vec<(usize, SortKey)>> {
     keys.into_iter().map(|k| Ok((key(tuple, &k.field, "sort key")?, k))).collect()
 }
 
-/// The order of a stream whose fields have been renamed or dropped: the longest prefix of the keys that is left.
+/// The order of a stream whose fields have been renamed or dropped: the longest prefix of the keys
+/// that is left.
 ///
 /// `rename` gives the new name of a field, or nothing where it was dropped.
 pub fn renamed_order(order: &Order, rename: impl Fn(&str) -> Option<Arc<str>>) -> Order {
     let Order::Sorted(keys) = order else { return order.clone() };
-    let kept: Vec<SortKey> =
-        keys.iter().map_while(|key| Some(SortKey { field: rename(&key.field)?, ..key.clone() })).collect();
+    let kept: Vec<SortKey> = keys
+        .iter()
+        .map_while(|key| Some(SortKey { field: rename(&key.field)?, ..key.clone() }))
+        .collect();
     if kept.is_empty() { Order::Source } else { Order::Sorted(kept) }
 }
 
@@ -229,9 +242,9 @@ pub fn renamed_order(order: &Order, rename: impl Fn(&str) -> Option<Arc<str>>) -
 /// It is negative, or not a whole number.
 pub fn count(node: &Node, name: &str) -> Result<Option<usize>> {
     let Some(value) = node.params.integer_opt(name)? else { return Ok(None) };
-    usize::try_from(value)
-        .map(Some)
-        .map_err(|_| Error::semantic(format!("parameter {name} must not be negative, but is {value}")))
+    usize::try_from(value).map(Some).map_err(|_| {
+        Error::semantic(format!("parameter {name} must not be negative, but is {value}"))
+    })
 }
 
 /// A parameter that names one field.

@@ -69,8 +69,8 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Calls `deal` with all parts that are next, if there are any and no other call deals with those before. The caller
-    /// asks again after that.
+    /// Calls `deal` with all parts that are next, if there are any and no other call deals with
+    /// those before. The caller asks again after that.
     pub fn next<R>(&self, deal: impl FnOnce(Vec<T>) -> R) -> Option<R> {
         let dealt = deal(self.take()?);
         self.done();
@@ -125,8 +125,8 @@ impl<T> InOrder<T> {
         self.lock().pieces.is_empty()
     }
 
-    /// What to wait for before more parts of this piece are put, where more than so many bytes are there already: that it is the next
-    /// one, and what was taken has been dealt with.
+    /// What to wait for before more parts of this piece are put, where more than so many bytes are
+    /// there already: that it is the next one, and what was taken has been dealt with.
     pub fn blocked(&self, position: u64, bytes_max: usize) -> Option<Token> {
         let mut state = self.lock();
         let is_next = position <= state.next && !state.is_taken;

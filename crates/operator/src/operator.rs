@@ -18,7 +18,8 @@ pub enum Step {
     NeedInput,
     /// Here is output; ask again.
     HasOutput(Chunk),
-    /// It has worked for a while and has no output yet; ask again. Whoever asks may let others have their turn before.
+    /// It has worked for a while and has no output yet; ask again. Whoever asks may let others have
+    /// their turn before.
     Again,
     /// It waits; ask again when the token is ready.
     Blocked(Token),
@@ -26,13 +27,15 @@ pub enum Step {
     Done,
 }
 
-/// A nested plan in one run of the node that holds it ([`nested_plan`]): compiled once, run for every outer tuple.
+/// A nested plan in one run of the node that holds it ([`nested_plan`]): compiled once, run for
+/// every outer tuple.
 pub trait NestedPlan: Send + Sync + Debug {
     /// Runs it for one parameter tuple (a chunk of one row) on the calling worker alone.
     fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
 
-    /// Starts it for one parameter tuple with all workers; its result is read while it comes, in order. Where the calling
-    /// thread is a worker, which must not wait for others, the result is complete first. Dropping the reader ends the run.
+    /// Starts it for one parameter tuple with all workers; its result is read while it comes, in
+    /// order. Where the calling thread is a worker, which must not wait for others, the result is
+    /// complete first. Dropping the reader ends the run.
     fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>>;
 
     /// The figures of all its runs so far in this process, as lines for another.
@@ -118,13 +121,14 @@ pub trait SourceRun: Send + Sync + Debug {
     /// How many morsels there are. Asked once, before the first is opened.
     fn morsels(&self) -> usize;
 
-    /// Whether morsels are best begun one after the other, since later ones need what earlier ones find.
+    /// Whether morsels are best begun one after the other, since later ones need what earlier ones
+    /// find.
     fn in_order(&self) -> bool {
         false
     }
 
-    /// All morsels in the order in which they are best begun, where that is not their own: the tuples of the first ones may make the
-    /// others needless. Their positions stay what they are.
+    /// All morsels in the order in which they are best begun, where that is not their own: the
+    /// tuples of the first ones may make the others needless. Their positions stay what they are.
     fn order(&self) -> Option<&[usize]> {
         None
     }
@@ -132,7 +136,8 @@ pub trait SourceRun: Send + Sync + Debug {
     /// Begins a morsel; each is opened exactly once, by any worker.
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>>;
 
-    /// As [`SourceRun::open`], for a sink that [takes long chunks](SinkRun::takes_long): they may have up to
+    /// As [`SourceRun::open`], for a sink that [takes long chunks](SinkRun::takes_long): they may
+    /// have up to
     /// [`long_chunk_rows`](crate::stream_util::long_chunk_rows) tuples.
     fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         self.open(morsel)
@@ -141,7 +146,8 @@ pub trait SourceRun: Send + Sync + Debug {
 
 /// Reads one morsel.
 pub trait Reader: Send {
-    /// The next chunk (never more than the context's `chunk_rows` tuples, unless it was opened for long ones), `Blocked` or `Done`.
+    /// The next chunk (never more than the context's `chunk_rows` tuples, unless it was opened for
+    /// long ones), `Blocked` or `Done`.
     fn step(&mut self) -> Result<Step>;
 }
 
@@ -156,7 +162,8 @@ pub trait StreamRun: Send + Sync + Debug {
     /// A worker's own state.
     fn worker(&self) -> Result<Box<dyn StreamWorker>>;
 
-    /// As [`StreamRun::worker`], where who gets its chunks reads tuples that lie elsewhere than in columns, or not.
+    /// As [`StreamRun::worker`], where who gets its chunks reads tuples that lie elsewhere than in
+    /// columns, or not.
     fn worker_before(&self, _reads_lying: bool) -> Result<Box<dyn StreamWorker>> {
         self.worker()
     }
@@ -171,13 +178,15 @@ pub trait StreamRun: Send + Sync + Debug {
         false
     }
 
-    /// What is left to emit after all input has passed through all workers (unmatched build tuples). Asked once.
+    /// What is left to emit after all input has passed through all workers (unmatched build
+    /// tuples). Asked once.
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         Ok(None)
     }
 }
 
-/// A worker's share of a stream. `push` is called only after `step` answered `NeedInput` (or at the start).
+/// A worker's share of a stream. `push` is called only after `step` answered `NeedInput` (or at the
+/// start).
 pub trait StreamWorker: Send {
     /// Gives the next chunk (not empty).
     fn push(&mut self, chunk: Chunk) -> Result<()>;
@@ -185,8 +194,9 @@ pub trait StreamWorker: Send {
     /// Output for what was pushed, until `NeedInput`. Every output has at most `chunk_rows` tuples.
     fn step(&mut self) -> Result<Step>;
 
-    /// The morsel is complete: what was held back is then asked for with `step`, until `NeedInput`. Called for
-    /// every morsel, after the last `push` of it (and after the output of the streams before this one).
+    /// The morsel is complete: what was held back is then asked for with `step`, until `NeedInput`.
+    /// Called for every morsel, after the last `push` of it (and after the output of the streams
+    /// before this one).
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
@@ -227,13 +237,15 @@ pub trait SinkRun: Send + Sync + Debug {
     /// A worker's own state.
     fn worker(&self) -> Result<Box<dyn SinkWorker>>;
 
-    /// Whether it reads tuples that lie elsewhere than in columns: without columns, and not for longer than needed.
+    /// Whether it reads tuples that lie elsewhere than in columns: without columns, and not for
+    /// longer than needed.
     fn reads_lying(&self) -> bool {
         false
     }
 
-    /// Whether it goes over its input once and keeps nothing for each tuple, so that chunks longer than a cache likes cost nothing, and fewer of
-    /// them less. Asked for each morsel; only what comes straight from a source comes in such.
+    /// Whether it goes over its input once and keeps nothing for each tuple, so that chunks longer
+    /// than a cache likes cost nothing, and fewer of them less. Asked for each morsel; only what
+    /// comes straight from a source comes in such.
     fn takes_long(&self) -> bool {
         false
     }
@@ -243,13 +255,15 @@ pub trait SinkRun: Send + Sync + Debug {
         false
     }
 
-    /// Whether morsels should start in the source's order, because their prefix decides when it is satisfied.
+    /// Whether morsels should start in the source's order, because their prefix decides when it is
+    /// satisfied.
     fn in_order(&self) -> bool {
         false
     }
 
-    /// What can be read while input still comes, in the place of what `finish` gives: once, by one chain, whose pipeline ends
-    /// after the input has. `has_one_reader` says whether one chain reads it; where not, giving some is an error.
+    /// What can be read while input still comes, in the place of what `finish` gives: once, by one
+    /// chain, whose pipeline ends after the input has. `has_one_reader` says whether one chain
+    /// reads it; where not, giving some is an error.
     fn early_output(&self, _has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         None
     }
@@ -260,7 +274,8 @@ pub trait SinkRun: Send + Sync + Debug {
 
 /// A worker's share of a sink.
 pub trait SinkWorker: Any + Send {
-    /// A morsel begins. `position` orders morsels as their source does; a worker sees them in any order.
+    /// A morsel begins. `position` orders morsels as their source does; a worker sees them in any
+    /// order.
     fn begin(&mut self, _position: u64) -> Result<()> {
         Ok(())
     }
@@ -268,7 +283,8 @@ pub trait SinkWorker: Any + Send {
     /// Gives the next chunk (not empty) of the morsel.
     fn push(&mut self, chunk: Chunk) -> Result<()>;
 
-    /// What to wait for before more of this morsel is given; asked after each chunk. Input that is still given must be taken.
+    /// What to wait for before more of this morsel is given; asked after each chunk. Input that is
+    /// still given must be taken.
     fn blocked(&self) -> Option<Token> {
         None
     }

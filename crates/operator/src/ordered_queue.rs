@@ -13,11 +13,12 @@ use crate::{Finish, Reader, SinkWorker, SourceRun, Step};
 
 /// The most bytes that wait for a reader, however large the budget is.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Of the budget, one part in so many may wait for the reader, and one may wait for chunks before it.
+/// Of the budget, one part in so many may wait for the reader, and one may wait for chunks before
+/// it.
 const WAITING_SHARE: usize = 16;
 
-/// Passes chunks on in the order of their morsels. Chunks of the first morsel that is not complete go to the reader's queue at
-/// once; those of later ones wait.
+/// Passes chunks on in the order of their morsels. Chunks of the first morsel that is not complete
+/// go to the reader's queue at once; those of later ones wait.
 #[derive(Debug)]
 pub struct OrderedQueue {
     context: Arc<dyn Context>,
@@ -45,7 +46,12 @@ impl OrderedQueue {
     }
 
     /// Skips `offset` tuples, passes the next `limit` on, and closes the queue then.
-    pub fn of_window(context: Arc<dyn Context>, queue: ByteQueue, offset: usize, limit: usize) -> Self {
+    pub fn of_window(
+        context: Arc<dyn Context>,
+        queue: ByteQueue,
+        offset: usize,
+        limit: usize,
+    ) -> Self {
         let window = Mutex::new(Window { skip: offset, take: limit });
         OrderedQueue { context, queue, ahead: InOrder::default(), window }
     }
@@ -102,7 +108,11 @@ impl OrderedQueue {
     }
 
     fn pass_on(&self) {
-        while self.ahead.next(|chunks| chunks.into_iter().for_each(|next| self.pass(next))).is_some() {}
+        while self
+            .ahead
+            .next(|chunks| chunks.into_iter().for_each(|next| self.pass(next)))
+            .is_some()
+        {}
     }
 
     /// Passes the part of a chunk on that is in the window.

@@ -11,7 +11,8 @@ use tessera_vector::{Chunk, Column, Handle};
 
 use crate::describe::{count, keys};
 
-/// The most bits of a hash that are partitioned by at once: more partitions than that are made in two steps.
+/// The most bits of a hash that are partitioned by at once: more partitions than that are made in
+/// two steps.
 pub const PARTITION_BITS_MAX: usize = 16;
 
 /// How tuples are partitioned.
@@ -48,7 +49,11 @@ impl Partitioning {
         if shift.saturating_add(bits) > 64 {
             return Err(Error::semantic(format!("a hash has 64 bits, not {shift} + {bits}")));
         }
-        Ok(Partitioning { keys: keys(tuple, &names, "key")?.into(), bits: bits as u32, shift: shift as u32 })
+        Ok(Partitioning {
+            keys: keys(tuple, &names, "key")?.into(),
+            bits: bits as u32,
+            shift: shift as u32,
+        })
     }
 
     /// How many partitions there are.
@@ -59,7 +64,10 @@ impl Partitioning {
 
 /// The type of partitions of `tuple`: number and tuples.
 pub fn partitions_tuple(tuple: &Tuple) -> Tuple {
-    Tuple::new(vec![Field::new("partition", Atom::Int64), Field::collection("data", "rows", tuple.clone())])
+    Tuple::new(vec![
+        Field::new("partition", Atom::Int64),
+        Field::collection("data", "rows", tuple.clone()),
+    ])
 }
 
 /// Partitions as tuples, dense and in order.

@@ -18,7 +18,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without sub-operators, but for the trait converters, which have a meaning and no runtime yet.
+    /// A registry without sub-operators, but for the trait converters, which have a meaning and no
+    /// runtime yet.
     pub fn new(library: Arc<Library>) -> Self {
         let mut catalogue = Catalogue::new(library.clone());
         tessera_plan::traits_catalogue::register(&mut catalogue);
@@ -47,8 +48,8 @@ impl Registry {
     /// # Errors
     /// It has a descriptor at most: this build can explain it but not run it.
     pub fn implementation(&self, name: &str) -> Result<&Arc<dyn SubOperator>> {
-        self.implementations
-            .get(name)
-            .ok_or_else(|| Error::unsupported(format!("sub-operator {name} cannot run in this build")))
+        self.implementations.get(name).ok_or_else(|| {
+            Error::unsupported(format!("sub-operator {name} cannot run in this build"))
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! Pieces that many implementations share: streams of one chunk in, one chunk out; sources over chunks; packing of
-//! small chunks.
+//! Pieces that many implementations share: streams of one chunk in, one chunk out; sources over
+//! chunks; packing of small chunks.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,11 +14,12 @@ use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Column, concat_chunks, r
 
 use crate::{Reader, SourceRun, Step, StreamRun, StreamWorker};
 
-/// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the scheduler, little
-/// enough to share out.
+/// How many chunks of a finished collection make a morsel: enough work to be worth a trip to the
+/// scheduler, little enough to share out.
 pub const MORSEL_CHUNKS: usize = 16;
 
-/// A stream without state that gives at most one chunk for each: what it does to a chunk, in one run.
+/// A stream without state that gives at most one chunk for each: what it does to a chunk, in one
+/// run.
 pub trait Transform: Send + Sync + Debug {
     /// The output for a chunk; an empty one is dropped.
     fn apply(&self, chunk: Chunk) -> Result<Chunk>;
@@ -39,8 +40,12 @@ pub fn transform_run(transform: impl Transform + 'static) -> Arc<dyn StreamRun> 
     Arc::new(TransformRun { transform: Arc::new(transform), pack_rows: None })
 }
 
-/// The run of a [`Transform`] that leaves few tuples of many: its outputs are packed into chunks of `chunk_rows`.
-pub fn packed_transform_run(transform: impl Transform + 'static, chunk_rows: usize) -> Arc<dyn StreamRun> {
+/// The run of a [`Transform`] that leaves few tuples of many: its outputs are packed into chunks of
+/// `chunk_rows`.
+pub fn packed_transform_run(
+    transform: impl Transform + 'static,
+    chunk_rows: usize,
+) -> Arc<dyn StreamRun> {
     Arc::new(TransformRun { transform: Arc::new(transform), pack_rows: Some(chunk_rows) })
 }
 
@@ -98,10 +103,11 @@ impl StreamWorker for TransformWorker {
     }
 }
 
-/// Packs chunks that have become small, so that what comes after does not pay its costs per chunk for a few tuples.
+/// Packs chunks that have become small, so that what comes after does not pay its costs per chunk
+/// for a few tuples.
 ///
-/// Chunks that are at least an eighth full pass as they are (a copy would cost more than it saves); order is kept.
-/// With `chunk_rows` = 0 everything passes.
+/// Chunks that are at least an eighth full pass as they are (a copy would cost more than it saves);
+/// order is kept. With `chunk_rows` = 0 everything passes.
 #[derive(Debug)]
 pub struct Packer {
     chunk_rows: usize,
@@ -152,14 +158,16 @@ impl Packer {
     }
 }
 
-/// The most morsels that tuples with collections are cut into. Each such tuple may be the work of a whole nested plan, so
-/// that few of them are shared out one by one.
+/// The most morsels that tuples with collections are cut into. Each such tuple may be the work of a
+/// whole nested plan, so that few of them are shared out one by one.
 const HANDLE_MORSELS_MAX: usize = 256;
 
-/// A source of chunks that are there: some chunks a morsel, in order; chunks larger than `chunk_rows` are sliced.
+/// A source of chunks that are there: some chunks a morsel, in order; chunks larger than
+/// `chunk_rows` are sliced.
 pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<dyn SourceRun> {
     let chunks = chunks.into();
-    let holds_handles = |chunk: &Chunk| chunk.stored().iter().any(|c| matches!(c, Column::Handles(_)));
+    let holds_handles =
+        |chunk: &Chunk| chunk.stored().iter().any(|c| matches!(c, Column::Handles(_)));
     if !chunks.first().is_some_and(holds_handles) {
         let chunks = chunks.iter().cloned().map(KeptChunk::from).collect();
         return Arc::new(ChunksRun { chunks, chunk_rows, morsel_chunks: MORSEL_CHUNKS });
@@ -169,7 +177,9 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
     let pieces = |chunk: &Chunk| {
         let chunk = chunk.clone();
         let starts = (0..chunk.rows()).step_by(piece);
-        starts.map(move |start| chunk.slice(start, piece.min(chunk.rows() - start))).collect::<Vec<_>>()
+        starts
+            .map(move |start| chunk.slice(start, piece.min(chunk.rows() - start)))
+            .collect::<Vec<_>>()
     };
     let chunks: Vec<KeptChunk> = chunks.iter().flat_map(pieces).map(KeptChunk::from).collect();
     let morsel_chunks = chunks.len().div_ceil(HANDLE_MORSELS_MAX).max(1);
@@ -177,7 +187,9 @@ pub fn chunks_source(chunks: impl Into<Arc<[Chunk]>>, chunk_rows: usize) -> Arc<
 }
 
 /// A source of one morsel, which `open` reads.
-pub fn one_morsel(open: impl Fn() -> Result<Box<dyn Reader>> + Send + Sync + 'static) -> Arc<dyn SourceRun> {
+pub fn one_morsel(
+    open: impl Fn() -> Result<Box<dyn Reader>> + Send + Sync + 'static,
+) -> Arc<dyn SourceRun> {
     Arc::new(OneMorsel { open: Box::new(open) })
 }
 
@@ -201,7 +213,8 @@ impl SourceRun for OneMorsel {
     }
 }
 
-/// How many tuples a chunk has at most where nothing but one loop goes over it; fewer where somebody wants them shorter than usual.
+/// How many tuples a chunk has at most where nothing but one loop goes over it; fewer where
+/// somebody wants them shorter than usual.
 pub fn long_chunk_rows(chunk_rows: usize) -> usize {
     if chunk_rows < CHUNK_ROWS { chunk_rows } else { CHUNK_ROWS_MAX }
 }
@@ -213,7 +226,11 @@ pub fn collected_source(collected: &Collected, chunk_rows: usize) -> Arc<dyn Sou
     {
         return chunks_source(chunks, chunk_rows);
     }
-    Arc::new(ChunksRun { chunks: collected.kept().into(), chunk_rows, morsel_chunks: MORSEL_CHUNKS })
+    Arc::new(ChunksRun {
+        chunks: collected.kept().into(),
+        chunk_rows,
+        morsel_chunks: MORSEL_CHUNKS,
+    })
 }
 
 #[derive(Debug)]
@@ -245,7 +262,8 @@ impl ChunksRun {
     }
 }
 
-/// Pairs of tuples: row `row` of one chunk with all rows of the other; fields of `left` first. Both without a selection.
+/// Pairs of tuples: row `row` of one chunk with all rows of the other; fields of `left` first. Both
+/// without a selection.
 ///
 /// # Errors
 /// There is no such row.
@@ -325,7 +343,8 @@ impl Reader for ChunksReader {
     }
 }
 
-/// Numbers the tuples of a stream in the order of its source, where several processes read every n-th morsel of it.
+/// Numbers the tuples of a stream in the order of its source, where several processes read every
+/// n-th morsel of it.
 #[derive(Debug)]
 pub struct SourcePositions {
     process: u64,
@@ -335,7 +354,8 @@ pub struct SourcePositions {
 }
 
 impl SourcePositions {
-    /// Bits of a position that number the tuples of a morsel; those above number the morsels of all processes.
+    /// Bits of a position that number the tuples of a morsel; those above number the morsels of all
+    /// processes.
     pub const ROW_BITS: u32 = 36;
 
     /// Positions for one of so many processes.
@@ -357,7 +377,8 @@ impl SourcePositions {
         let rows = chunk.rows();
         let first = (self.morsel << Self::ROW_BITS | self.rows) as i64;
         self.rows += rows as u64;
-        let positions: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows as i64));
+        let positions: ArrayRef =
+            Arc::new(Int64Array::from_iter_values(first..first + rows as i64));
         let columns = [Column::Plain(positions)].into_iter().chain(chunk.stored().iter().cloned());
         Ok(Chunk::new(columns.collect(), rows))
     }
@@ -375,7 +396,8 @@ pub struct Later {
 }
 
 impl Later {
-    /// A source of what `make` gives when `token` is ready. What it owns is dropped with it, or with the source.
+    /// A source of what `make` gives when `token` is ready. What it owns is dropped with it, or
+    /// with the source.
     pub fn source(
         token: Token,
         chunk_rows: usize,
@@ -419,7 +441,8 @@ impl SourceRun for Later {
     }
 }
 
-/// The output of a sink whose parts are made by tasks: each task fills its own part, the parts are read in order.
+/// The output of a sink whose parts are made by tasks: each task fills its own part, the parts are
+/// read in order.
 #[derive(Debug)]
 pub struct DeferredSource {
     parts: Vec<OnceLock<Vec<Chunk>>>,
@@ -440,7 +463,11 @@ impl DeferredSource {
     /// It was filled before, or there is no such part: a mistake of the sink.
     pub fn fill(&self, part: usize, chunks: Vec<Chunk>) -> Result<()> {
         let filled = self.parts.get(part).is_some_and(|cell| cell.set(chunks).is_ok());
-        if filled { Ok(()) } else { Err(Error::internal(format!("part {part} of an output filled twice"))) }
+        if filled {
+            Ok(())
+        } else {
+            Err(Error::internal(format!("part {part} of an output filled twice")))
+        }
     }
 
     /// Part and first chunk of each morsel.
@@ -461,8 +488,10 @@ impl SourceRun for DeferredSource {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let &(part, first) =
-            self.ranges().get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let &(part, first) = self
+            .ranges()
+            .get(morsel)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let chunks = self.parts[part].get().map_or(&[][..], Vec::as_slice);
         let last = (first + MORSEL_CHUNKS).min(chunks.len());
         Ok(Box::new(ChunksReader::new(chunks[first..last].to_vec(), self.chunk_rows)))

@@ -1,4 +1,5 @@
-//! Runs plans in the tests of this room: a context, a source of given tuples, and a plain executor with real threads.
+//! Runs plans in the tests of this room: a context, a source of given tuples, and a plain executor
+//! with real threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +13,8 @@ use tessera_context::testing::TestContext;
 use tessera_context::{Context, Run};
 use tessera_plan::pipeline::{Chain, End, Pipelines, Start, cut};
 use tessera_plan::{
-    Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits, Value,
-    Verified, verify,
+    Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits,
+    Value, Verified, verify,
 };
 use tessera_rows::{Collected, Keeper, Keeping};
 use tessera_types::{Error, Result, Tuple};
@@ -22,12 +23,13 @@ use tessera_vector::Chunk;
 use crate::Registry;
 use crate::stream_util::{ChunksReader, collected_source};
 use crate::{
-    Lowering, NestedPlan, NestedPlans, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun, Step,
-    StreamRun, StreamWorker, SubOperator, stream_workers,
+    Lowering, NestedPlan, NestedPlans, Operator, Reader, SinkRun, SinkWorker, Source, SourceRun,
+    Step, StreamRun, StreamWorker, SubOperator, stream_workers,
 };
 
 /// Chunk sizes and numbers of workers that every sub-operator is tested with.
-pub const SETTINGS: [(usize, usize); 6] = [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
+pub const SETTINGS: [(usize, usize); 6] =
+    [(1, 1), (7, 1), (7, 3), (8192, 1), (8192, 4), (65_536, 2)];
 
 /// A plan under construction, with tables given by the test.
 #[derive(Debug)]
@@ -57,7 +59,8 @@ impl TestPlan {
         TestPlan { registry, builder: Builder::new(Tuple::empty()), tables }
     }
 
-    /// Parameters of a `given` node (of this plan or of a nested one) that yields the tuples of `batch`.
+    /// Parameters of a `given` node (of this plan or of a nested one) that yields the tuples of
+    /// `batch`.
     pub fn given(&self, batch: RecordBatch) -> Params {
         self.given_as(batch, None, Order::Source)
     }
@@ -82,7 +85,13 @@ impl TestPlan {
     }
 
     /// Adds a node with a nested plan.
-    pub fn add_nested(&mut self, operator: &str, inputs: &[NodeId], params: Params, nested: Plan) -> NodeId {
+    pub fn add_nested(
+        &mut self,
+        operator: &str,
+        inputs: &[NodeId],
+        params: Params,
+        nested: Plan,
+    ) -> NodeId {
         self.builder.add_nested(operator, inputs, params, vec![nested])
     }
 
@@ -109,7 +118,8 @@ impl TestPlan {
         let tuple = self.verify(root)?.tuple;
         let collected = self.collect(root, context)?;
         let schema = Arc::new(tuple.arrow_schema()?);
-        let batches = collected.chunks().map(|chunk| chunk?.to_batch(&tuple)).collect::<Result<Vec<_>>>()?;
+        let batches =
+            collected.chunks().map(|chunk| chunk?.to_batch(&tuple)).collect::<Result<Vec<_>>>()?;
         Ok(concat_batches(&schema, &batches)?)
     }
 
@@ -209,9 +219,14 @@ fn compile(plan: &Plan, verified: &Verified, registry: &Registry) -> Result<Arc<
     let (mut operators, mut nested) = (Vec::new(), Vec::new());
     for (id, node) in plan.ids().zip(&plan.nodes) {
         let inner = node.nested.iter().zip(&verified.nested[id.index()]);
-        nested.push(inner.map(|(plan, verified)| compile(plan, verified, registry)).collect::<Result<_>>()?);
+        nested.push(
+            inner
+                .map(|(plan, verified)| compile(plan, verified, registry))
+                .collect::<Result<_>>()?,
+        );
         let nested_outputs = node.nested.iter().zip(&verified.nested[id.index()]);
-        let leaf = [Edge { tuple: plan.parameters.clone(), traits: Traits::DRIVER, order: Order::Source }];
+        let leaf =
+            [Edge { tuple: plan.parameters.clone(), traits: Traits::DRIVER, order: Order::Source }];
         let inputs: Vec<Edge> =
             node.inputs.iter().map(|input| verified.edges[input.index()].clone()).collect();
         let lowering = Lowering {
@@ -296,7 +311,12 @@ fn kept(mut chunks: impl Iterator<Item = Chunk>, run: &Run) -> Result<Collected>
 }
 
 impl Compiled {
-    fn execute(&self, parameters: Chunk, context: &Arc<dyn Context>, workers: usize) -> Result<Collected> {
+    fn execute(
+        &self,
+        parameters: Chunk,
+        context: &Arc<dyn Context>,
+        workers: usize,
+    ) -> Result<Collected> {
         let parameter_tuple = self.parameters.clone();
         let run = Run { parameter_tuple, parameters, ..Run::of(context.clone()) };
         let mut products: Vec<Product> = Vec::new();
@@ -319,14 +339,20 @@ impl Compiled {
                 }
                 End::Sink(node) => {
                     let Operator::Sink(sink) = &self.operators[node.index()] else {
-                        return Err(Error::internal("the role says sink, the lowering another thing"));
+                        return Err(Error::internal(
+                            "the role says sink, the lowering another thing",
+                        ));
                     };
-                    let sink = sink.start(&self.run_of(node, &run), &self.sides(node, &products))?;
+                    let sink =
+                        sink.start(&self.run_of(node, &run), &self.sides(node, &products))?;
                     let states =
-                        self.pipeline(&pipeline.chains, &run, &products, workers, &*sink, &|| sink.worker())?;
+                        self.pipeline(&pipeline.chains, &run, &products, workers, &*sink, &|| {
+                            sink.worker()
+                        })?;
                     let finish = sink.finish(states)?;
                     std::thread::scope(|scope| {
-                        let tasks: Vec<_> = finish.tasks.into_iter().map(|task| scope.spawn(task)).collect();
+                        let tasks: Vec<_> =
+                            finish.tasks.into_iter().map(|task| scope.spawn(task)).collect();
                         tasks.into_iter().try_for_each(|task| task.join().unwrap())
                     })?;
                     Product::Output(finish.output)
@@ -341,7 +367,8 @@ impl Compiled {
     }
 
     fn run_of(&self, node: NodeId, run: &Run) -> Run {
-        let nested = self.nested[node.index()].iter().map(|plan| plan.clone() as Arc<dyn NestedPlan>);
+        let nested =
+            self.nested[node.index()].iter().map(|plan| plan.clone() as Arc<dyn NestedPlan>);
         Run { nested: NestedPlans::of(nested.collect()), ..run.clone() }
     }
 
@@ -370,23 +397,32 @@ impl Compiled {
         for chain in chains {
             let source = match chain.start {
                 Start::Pipeline(pipeline) => match &products[pipeline] {
-                    Product::Collected(collected) => collected_source(collected, run.context.chunk_rows()),
+                    Product::Collected(collected) => {
+                        collected_source(collected, run.context.chunk_rows())
+                    }
                     Product::Output(output) => output.clone(),
                 },
                 Start::Node(node) => match &self.operators[node.index()] {
                     Operator::Source(source) => {
                         source.start(&self.run_of(node, run), &self.sides(node, products))?
                     }
-                    _ => return Err(Error::internal("the role says source, the lowering another thing")),
+                    _ => {
+                        return Err(Error::internal(
+                            "the role says source, the lowering another thing",
+                        ));
+                    }
                 },
             };
             let mut streams = Vec::new();
             for &node in &chain.streams {
                 match &self.operators[node.index()] {
-                    Operator::Stream(stream) => {
-                        streams.push(stream.start(&self.run_of(node, run), &self.sides(node, products))?)
+                    Operator::Stream(stream) => streams
+                        .push(stream.start(&self.run_of(node, run), &self.sides(node, products))?),
+                    _ => {
+                        return Err(Error::internal(
+                            "the role says stream, the lowering another thing",
+                        ));
                     }
-                    _ => return Err(Error::internal("the role says stream, the lowering another thing")),
                 }
             }
             base = drive(&*source, &streams, sink, &mut states, base)?;
@@ -444,7 +480,11 @@ fn drive(
     Ok(base + morsels as u64)
 }
 
-fn pass(workers: &mut [Box<dyn StreamWorker>], chunk: Chunk, sink: &mut dyn SinkWorker) -> Result<()> {
+fn pass(
+    workers: &mut [Box<dyn StreamWorker>],
+    chunk: Chunk,
+    sink: &mut dyn SinkWorker,
+) -> Result<()> {
     match workers.split_first_mut() {
         None => sink.push(chunk),
         Some((first, after)) => {

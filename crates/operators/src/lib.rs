@@ -1,4 +1,5 @@
-//! Sub-operators that transform tuples ([`data`]) or run nested plans ([`orchestration`]), one file each.
+//! Sub-operators that transform tuples ([`data`]) or run nested plans ([`orchestration`]), one file
+//! each.
 
 pub mod data;
 pub mod orchestration;

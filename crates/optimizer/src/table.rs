@@ -9,8 +9,8 @@ use crate::sample::Sample;
 
 /// Tables by name.
 pub trait Catalog: Sync + std::fmt::Debug {
-    /// The table a reference means, `None` when there is none. A reference is the name in parts (`schema`, `name`), or
-    /// one part that is a path as written in quotes: `'dir/*.parquet'`.
+    /// The table a reference means, `None` when there is none. A reference is the name in parts
+    /// (`schema`, `name`), or one part that is a path as written in quotes: `'dir/*.parquet'`.
     ///
     /// # Errors
     /// The table is there but cannot be read.
@@ -21,7 +21,12 @@ pub trait Catalog: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// They cannot be read so, or the format has no such option.
-    fn files(&self, path: &str, format: &str, options: &[FileOption]) -> Result<Option<Arc<Table>>> {
+    fn files(
+        &self,
+        path: &str,
+        format: &str,
+        options: &[FileOption],
+    ) -> Result<Option<Arc<Table>>> {
         let _ = (format, options);
         self.table(&[path])
     }

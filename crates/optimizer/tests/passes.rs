@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_optimizer::physical;
 use tessera_plan::{
-    Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, Rules, Traits, text, verify, verify_in,
+    Descriptor, Edge, Inputs, Node, Order, Parallelism, Role, Rules, Traits, text, verify,
+    verify_in,
 };
 use tessera_types::{Atom, Field, Result, Tuple};
 
@@ -57,7 +58,9 @@ fn unread_columns_go() {
 #[test]
 fn inputs_of_a_union_stay_alike() {
     check(
-        |plan| physical::fuse(&physical::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL),
+        |plan| {
+            physical::fuse(&physical::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL)
+        },
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
           %1 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
@@ -129,7 +132,8 @@ fn neighbours_fuse() {
           return %2
         }",
     );
-    // Aggregates compute what maps below them would, unless a filter would keep tuples from it, or a key is renamed.
+    // Aggregates compute what maps below them would, unless a filter would keep tuples from it, or
+    // a key is renamed.
     let aggregated = |above: &str| {
         format!(
             "plan {{
@@ -154,7 +158,11 @@ fn neighbours_fuse() {
         "reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x]}, m = {function = :max, args = [x]}}}",
         "reduce_by_key(%1) {keys = [c], aggregates = {s = {function = :sum, args = [x]}}}",
     ] {
-        check(|plan| physical::fuse(plan, &catalogue(), Rules::ALL), &aggregated(kept), &aggregated(kept));
+        check(
+            |plan| physical::fuse(plan, &catalogue(), Rules::ALL),
+            &aggregated(kept),
+            &aggregated(kept),
+        );
     }
     // Not where work would be done twice.
     let twice = "plan {
@@ -194,9 +202,19 @@ fn aggregates_over_all_tuples_take_filters_of_numbers() {
             "reduce",
             "{s = {function = sum, args = [b + c + d]}}",
         ),
-        ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [b], filter = b > 7}}"),
+        (
+            "<a: int64, b: int64>",
+            "a < 5",
+            "reduce",
+            "{s = {function = sum, args = [b], filter = b > 7}}",
+        ),
         ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [abs(b)]}}"),
-        ("<a: int64, b: int64>", "a < 5", "reduce", "{s = {function = sum, args = [b], distinct = true}}"),
+        (
+            "<a: int64, b: int64>",
+            "a < 5",
+            "reduce",
+            "{s = {function = sum, args = [b], distinct = true}}",
+        ),
     ];
     for (columns, predicate, reduce, aggregates) in stay {
         let keys = if reduce == "reduce" { "" } else { "keys = [a], " };

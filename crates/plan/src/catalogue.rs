@@ -12,8 +12,8 @@ use crate::graph::Node;
 /// What a descriptor sees of a node's surroundings.
 #[derive(Debug)]
 pub struct Inputs<'a> {
-    /// The edges into the node, in order; for a leaf, one edge that carries the plan's parameter tuple and the
-    /// traits the plan starts with.
+    /// The edges into the node, in order; for a leaf, one edge that carries the plan's parameter
+    /// tuple and the traits the plan starts with.
     pub edges: &'a [Edge],
     /// The results of the node's nested plans, in order (verified already).
     pub nested: &'a [Edge],
@@ -23,7 +23,8 @@ pub struct Inputs<'a> {
     pub functions: &'a dyn Functions,
 }
 
-/// How a sub-operator consumes its inputs. Inputs not named here are *sides*: complete before it starts.
+/// How a sub-operator consumes its inputs. Inputs not named here are *sides*: complete before it
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Starts a pipeline; all its inputs are sides.
@@ -63,7 +64,8 @@ pub trait Descriptor: Send + Sync + std::fmt::Debug {
     /// Checks the node and gives the type, traits and order of its output.
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge>;
 
-    /// Checks against the parameters of the nodes that make the inputs, in order: what no type tells. `edges` are theirs.
+    /// Checks against the parameters of the nodes that make the inputs, in order: what no type
+    /// tells. `edges` are theirs.
     fn check_producers(&self, _node: &Node, _producers: &[&Node], _edges: &[&Edge]) -> Result<()> {
         Ok(())
     }
@@ -84,15 +86,16 @@ pub trait Descriptor: Send + Sync + std::fmt::Debug {
 
 /// Types of scalar and aggregate functions.
 pub trait Functions: Send + Sync + std::fmt::Debug {
-    /// The result type of a scalar function, and whether it may be NULL. An argument is its type, whether it
-    /// may be NULL, and the expression itself (some functions' types depend on constant arguments).
+    /// The result type of a scalar function, and whether it may be NULL. An argument is its type,
+    /// whether it may be NULL, and the expression itself (some functions' types depend on constant
+    /// arguments).
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)>;
 
     /// The result type of an aggregate function, and whether it may be NULL.
     fn aggregate(&self, name: &str, args: &[(Atom, bool)], distinct: bool) -> Result<(Atom, bool)>;
 
-    /// Whether a scalar function can raise on some values of these arguments (as in [`Functions::scalar`]).
-    /// Predicates that can are not moved before others (architecture §6).
+    /// Whether a scalar function can raise on some values of these arguments (as in
+    /// [`Functions::scalar`]). Predicates that can are not moved before others (architecture §6).
     fn can_raise(&self, _name: &str, _args: &[(Atom, bool, &Expr)]) -> bool {
         true
     }
@@ -102,8 +105,8 @@ pub trait Functions: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// Whether a scalar function gives another value each time it is called, so that calls are neither shared nor
-    /// repeated.
+    /// Whether a scalar function gives another value each time it is called, so that calls are
+    /// neither shared nor repeated.
     fn is_volatile(&self, _name: &str) -> bool {
         false
     }

@@ -27,7 +27,8 @@ pub enum Parallelism {
 pub enum Locality {
     /// Each worker holds a part that the others cannot see, split in no particular way.
     Worker,
-    /// Whatever belongs together is in one place: shared memory, or partitioned or copied by an exchange.
+    /// Whatever belongs together is in one place: shared memory, or partitioned or copied by an
+    /// exchange.
     All,
 }
 

@@ -17,9 +17,9 @@ const FINGERPRINT_PARTS: usize = 64;
 /// An expression over the fields of one tuple.
 ///
 /// Functions are names: comparisons (`eq`, `not_eq`, `lt`, `lt_eq`, `gt`, `gt_eq`, `is_distinct`,
-/// `is_not_distinct`), checked arithmetic (`add`, `sub`, `mul`, `div`, `mod`, `neg`), pattern matches (`like`,
-/// `ilike`, `regex`, `iregex`), and everything of DataFusion's function library under its own name. What a name takes and
-/// gives is told by [`crate::Functions`].
+/// `is_not_distinct`), checked arithmetic (`add`, `sub`, `mul`, `div`, `mod`, `neg`), pattern
+/// matches (`like`, `ilike`, `regex`, `iregex`), and everything of DataFusion's function library
+/// under its own name. What a name takes and gives is told by [`crate::Functions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
     /// A field of the input tuple, by name.
@@ -51,7 +51,8 @@ pub enum Expr {
         /// The value when no condition holds; NULL when absent.
         otherwise: Option<Box<Expr>>,
     },
-    /// Conjunction, left to right; a row that an earlier conjunct rejected never raises in a later one.
+    /// Conjunction, left to right; a row that an earlier conjunct rejected never raises in a later
+    /// one.
     And(Vec<Expr>),
     /// Disjunction, left to right.
     Or(Vec<Expr>),
@@ -127,7 +128,10 @@ impl Expr {
         match self {
             Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
             Expr::Call { args, .. } => args.iter().collect(),
-            Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) | Expr::Try(input) => {
+            Expr::Cast { input, .. }
+            | Expr::Not(input)
+            | Expr::IsNull(input)
+            | Expr::Try(input) => {
                 vec![input]
             }
             Expr::Case { branches, otherwise } => branches
@@ -144,7 +148,10 @@ impl Expr {
         match self {
             Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
             Expr::Call { args, .. } => args.iter_mut().collect(),
-            Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) | Expr::Try(input) => {
+            Expr::Cast { input, .. }
+            | Expr::Not(input)
+            | Expr::IsNull(input)
+            | Expr::Try(input) => {
                 vec![input]
             }
             Expr::Case { branches, otherwise } => branches
@@ -207,6 +214,10 @@ impl Expr {
 
     /// One expression per field of `tuple`: the identity.
     pub fn identity(tuple: &Tuple) -> Vec<(Arc<str>, Expr)> {
-        tuple.fields().iter().map(|field| (field.name.clone(), Expr::Field(field.name.clone()))).collect()
+        tuple
+            .fields()
+            .iter()
+            .map(|field| (field.name.clone(), Expr::Field(field.name.clone())))
+            .collect()
     }
 }

@@ -30,8 +30,8 @@ pub struct Node {
     pub nested: Vec<Plan>,
     /// The output type its author expects; the verifier rejects the plan when it derives another.
     pub expected: Option<Tuple>,
-    /// How many tuples the planner expects it to yield, for people to compare and for passes that choose what pays; part of no
-    /// text form.
+    /// How many tuples the planner expects it to yield, for people to compare and for passes that
+    /// choose what pays; part of no text form.
     pub estimated_rows: Option<u64>,
 }
 
@@ -43,7 +43,14 @@ impl Node {
         params: Params,
         nested: Vec<Plan>,
     ) -> Node {
-        Node { operator: operator.into(), inputs, params, nested, expected: None, estimated_rows: None }
+        Node {
+            operator: operator.into(),
+            inputs,
+            params,
+            nested,
+            expected: None,
+            estimated_rows: None,
+        }
     }
 }
 

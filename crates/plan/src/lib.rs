@@ -1,13 +1,14 @@
 //! Plans: DAGs of sub-operators, and what can be said of them without running anything.
 //!
-//! A [`Plan`] is a list of [`Node`]s in topological order. A node is a *name*, inputs, parameters and nested
-//! plans; this room lists no sub-operators. What a name means for typing, traits, blocking and order is told by
-//! the [`Descriptor`] registered under it in a [`Catalogue`], which each room above fills. [`verify()`] uses it to
-//! give every edge a tuple type and four traits, or to say what is wrong where.
+//! A [`Plan`] is a list of [`Node`]s in topological order. A node is a *name*, inputs, parameters
+//! and nested plans; this room lists no sub-operators. What a name means for typing, traits,
+//! blocking and order is told by the [`Descriptor`] registered under it in a [`Catalogue`], which
+//! each room above fills. [`verify()`] uses it to give every edge a tuple type and four traits, or
+//! to say what is wrong where.
 //!
-//! Parts: [`Expr`] the expression language, [`Value`] parameters, [`Builder`] to make plans in Rust,
-//! [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines, [`rewrite`] what passes are made of,
-//! [`mod@rule`] the list of all rewrites.
+//! Parts: [`Expr`] the expression language, [`Value`] parameters, [`Builder`] to make plans in
+//! Rust, [`text`] the text form (also the wire form), [`pipeline`] the cut into pipelines,
+//! [`rewrite`] what passes are made of, [`mod@rule`] the list of all rewrites.
 
 pub mod catalogue;
 pub mod edge;

@@ -1,8 +1,9 @@
 //! The cut of a plan into pipelines.
 //!
-//! A pipeline ends at a materialisation point: a sub-operator that consumes its input whole, an operator with
-//! several consumers, or an input that must be complete before its consumer starts (a *side*). In between it is a
-//! tree (Modularis §2.3.1 step 4): several chains, more than one only below a union, flowing into one end.
+//! A pipeline ends at a materialisation point: a sub-operator that consumes its input whole, an
+//! operator with several consumers, or an input that must be complete before its consumer starts (a
+//! *side*). In between it is a tree (Modularis §2.3.1 step 4): several chains, more than one only
+//! below a union, flowing into one end.
 
 use std::collections::HashMap;
 
@@ -109,7 +110,8 @@ impl Cutter<'_> {
 
     fn produce(&mut self, node: NodeId) -> Result<Vec<Chain>> {
         let inputs = self.plan.node(node).inputs.clone();
-        let role = self.catalogue.descriptor(&self.plan.node(node).operator)?.role(self.plan.node(node));
+        let role =
+            self.catalogue.descriptor(&self.plan.node(node).operator)?.role(self.plan.node(node));
         match role {
             Role::Source => {
                 self.sides(node, &inputs, None)?;

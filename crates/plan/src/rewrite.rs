@@ -8,9 +8,9 @@ use crate::graph::{Builder, Node, NodeId, Plan};
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
-/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already translated, adds
-/// what it likes to the new plan and gives the id that stands for the node there. Nested plans are left as they are;
-/// nodes that nothing reads any more are dropped.
+/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already
+/// translated, adds what it likes to the new plan and gives the id that stands for the node there.
+/// Nested plans are left as they are; nodes that nothing reads any more are dropped.
 ///
 /// # Errors
 /// Those of `rewrite`.
@@ -74,14 +74,20 @@ pub fn remove_unreachable(plan: &Plan) -> Plan {
         node.inputs.iter_mut().for_each(|input| *input = renumbered(*input));
         node
     });
-    Plan { parameters: plan.parameters.clone(), nodes: nodes.collect(), root: renumbered(plan.root) }
+    Plan {
+        parameters: plan.parameters.clone(),
+        nodes: nodes.collect(),
+        root: renumbered(plan.root),
+    }
 }
 
-/// Drops the types that the author declared: a pass may narrow tuples, and the declarations have been checked.
+/// Drops the types that the author declared: a pass may narrow tuples, and the declarations have
+/// been checked.
 pub fn without_declared_types(mut plan: Plan) -> Plan {
     for node in &mut plan.nodes {
         node.expected = None;
-        node.nested = std::mem::take(&mut node.nested).into_iter().map(without_declared_types).collect();
+        node.nested =
+            std::mem::take(&mut node.nested).into_iter().map(without_declared_types).collect();
     }
     plan
 }
@@ -104,14 +110,19 @@ pub fn can_raise(expr: &Expr, scope: Scope<'_>) -> bool {
     raising(expr, scope).is_none_or(|(_, raises)| raises)
 }
 
-/// The type, and whether it can raise. The type is found on the way, since asking for it at each level would take
-/// time quadratic in the depth.
+/// The type, and whether it can raise. The type is found on the way, since asking for it at each
+/// level would take time quadratic in the depth.
 fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
-    let children =
-        expr.children().into_iter().map(|child| raising(child, scope)).collect::<Option<Vec<_>>>()?;
+    let children = expr
+        .children()
+        .into_iter()
+        .map(|child| raising(child, scope))
+        .collect::<Option<Vec<_>>>()?;
     let any = children.iter().any(|(_, raises)| *raises);
     Some(match expr {
-        Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => (type_of(expr, scope).ok()?.0, false),
+        Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => {
+            (type_of(expr, scope).ok()?.0, false)
+        }
         Expr::Call { function, args } => {
             let types = children.into_iter().zip(args).map(|((atom, _), arg)| (atom, true, arg));
             let types: Vec<_> = types.collect();

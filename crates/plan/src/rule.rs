@@ -1,7 +1,8 @@
-//! The rewrites: every rule by which an expression, a relation or a plan becomes another one that means the same.
+//! The rewrites: every rule by which an expression, a relation or a plan becomes another one that
+//! means the same.
 //!
-//! [`RULES`] is the one list of them. A rule is on unless `SET disabled_rules` names it; a query gives the same rows either
-//! way. [`reference()`] makes `docs/reference/rules.md` of the list.
+//! [`RULES`] is the one list of them. A rule is on unless `SET disabled_rules` names it; a query
+//! gives the same rows either way. [`reference()`] makes `docs/reference/rules.md` of the list.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -271,7 +272,8 @@ impl Rules {
             Rules::ALL => "none".to_string(),
             Rules::NONE => "all".to_string(),
             rules => {
-                let off = RULES.iter().filter(|entry| !rules.has(entry.rule)).map(|entry| entry.name);
+                let off =
+                    RULES.iter().filter(|entry| !rules.has(entry.rule)).map(|entry| entry.name);
                 off.collect::<Vec<_>>().join(",")
             }
         }
@@ -310,7 +312,8 @@ pub fn reference() -> String {
         [(Level::Expression, "Expressions"), (Level::Relation, "Relations"), (Level::Plan, "Plans")]
     {
         let _ = write!(page, "\n## {title}\n\n| rule | does | where | in |\n|---|---|---|---|\n");
-        for Entry { name, effect, condition, place, .. } in RULES.iter().filter(|entry| entry.level == level)
+        for Entry { name, effect, condition, place, .. } in
+            RULES.iter().filter(|entry| entry.level == level)
         {
             let _ = writeln!(page, "| `{name}` | {effect} | {condition} | `{place}` |");
         }
@@ -324,14 +327,22 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_shown() {
-        for text in ["none", "all", "push_not", "push_not,order_joins", "fold_constants,share_common"] {
+        for text in
+            ["none", "all", "push_not", "push_not,order_joins", "fold_constants,share_common"]
+        {
             assert_eq!(Rules::all_but(text).unwrap().disabled(), text);
         }
         assert!(Rules::all_but(" Push_Not , ").unwrap_err().to_string().contains("''"));
         assert_eq!(Rules::all_but("PUSH_NOT").unwrap(), Rules::ALL.without(Rule::PushNot));
-        assert_eq!(Rules::NONE.with(Rule::PushNot).disabled().matches(',').count(), RULES.len() - 2);
+        assert_eq!(
+            Rules::NONE.with(Rule::PushNot).disabled().matches(',').count(),
+            RULES.len() - 2
+        );
         let error = Rules::all_but("push_nut").unwrap_err().to_string();
-        assert!(error.contains("'push_nut'") && error.contains("did you mean push_not?"), "{error}");
+        assert!(
+            error.contains("'push_nut'") && error.contains("did you mean push_not?"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -339,7 +350,11 @@ mod tests {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         for (position, entry) in RULES.iter().enumerate() {
             assert_eq!(entry.rule as usize, position);
-            assert!(RULES[..position].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            assert!(
+                RULES[..position].iter().all(|other| other.name != entry.name),
+                "{}",
+                entry.name
+            );
             assert!(std::path::Path::new(root).join(entry.place).exists(), "{}", entry.place);
         }
     }
@@ -353,6 +368,9 @@ mod tests {
             std::fs::write(path, reference()).unwrap();
         }
         let page = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(page == reference(), "set TESSERA_WRITE_REFERENCE=1 to write docs/reference/rules.md anew");
+        assert!(
+            page == reference(),
+            "set TESSERA_WRITE_REFERENCE=1 to write docs/reference/rules.md anew"
+        );
     }
 }

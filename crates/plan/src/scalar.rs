@@ -15,8 +15,8 @@ pub enum Scalar {
     Null,
     /// A boolean.
     Boolean(bool),
-    /// Any integer type; also the unscaled digits of a decimal, days of a date, and the count of a time,
-    /// timestamp or duration.
+    /// Any integer type; also the unscaled digits of a decimal, days of a date, and the count of a
+    /// time, timestamp or duration.
     Integer(i128),
     /// Any float type.
     Float(f64),
@@ -56,17 +56,22 @@ impl Scalar {
         }
     }
 
-    /// Whether this is a value of `atom`: of its kind, in its range, with no NULL where none may be.
+    /// Whether this is a value of `atom`: of its kind, in its range, with no NULL where none may
+    /// be.
     pub fn fits(&self, atom: &Atom) -> bool {
         match (self, atom) {
             (Scalar::Null, _) => true,
             (Scalar::Boolean(_), Atom::Boolean) => true,
-            (Scalar::Integer(value), atom) => integer_range(atom).is_some_and(|range| range.contains(value)),
+            (Scalar::Integer(value), atom) => {
+                integer_range(atom).is_some_and(|range| range.contains(value))
+            }
             (Scalar::Float(_), Atom::Float32 | Atom::Float64) => true,
             (Scalar::String(_), Atom::String) => true,
             (Scalar::Bytes(_), Atom::Bytes) => true,
             (Scalar::Interval { .. }, Atom::Interval) => true,
-            (Scalar::Nested(items), Atom::List(slot)) => items.iter().all(|item| item.fits_slot(slot)),
+            (Scalar::Nested(items), Atom::List(slot)) => {
+                items.iter().all(|item| item.fits_slot(slot))
+            }
             (Scalar::Nested(items), Atom::Struct(slots)) => {
                 items.len() == slots.len()
                     && items.iter().zip(slots.iter()).all(|(item, (_, slot))| item.fits_slot(slot))

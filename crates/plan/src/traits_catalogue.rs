@@ -1,7 +1,9 @@
-//! What the trait converters of HetExchange mean: `pack`, `unpack`, `router`, `mem_move`, `device_cross`.
+//! What the trait converters of HetExchange mean: `pack`, `unpack`, `router`, `mem_move`,
+//! `device_cross`.
 //!
-//! Each converts exactly one trait (HetExchange, Table 4.1). Only their descriptors are here, so that plans with
-//! them can be read, verified and explained anywhere; what runs them belongs to the rooms that know devices.
+//! Each converts exactly one trait (HetExchange, Table 4.1). Only their descriptors are here, so
+//! that plans with them can be read, verified and explained anywhere; what runs them belongs to the
+//! rooms that know devices.
 
 use std::sync::Arc;
 
@@ -20,8 +22,8 @@ pub fn register(catalogue: &mut Catalogue) {
     catalogue.register(Arc::new(DeviceCross));
 }
 
-/// `pack(T)`: chunks become packets, handles to chunks. With `keys`, all tuples of a packet have keys of one hash
-/// value, so that a router can send it by that.
+/// `pack(T)`: chunks become packets, handles to chunks. With `keys`, all tuples of a packet have
+/// keys of one hash value, so that a router can send it by that.
 #[derive(Debug, Clone, Copy)]
 pub struct Pack;
 
@@ -29,12 +31,13 @@ pub struct Pack;
 #[derive(Debug, Clone, Copy)]
 pub struct Unpack;
 
-/// `router(T)`: hands packets to `fan_out` instances; with `keys`, equal keys to the same instance. A fan-out of 1
-/// brings the packets of many instances to one.
+/// `router(T)`: hands packets to `fan_out` instances; with `keys`, equal keys to the same instance.
+/// A fan-out of 1 brings the packets of many instances to one.
 #[derive(Debug, Clone, Copy)]
 pub struct Router;
 
-/// `mem_move(T)`: brings what packets point to where it is processed; with `broadcast`, a copy to every instance.
+/// `mem_move(T)`: brings what packets point to where it is processed; with `broadcast`, a copy to
+/// every instance.
 #[derive(Debug, Clone, Copy)]
 pub struct MemMove;
 
@@ -52,7 +55,9 @@ fn input(inputs: &Inputs<'_>) -> Result<Edge> {
 fn check_keys(node: &Node, edge: &Edge) -> Result<bool> {
     let keys = node.params.names_opt("keys")?;
     match keys.iter().find(|key| edge.tuple.index_of(key).is_none()) {
-        Some(key) => Err(Error::semantic(format!("has no field {} in {}", quote_name(key), edge.tuple))),
+        Some(key) => {
+            Err(Error::semantic(format!("has no field {} in {}", quote_name(key), edge.tuple)))
+        }
         None => Ok(!keys.is_empty()),
     }
 }
@@ -141,7 +146,9 @@ impl Descriptor for Router {
         let mut edge = input(inputs)?;
         let fan_out = node.params.integer("fan_out")?;
         if !(1..=FAN_OUT_MAX).contains(&fan_out) {
-            return Err(Error::semantic(format!("fan_out must be 1 to {FAN_OUT_MAX}, not {fan_out}")));
+            return Err(Error::semantic(format!(
+                "fan_out must be 1 to {FAN_OUT_MAX}, not {fan_out}"
+            )));
         }
         let by_keys = check_keys(node, &edge)?;
         (edge.traits.parallelism, edge.traits.locality) = match (fan_out, by_keys) {

@@ -5,7 +5,8 @@ use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 use crate::catalogue::Functions;
 use crate::expr::Expr;
 
-/// The deepest expression that is typed and evaluated; deeper ones are refused before they overflow a stack.
+/// The deepest expression that is typed and evaluated; deeper ones are refused before they overflow
+/// a stack.
 pub const EXPR_DEPTH_MAX: usize = 12_000;
 
 /// Where names of an expression resolve.
@@ -37,7 +38,8 @@ pub fn check_predicate(expr: &Expr, scope: Scope<'_>) -> Result<()> {
 
 fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> {
     if depth > EXPR_DEPTH_MAX {
-        let message = format!("an expression nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
+        let message =
+            format!("an expression nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
         return Err(Error::new(tessera_types::Code::Limit, message));
     }
     let below = |expr: &Expr| type_at(expr, scope, depth + 1);
@@ -46,7 +48,9 @@ fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> 
         Expr::Parameter(name) => lookup(name, scope.parameters, "parameter")?,
         Expr::Constant(value, atom) if !value.fits(atom) => {
             let constant = crate::text::print_expr(expr);
-            return Err(Error::semantic(format!("the constant {constant} is no value of type {atom}")));
+            return Err(Error::semantic(format!(
+                "the constant {constant} is no value of type {atom}"
+            )));
         }
         Expr::Constant(value, atom) => (atom.clone(), value.is_null()),
         Expr::Call { function, args } => {
@@ -78,9 +82,13 @@ fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> 
             }
             (Atom::Boolean, nullable)
         }
-        Expr::Not(input) => (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of NOT")?),
+        Expr::Not(input) => {
+            (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of NOT")?)
+        }
         Expr::IsNull(input) => below(input).map(|_| (Atom::Boolean, false))?,
-        Expr::Try(input) => (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of try")?),
+        Expr::Try(input) => {
+            (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of try")?)
+        }
         Expr::Coalesce(list) => {
             let values = list.iter().map(below).collect::<Result<Vec<_>>>()?;
             let (atom, _) = same_type(&values, "coalesce")?;

@@ -140,13 +140,19 @@ impl Params {
     /// Named expressions: `{a = x + 1, b = y}`.
     pub fn exprs(&self, name: &str) -> Result<Vec<(Arc<str>, &Expr)>> {
         let Value::Record(entries) = self.required(name)? else {
-            return Err(wrong(name, "named expressions in braces (a constant with its type: 1::int64)"));
+            return Err(wrong(
+                name,
+                "named expressions in braces (a constant with its type: 1::int64)",
+            ));
         };
         entries
             .iter()
             .map(|(field, value)| match value {
                 Value::Expr(expr) => Ok((field.clone(), expr)),
-                _ => Err(wrong(name, "named expressions in braces (a constant with its type: 1::int64)")),
+                _ => Err(wrong(
+                    name,
+                    "named expressions in braces (a constant with its type: 1::int64)",
+                )),
             })
             .collect()
     }
@@ -219,7 +225,8 @@ impl Params {
 
     /// A whole number.
     pub fn integer(&self, name: &str) -> Result<i64> {
-        self.integer_opt(name)?.ok_or_else(|| Error::semantic(format!("parameter {name} is missing")))
+        self.integer_opt(name)?
+            .ok_or_else(|| Error::semantic(format!("parameter {name} is missing")))
     }
 
     /// A boolean, false when absent.

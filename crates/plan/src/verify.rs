@@ -1,13 +1,16 @@
 //! The verifier: gives every edge its type and traits, or says what is wrong where.
 //!
-//! What a single sub-operator asks of its inputs and parameters is its [`Descriptor`]'s business. What holds for
-//! all of them is here: names, counts and order of nodes; tuples without doubled fields; the rules for traits.
+//! What a single sub-operator asks of its inputs and parameters is its [`Descriptor`]'s business.
+//! What holds for all of them is here: names, counts and order of nodes; tuples without doubled
+//! fields; the rules for traits.
 //!
-//! - A plan's result is one stream of chunks that sees everything, on the device the plan started on.
+//! - A plan's result is one stream of chunks that sees everything, on the device the plan started
+//!   on.
 //! - Only the trait converters (`router`, `mem_move`, `device_cross`, `unpack`) take packets.
-//! - All inputs of a node agree on device and granularity. Those of a source (a zip, a merge join) agree on locality and
-//!   parallelism too; of a union's output each worker sees a part only, if that is so of one of the inputs. A *side* of a streaming node sees everything (locality all), and is one, shared by
-//!   the instances of the stream, or as many as they.
+//! - All inputs of a node agree on device and granularity. Those of a source (a zip, a merge join)
+//!   agree on locality and parallelism too; of a union's output each worker sees a part only, if
+//!   that is so of one of the inputs. A *side* of a streaming node sees everything (locality all),
+//!   and is one, shared by the instances of the stream, or as many as they.
 
 use tessera_types::{Code, Error, Result, Tuple};
 
@@ -37,8 +40,8 @@ pub fn verify(plan: &Plan, catalogue: &Catalogue) -> Result<Verified> {
     Ok(verified)
 }
 
-/// Checks `plan` as a nested plan whose leaves start with these traits, without a word on the traits of its result;
-/// passes ask it what an executor would see.
+/// Checks `plan` as a nested plan whose leaves start with these traits, without a word on the
+/// traits of its result; passes ask it what an executor would see.
 ///
 /// # Errors
 /// As [`verify`].
@@ -48,7 +51,8 @@ pub fn verify_in(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Ve
 
 fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) -> Result<Verified> {
     if depth > PLAN_DEPTH_MAX {
-        let message = format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
+        let message =
+            format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
         return Err(Error::new(Code::Limit, message));
     }
     plan.parameters.check()?;
@@ -56,21 +60,28 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
     for (position, node) in plan.nodes.iter().enumerate() {
         let (edge, nested) =
             verify_node(node, &plan.parameters, position, &verified.edges, catalogue, start, depth)
-                .and_then(|made| check_producers(plan, node, &verified.edges, catalogue).map(|()| made))
-                .map_err(|error| error.context(format!("sub-operator {} (%{position})", node.operator)))?;
+                .and_then(|made| {
+                    check_producers(plan, node, &verified.edges, catalogue).map(|()| made)
+                })
+                .map_err(|error| {
+                    error.context(format!("sub-operator {} (%{position})", node.operator))
+                })?;
         verified.edges.push(edge);
         verified.nested.push(nested);
     }
     if verified.edges.get(plan.root.index()).is_none() {
-        let message = format!("the plan returns %{}, but has {} nodes", plan.root.0, plan.nodes.len());
+        let message =
+            format!("the plan returns %{}, but has {} nodes", plan.root.0, plan.nodes.len());
         return Err(Error::semantic(message));
     }
     Ok(verified)
 }
 
 fn check_producers(plan: &Plan, node: &Node, edges: &[Edge], catalogue: &Catalogue) -> Result<()> {
-    let before = |input: &crate::NodeId| Some((plan.nodes.get(input.index())?, edges.get(input.index())?));
-    let (producers, edges): (Vec<&Node>, Vec<&Edge>) = node.inputs.iter().filter_map(before).unzip();
+    let before =
+        |input: &crate::NodeId| Some((plan.nodes.get(input.index())?, edges.get(input.index())?));
+    let (producers, edges): (Vec<&Node>, Vec<&Edge>) =
+        node.inputs.iter().filter_map(before).unzip();
     catalogue.descriptor(&node.operator)?.check_producers(node, &producers, &edges)
 }
 
@@ -94,7 +105,8 @@ pub fn verify_node(
         };
         return Err(Error::semantic(format!("takes {wanted} inputs, has {}", node.inputs.len())));
     }
-    if let Some((name, _)) = node.params.iter().find(|(name, _)| !descriptor.parameters().contains(&&***name))
+    if let Some((name, _)) =
+        node.params.iter().find(|(name, _)| !descriptor.parameters().contains(&&***name))
     {
         let known = descriptor.parameters().join(", ");
         let known = if known.is_empty() { "none" } else { &known };
@@ -108,7 +120,12 @@ pub fn verify_node(
     for input in &node.inputs {
         match edges.get(input.index()) {
             Some(edge) if input.index() < position => inputs.push(edge.clone()),
-            _ => return Err(Error::semantic(format!("reads %{}, which does not stand before it", input.0))),
+            _ => {
+                return Err(Error::semantic(format!(
+                    "reads %{}, which does not stand before it",
+                    input.0
+                )));
+            }
         }
     }
     check_inputs(node, &**descriptor, &inputs)?;
@@ -138,7 +155,8 @@ pub fn verify_node(
     match &node.expected {
         Some(expected) if *expected != edge.tuple => {
             let difference = difference(expected, &edge.tuple);
-            let message = format!("is declared to yield {expected} but yields {}: {difference}", edge.tuple);
+            let message =
+                format!("is declared to yield {expected} but yields {}: {difference}", edge.tuple);
             Err(Error::semantic(message))
         }
         _ => Ok((edge, nested)),
@@ -162,26 +180,48 @@ fn mismatch(
     wants: impl std::fmt::Display,
     insert: &str,
 ) -> Error {
-    Error::semantic(format!("{what} has {trait_name} {has} where {wants} is needed; insert {insert}"))
+    Error::semantic(format!(
+        "{what} has {trait_name} {has} where {wants} is needed; insert {insert}"
+    ))
 }
 
 /// The rule for a plan's result.
 fn check_result(plan: &Plan, verified: &Verified) -> Result<()> {
-    let Some(traits) = verified.edges.get(plan.root.index()).map(|edge| edge.traits) else { return Ok(()) };
+    let Some(traits) = verified.edges.get(plan.root.index()).map(|edge| edge.traits) else {
+        return Ok(());
+    };
     let operator = plan.nodes.get(plan.root.index()).map_or("", |node| &node.operator);
     let what = format!("the result of the plan (%{}, {operator})", plan.root.0);
     let device = verified.start.device;
     if traits.granularity == Granularity::Packet {
-        return Err(mismatch(&what, "granularity", traits.granularity, Granularity::Chunk, "an unpack"));
+        return Err(mismatch(
+            &what,
+            "granularity",
+            traits.granularity,
+            Granularity::Chunk,
+            "an unpack",
+        ));
     }
     if traits.device != device {
         return Err(mismatch(&what, "device", traits.device, device, "a device_cross"));
     }
     if traits.parallelism == Parallelism::Many {
-        return Err(mismatch(&what, "parallelism", traits.parallelism, Parallelism::One, "a merge"));
+        return Err(mismatch(
+            &what,
+            "parallelism",
+            traits.parallelism,
+            Parallelism::One,
+            "a merge",
+        ));
     }
     if traits.locality == Locality::Worker {
-        return Err(mismatch(&what, "locality", traits.locality, Locality::All, "an exchange or a merge"));
+        return Err(mismatch(
+            &what,
+            "locality",
+            traits.locality,
+            Locality::All,
+            "an exchange or a merge",
+        ));
     }
     Ok(())
 }
@@ -228,7 +268,13 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
         let what = format!("input {position} (%{})", node.inputs[position].0);
         let wants = |value: &dyn std::fmt::Display| format!("{value}, as of input {against},");
         if traits.device != with.device {
-            return Err(mismatch(&what, "device", traits.device, wants(&with.device), "a device_cross"));
+            return Err(mismatch(
+                &what,
+                "device",
+                traits.device,
+                wants(&with.device),
+                "a device_cross",
+            ));
         }
         // The tuples of an input that exists once come out of one of the instances of a union.
         let parallelism_fits = role == Role::Union
@@ -239,7 +285,13 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
                 Parallelism::Many => "a merge",
                 Parallelism::One => "a router, or put it under the same executor",
             };
-            return Err(mismatch(&what, "parallelism", traits.parallelism, wants(&with.parallelism), insert));
+            return Err(mismatch(
+                &what,
+                "parallelism",
+                traits.parallelism,
+                wants(&with.parallelism),
+                insert,
+            ));
         }
         let locality = if stream.is_some() { Locality::All } else { with.locality };
         if traits.locality != locality && role != Role::Union {

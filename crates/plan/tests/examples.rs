@@ -12,7 +12,8 @@ fn plans_by_hand_round_trip() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "plan") {
             let written = std::fs::read_to_string(&path).unwrap();
-            let plan = text::parse(&written).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let plan =
+                text::parse(&written).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
             seen += 1;
         }

@@ -50,7 +50,9 @@ fn streams_flow_to_the_result() {
 #[test]
 fn a_sink_ends_a_pipeline_and_starts_the_next() {
     assert_eq!(
-        pipelines("%2 = sort(%0) {keys = [{field = a}]} %3 = filter(%2) {predicate = a > 1} return %3"),
+        pipelines(
+            "%2 = sort(%0) {keys = [{field = a}]} %3 = filter(%2) {predicate = a > 1} return %3"
+        ),
         ["%0 -> sink %2", "pipeline 0 %3 -> collect %3"]
     );
 }
@@ -69,8 +71,15 @@ fn a_union_has_a_chain_for_each_input() {
 #[test]
 fn the_side_of_a_join_is_complete_before_its_stream_starts() {
     assert_eq!(
-        pipelines("%2 = build(%1) {keys = [b]} %3 = probe(%2, %0) {keys = [a], join = :inner} return %3"),
-        ["%1 -> sink %2", "pipeline 0 -> collect %2", "%0 %3 -> collect %3", "sides of %3: [(0, 1)]"]
+        pipelines(
+            "%2 = build(%1) {keys = [b]} %3 = probe(%2, %0) {keys = [a], join = :inner} return %3"
+        ),
+        [
+            "%1 -> sink %2",
+            "pipeline 0 -> collect %2",
+            "%0 %3 -> collect %3",
+            "sides of %3: [(0, 1)]"
+        ]
     );
 }
 
@@ -106,7 +115,9 @@ fn a_shared_node_is_collected_once() {
 #[test]
 fn a_nested_plan_is_cut_by_itself() {
     assert_eq!(
-        pipelines("%2 = nested_map(%0) plan <a: int64> { %0 = parameter_lookup() return %0 } return %2"),
+        pipelines(
+            "%2 = nested_map(%0) plan <a: int64> { %0 = parameter_lookup() return %0 } return %2"
+        ),
         ["%0 %2 -> collect %2"]
     );
 }

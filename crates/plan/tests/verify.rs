@@ -33,8 +33,14 @@ fn over_many(body: &str) -> String {
 #[test]
 fn messages_name_the_sub_operator_the_field_and_both_types() {
     for (body, message) in [
-        ("%f = filter(%l) {predicate = a} return %f", "filter (%2): a predicate must be boolean, not int64"),
-        ("%f = filter(%l) {predicate = x = 1} return %f", "there is no field x in <a: int64, b: int64?>"),
+        (
+            "%f = filter(%l) {predicate = a} return %f",
+            "filter (%2): a predicate must be boolean, not int64",
+        ),
+        (
+            "%f = filter(%l) {predicate = x = 1} return %f",
+            "there is no field x in <a: int64, b: int64?>",
+        ),
         (
             "%f: <a: int64> = filter(%l) {predicate = true::boolean} return %f",
             "declared to yield <a: int64> but yields",
@@ -44,7 +50,10 @@ fn messages_name_the_sub_operator_the_field_and_both_types() {
             "field 0 is declared `a: int32` and is `a: int64`",
         ),
         ("%f = filter(%l, %r) {predicate = a = 1} return %f", "takes 1 inputs, has 2"),
-        ("%f = filter(%l) {preticate = a = 1} return %f", "has no parameter preticate; it takes predicate"),
+        (
+            "%f = filter(%l) {preticate = a = 1} return %f",
+            "has no parameter preticate; it takes predicate",
+        ),
         ("%f = filtre(%l) return %f", "there is no sub-operator called filtre"),
         ("%f = filter(%l) {predicate = RAW 'x'::boolean} return %f", "no value of type boolean"),
         ("%f = filter(%l) {predicate = a = 300::int8} return %f", "no value of type int8"),
@@ -73,7 +82,10 @@ fn a_trait_that_changes_wants_its_converter() {
             "%e = exchange(%r) {keys = [c]} %z = zip(%l, %e) return %z",
             "has locality all where worker is needed",
         ),
-        ("%k = pack(%l) return %k", "has granularity packet where chunk is needed; insert an unpack"),
+        (
+            "%k = pack(%l) return %k",
+            "has granularity packet where chunk is needed; insert an unpack",
+        ),
         (
             "%k = pack(%l) %f = filter(%k) {predicate = a = 1} return %f",
             "sub-operator filter (%3): input 0 (%2) has granularity packet",
@@ -115,8 +127,9 @@ fn a_heterogeneous_plan_verifies_and_explains() {
     let verified = verify(&written, &catalogue()).unwrap();
     let explained = text::explain(&written, &verified);
     assert!(
-        explained
-            .contains("-- gpu/many/all/packet\n    %5: <a: int64, b: int64?> = device_cross(%4) {to = :gpu}"),
+        explained.contains(
+            "-- gpu/many/all/packet\n    %5: <a: int64, b: int64?> = device_cross(%4) {to = :gpu}"
+        ),
         "{explained}"
     );
     let back = text::parse(&explained).unwrap();
@@ -193,7 +206,8 @@ fn try_plan(plan: &Plan) {
     tessera_plan::pipeline::cut(plan, &catalogue).unwrap();
     let optimised = tessera_optimizer::physical::optimise(plan, &catalogue, Rules::ALL)
         .unwrap_or_else(|e| panic!("{e}\n{explained}"));
-    let after = verify(&optimised, &catalogue).unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimised)));
+    let after = verify(&optimised, &catalogue)
+        .unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimised)));
     assert_eq!(
         after.edges[optimised.root.index()].tuple,
         verified.edges[plan.root.index()].tuple,
@@ -226,7 +240,8 @@ fn tokens(text: &str) -> Vec<&str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Tokens dropped, doubled, or put in each other's place: fields dropped, types changed, edges moved.
+    /// Tokens dropped, doubled, or put in each other's place: fields dropped, types changed, edges
+    /// moved.
     #[test]
     fn mutated_plans_never_panic(
         source in 0..SOURCES.len(),

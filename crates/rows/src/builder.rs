@@ -23,12 +23,14 @@ use super::sealed::{Part, Rows, Side};
 
 /// Bytes of a full page of rows, roughly.
 const PAGE_BYTES: usize = 1 << 18;
-/// Bytes of the first heap page; each later one is twice as long as the one before it, up to the most.
+/// Bytes of the first heap page; each later one is twice as long as the one before it, up to the
+/// most.
 const HEAP_PAGE_BYTES_FIRST: usize = 1 << 12;
 const HEAP_PAGE_BYTES_MOST: usize = 1 << 22;
 /// The longest string a view can describe.
 const VIEW_BYTES_MAX: usize = i32::MAX as usize;
-/// Dictionaries of at most this many values keep a translation of their views, so that each string is copied once.
+/// Dictionaries of at most this many values keep a translation of their views, so that each string
+/// is copied once.
 const TRANSLATED_VALUES_MOST: usize = 4_096;
 
 /// Rows being filled: append tuples, change states, compare keys; then [`RowsBuilder::seal`].
@@ -72,9 +74,13 @@ impl RowsBuilder {
         }
     }
 
-    /// As [`RowsBuilder::new`], in pages of about this many bytes: for one of many builders that grow alike, so that they do not
-    /// take much memory all at once.
-    pub fn in_pages(layout: Arc<RowLayout>, page_bytes: usize, reservation: Reservation) -> RowsBuilder {
+    /// As [`RowsBuilder::new`], in pages of about this many bytes: for one of many builders that
+    /// grow alike, so that they do not take much memory all at once.
+    pub fn in_pages(
+        layout: Arc<RowLayout>,
+        page_bytes: usize,
+        reservation: Reservation,
+    ) -> RowsBuilder {
         let shift = (page_bytes.min(PAGE_BYTES) / layout.stride_bytes()).max(16).ilog2();
         RowsBuilder {
             pages: Pages::new(layout.stride_bytes(), shift),
@@ -93,7 +99,8 @@ impl RowsBuilder {
         mut reservation: Reservation,
     ) -> Result<RowsBuilder> {
         reservation.grow(layout.stride_bytes() * rows)?;
-        let mut builder = RowsBuilder { translates: false, ..RowsBuilder::new(layout, reservation) };
+        let mut builder =
+            RowsBuilder { translates: false, ..RowsBuilder::new(layout, reservation) };
         builder.pages.reserve(rows);
         Ok(builder)
     }
@@ -143,7 +150,8 @@ impl RowsBuilder {
         self.reservation.bytes()
     }
 
-    /// Appends the tuples of a chunk that count; hashes are those of the `keys`, zero when there are none.
+    /// Appends the tuples of a chunk that count; hashes are those of the `keys`, zero when there
+    /// are none.
     ///
     /// # Errors
     /// As [`RowsBuilder::append`].
@@ -157,11 +165,12 @@ impl RowsBuilder {
         self.append_tuples(&Tuples::of(chunk), hashes, selection)
     }
 
-    /// Appends tuples: all of `incoming`, or those at the positions of `selection`. Hashes are by position too. Gives
-    /// the numbers of the new rows.
+    /// Appends tuples: all of `incoming`, or those at the positions of `selection`. Hashes are by
+    /// position too. Gives the numbers of the new rows.
     ///
     /// # Errors
-    /// The memory budget is exhausted, a string is longer than 2 GiB, or a column does not fit its field.
+    /// The memory budget is exhausted, a string is longer than 2 GiB, or a column does not fit its
+    /// field.
     pub fn append(
         &mut self,
         incoming: &Incoming,
@@ -227,8 +236,10 @@ impl RowsBuilder {
             let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
             put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
         }
-        let alike = |range: &RowRange| self.layout.alike(&range.layout).filter(|_| range.is_whole());
-        if let Some((range, (own, theirs))) = incoming.range().and_then(|range| Some((range, alike(range)?)))
+        let alike =
+            |range: &RowRange| self.layout.alike(&range.layout).filter(|_| range.is_whole());
+        if let Some((range, (own, theirs))) =
+            incoming.range().and_then(|range| Some((range, alike(range)?)))
         {
             let from = (&range.part.pages, theirs);
             match selection {
@@ -238,7 +249,10 @@ impl RowsBuilder {
                     self.pages.copy_rows(start, own, from, rows);
                 }
             }
-            self.has_nulls.iter_mut().zip(&range.part.has_nulls).for_each(|(any, more)| *any |= more);
+            self.has_nulls
+                .iter_mut()
+                .zip(&range.part.has_nulls)
+                .for_each(|(any, more)| *any |= more);
             return Ok(());
         }
         if incoming.columns().len() != self.layout.fields.len() {
@@ -273,11 +287,14 @@ impl RowsBuilder {
             (_, Kind::Handle) => false,
             (values, Kind::Encoded(_)) => matches!(values, Values::View(..) | Values::Null),
             (_, Kind::Value(physical, _) | Kind::Packed(Packed { physical, .. })) => {
-                column.values.width_bytes() == physical.width_bytes() || matches!(column.values, Values::Null)
+                column.values.width_bytes() == physical.width_bytes()
+                    || matches!(column.values, Values::Null)
             }
         };
         if !fits {
-            return Err(Error::internal(format!("a column does not fit field {field} of its rows")));
+            return Err(Error::internal(format!(
+                "a column does not fit field {field} of its rows"
+            )));
         }
         if let Kind::Packed(packed) = &place.kind {
             let position = |row: usize| selection.map_or(row, |selection| selection[row] as usize);
@@ -323,16 +340,20 @@ impl RowsBuilder {
                 };
                 self.sides.push(Side::Array(match positions {
                     None => array.clone(),
-                    Some(positions) => {
-                        arrow::compute::take(array, &arrow::array::UInt32Array::from(positions), None)?
-                    }
+                    Some(positions) => arrow::compute::take(
+                        array,
+                        &arrow::array::UInt32Array::from(positions),
+                        None,
+                    )?,
                 }));
                 self.append_references(offset, start, len)?;
             }
             Values::Handles(handles) => {
                 self.sides.push(Side::Handles(match selection {
                     None => handles.clone(),
-                    Some(selection) => selection.iter().map(|p| handles[*p as usize].clone()).collect(),
+                    Some(selection) => {
+                        selection.iter().map(|p| handles[*p as usize].clone()).collect()
+                    }
                 }));
                 self.append_references(offset, start, len)?;
             }
@@ -350,7 +371,8 @@ impl RowsBuilder {
     ) -> Result<()> {
         if let Some(nulls) = &column.nulls {
             let validity = self.layout.validity_offset();
-            let validity = validity.ok_or_else(|| Error::internal("a field that is never NULL may be"))?;
+            let validity =
+                validity.ok_or_else(|| Error::internal("a field that is never NULL may be"))?;
             let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
             for row in 0..len {
                 let position = selection.map_or(row, |selection| selection[row] as usize);
@@ -392,10 +414,11 @@ impl RowsBuilder {
             put(&mut self.pages, start, len, offset, selection, view_at);
             return Ok(());
         }
-        let translated = self.translates && column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
-        let mut translation = self.translations[field]
-            .take()
-            .filter(|t| translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array)));
+        let translated =
+            self.translates && column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
+        let mut translation = self.translations[field].take().filter(|t| {
+            translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array))
+        });
         if translated && translation.is_none() {
             translation = Some(Translation { values: array.clone(), views: vec![0; views.len()] });
         }
@@ -407,8 +430,9 @@ impl RowsBuilder {
                 view = match known {
                     Some(known) if *known != 0 => *known,
                     known => {
-                        let bytes = long_bytes(view, buffers)
-                            .ok_or_else(|| Error::internal("a string view points outside its buffers"))?;
+                        let bytes = long_bytes(view, buffers).ok_or_else(|| {
+                            Error::internal("a string view points outside its buffers")
+                        })?;
                         let most = self.heap_page_bytes_most;
                         let view = push_bytes(&mut self.heap, most, &mut self.reservation, bytes)?;
                         if let Some(known) = known {
@@ -441,7 +465,8 @@ impl RowsBuilder {
         self.pages.write(row as usize, self.layout.state_offset(state), value);
     }
 
-    /// Replaces the state of each row by `update(old, position in rows)`, in order. A row may stand several times.
+    /// Replaces the state of each row by `update(old, position in rows)`, in order. A row may stand
+    /// several times.
     ///
     /// # Errors
     /// Those of `update`.
@@ -460,7 +485,8 @@ impl RowsBuilder {
         Ok(())
     }
 
-    /// Keeps bytes in the heap and gives their 16-byte view (at most 12 bytes lie in the view itself).
+    /// Keeps bytes in the heap and gives their 16-byte view (at most 12 bytes lie in the view
+    /// itself).
     ///
     /// # Errors
     /// The memory budget is exhausted, or there are more than 2 GiB.
@@ -468,15 +494,16 @@ impl RowsBuilder {
         push_bytes(&mut self.heap, self.heap_page_bytes_most, &mut self.reservation, bytes)
     }
 
-    /// The bytes of a view that [`RowsBuilder::push_bytes`] gave; `view` is borrowed because short ones lie in it.
+    /// The bytes of a view that [`RowsBuilder::push_bytes`] gave; `view` is borrowed because short
+    /// ones lie in it.
     pub fn bytes<'a>(&'a self, view: &'a [u8; 16]) -> &'a [u8] {
         let bits = u128::from_le_bytes(*view);
         let len = bits as u32 as usize;
         if len <= 12 { &view[4..4 + len] } else { long_bytes(bits, &self.heap).unwrap_or_default() }
     }
 
-    /// Keeps the candidates whose row has keys equal to those at their position: field `fields[i]` is compared with
-    /// column `i` of `keys`.
+    /// Keeps the candidates whose row has keys equal to those at their position: field `fields[i]`
+    /// is compared with column `i` of `keys`.
     ///
     /// # Errors
     /// A column does not fit its field.
@@ -541,7 +568,12 @@ fn put<T: Fixed>(
     match selection {
         None => pages.write_run(start, len, offset, (0..len).map(value)),
         Some(selection) => {
-            pages.write_run(start, len, offset, selection.iter().map(|position| value(*position as usize)));
+            pages.write_run(
+                start,
+                len,
+                offset,
+                selection.iter().map(|position| value(*position as usize)),
+            );
         }
     }
 }

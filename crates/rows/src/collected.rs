@@ -130,7 +130,11 @@ pub struct Keeping {
 impl Keeping {
     /// Nothing is kept yet; what leaves memory counts for the run's node.
     pub fn new(run: &Run) -> Arc<Keeping> {
-        Arc::new(Keeping { file: SpillFile::new(run), run: run.clone(), held_bytes: AtomicUsize::new(0) })
+        Arc::new(Keeping {
+            file: SpillFile::new(run),
+            run: run.clone(),
+            held_bytes: AtomicUsize::new(0),
+        })
     }
 
     /// What one worker keeps.
@@ -167,7 +171,8 @@ impl Keeper {
         let bytes = chunk.value_bytes();
         let held = &self.keeping.held_bytes;
         let leaves = if can_leave(&chunk) {
-            !context.may_hold(held.load(Ordering::Relaxed), bytes) || self.memory.grow(bytes).is_err()
+            !context.may_hold(held.load(Ordering::Relaxed), bytes)
+                || self.memory.grow(bytes).is_err()
         } else {
             self.memory.grow(bytes)?;
             false
@@ -249,7 +254,8 @@ mod tests {
     use super::*;
 
     fn chunk(numbers: std::ops::Range<i64>) -> Chunk {
-        let texts = numbers.clone().map(|n| (n % 3 > 0).then(|| format!("a text that is long enough {n}")));
+        let texts =
+            numbers.clone().map(|n| (n % 3 > 0).then(|| format!("a text that is long enough {n}")));
         let texts: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
         Chunk::from_arrays(vec![Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef, texts])
     }
@@ -269,7 +275,8 @@ mod tests {
                 }
             }
             let (collected, _memory) = Keeper::collect(keepers.into());
-            let in_memory = collected.kept().iter().filter(|kept| kept.in_memory().is_some()).count();
+            let in_memory =
+                collected.kept().iter().filter(|kept| kept.in_memory().is_some()).count();
             assert_eq!(in_memory < 120, budget < usize::MAX);
             assert_eq!(collected.rows(), 6_000);
             let mut next = 0;

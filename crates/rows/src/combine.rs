@@ -1,5 +1,5 @@
-//! Write-combining buffers: rows on their way to partitions, some for each, so that what leaves the caches leaves in whole
-//! lines (Modularis §2.3.2; Balkesen et al., ICDE 2013).
+//! Write-combining buffers: rows on their way to partitions, some for each, so that what leaves the
+//! caches leaves in whole lines (Modularis §2.3.2; Balkesen et al., ICDE 2013).
 
 use tessera_types::Result;
 
@@ -29,10 +29,16 @@ impl Combiner {
     pub(crate) fn new(partitions: usize, rows: usize, stride_bytes: usize) -> Combiner {
         let stride = stride_bytes / 8;
         let rows = rows.max(1);
-        Combiner { buffers: vec![0; partitions * rows * stride], filled: vec![0; partitions], rows, stride }
+        Combiner {
+            buffers: vec![0; partitions * rows * stride],
+            filled: vec![0; partitions],
+            rows,
+            stride,
+        }
     }
 
-    /// Moves rows, which lie one after the other in `words`, to the buffers of their partitions; `full` empties those that are.
+    /// Moves rows, which lie one after the other in `words`, to the buffers of their partitions;
+    /// `full` empties those that are.
     ///
     /// # Errors
     /// Those of `full`.
@@ -53,7 +59,8 @@ impl Combiner {
         }
     }
 
-    /// Moves rows whose words are just values in columns, without making them rows first; whether they are such.
+    /// Moves rows whose words are just values in columns, without making them rows first; whether
+    /// they are such.
     ///
     /// # Errors
     /// Those of `full`.
@@ -71,7 +78,9 @@ impl Combiner {
         let mut words: Vec<&[u64]> = vec![&[]; self.stride];
         for (field, column) in layout.fields.iter().zip(columns) {
             match &column.values {
-                Values::Bits64(values) if column.index.is_none() && matches!(field.kind, Kind::Value(..)) => {
+                Values::Bits64(values)
+                    if column.index.is_none() && matches!(field.kind, Kind::Value(..)) =>
+                {
                     words[field.offset / 8] = values;
                 }
                 _ => return Ok(false),
@@ -88,7 +97,8 @@ impl Combiner {
                 self.put_rows(rows, partitions, full)?;
             }
             [a, b, c, d] => {
-                let rows = a.iter().zip(b).zip(c.iter().zip(d)).map(|((a, b), (c, d))| [*a, *b, *c, *d]);
+                let rows =
+                    a.iter().zip(b).zip(c.iter().zip(d)).map(|((a, b), (c, d))| [*a, *b, *c, *d]);
                 self.put_rows(rows, partitions, full)?;
             }
             _ => return Ok(false),
@@ -123,7 +133,11 @@ impl Combiner {
     pub(crate) fn empty(&mut self, partition: usize, full: Full<'_>) -> Result<()> {
         let rows = std::mem::take(&mut self.filled[partition]) as usize;
         let start = partition * self.rows * self.stride;
-        if rows == 0 { Ok(()) } else { full(partition, &self.buffers[start..start + rows * self.stride]) }
+        if rows == 0 {
+            Ok(())
+        } else {
+            full(partition, &self.buffers[start..start + rows * self.stride])
+        }
     }
 
     /// Hands out what is in all buffers.
@@ -155,8 +169,11 @@ mod tests {
             combiner.empty_all(&mut full).unwrap();
             combiner.empty_all(&mut full).unwrap();
             for (partition, found) in found.iter().enumerate() {
-                let expected: Vec<u64> =
-                    rows.iter().copied().filter(|word| (word >> 8) % 10 % 3 == partition as u64).collect();
+                let expected: Vec<u64> = rows
+                    .iter()
+                    .copied()
+                    .filter(|word| (word >> 8) % 10 % 3 == partition as u64)
+                    .collect();
                 assert_eq!(*found, expected, "partition {partition}, rows of {stride} words");
             }
         }

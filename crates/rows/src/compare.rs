@@ -3,7 +3,9 @@
 use arrow::buffer::Buffer;
 
 use tessera_types::{Error, Result};
-use tessera_vector::physical::{Physical, canonical32, canonical64, interval_from_bits, interval_length};
+use tessera_vector::physical::{
+    Physical, canonical32, canonical64, interval_from_bits, interval_length,
+};
 
 use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
 use super::layout::{Kind, RowLayout};
@@ -196,12 +198,18 @@ impl RowsRef<'_> {
                 self.retain(field, column, nulls, candidates, |row, at| {
                     let reference = stored.get(row);
                     match self.sides.get(reference as u32 as usize) {
-                        Some(Side::Array(side)) => values_equal(side, (reference >> 32) as usize, array, at),
+                        Some(Side::Array(side)) => {
+                            values_equal(side, (reference >> 32) as usize, array, at)
+                        }
                         _ => false,
                     }
                 });
             }
-            _ => return Err(Error::internal(format!("a key does not fit field {field} of its rows"))),
+            _ => {
+                return Err(Error::internal(format!(
+                    "a key does not fit field {field} of its rows"
+                )));
+            }
         }
         Ok(())
     }
@@ -239,7 +247,8 @@ impl RowsRef<'_> {
             }
             return;
         }
-        let validity = self.layout.validity_offset().map(|start| self.pages.field::<u8>(start + field / 8));
+        let validity =
+            self.layout.validity_offset().map(|start| self.pages.field::<u8>(start + field / 8));
         let mask = 1u8 << (field % 8);
         let is_there = |row: u64| validity.is_none_or(|bits| bits.get(row) & mask != 0);
         candidates.retain(|row, position| match (is_there(row), !column.is_null(position)) {

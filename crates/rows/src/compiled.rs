@@ -71,9 +71,13 @@ impl Asked {
             stride: layout.stride_bytes(),
         };
         let (mut origins, mut others) = (Vec::new(), Vec::new());
-        for (number, (place, field)) in layout.fields.iter().zip(layout.tuple().fields()).enumerate() {
+        for (number, (place, field)) in
+            layout.fields.iter().zip(layout.tuple().fields()).enumerate()
+        {
             let machine = match &place.kind {
-                Kind::Value(physical, _) if physical.is_coded() => field.atom().and_then(Machine::of),
+                Kind::Value(physical, _) if physical.is_coded() => {
+                    field.atom().and_then(Machine::of)
+                }
                 _ => None,
             };
             let Some(machine) = machine else {
@@ -89,21 +93,30 @@ impl Asked {
         let is_coded = !origins.is_empty() && count <= FIELDS_MAX && !layout.has_packed();
         let has_hash = has_hash && layout.is_hashed();
         let is_whole = is_whole(&code, has_hash);
-        is_coded.then(|| Asked { code, has_hash, origins, others, is_whole, variants: Variants::default() })
+        is_coded.then(|| Asked {
+            code,
+            has_hash,
+            origins,
+            others,
+            is_whole,
+            variants: Variants::default(),
+        })
     }
 
     /// What is asked for tuples with inputs in these places.
     fn with_inputs(&self, inputs: &[InputCode]) -> WriteCode {
         let mut code = WriteCode { inputs: inputs.to_vec(), ..self.code.clone() };
         if self.has_hash {
-            code.inputs.push(InputCode::column(Machine::Integer { bits: 64, signed: false }, false));
+            code.inputs
+                .push(InputCode::column(Machine::Integer { bits: 64, signed: false }, false));
             code.fields.push(FieldCode { number: 0, offset: HASH_OFFSET });
         }
         code
     }
 }
 
-/// Whether code writes every word of a row: those that a field of it, its validity or its hash begins or ends in.
+/// Whether code writes every word of a row: those that a field of it, its validity or its hash
+/// begins or ends in.
 fn is_whole(code: &WriteCode, has_hash: bool) -> bool {
     let hash = has_hash.then_some((HASH_OFFSET, 8));
     let fields = code.fields.iter().zip(&code.inputs);
@@ -136,9 +149,13 @@ impl RowWriter {
     pub fn tuples<'a>(&'a self, chunk: &'a Chunk) -> Result<Tuples<'a>> {
         let found = match &self.0 {
             // Rows that lie one behind the other are copied whole.
-            Some(compiled) if chunk.elsewhere::<RowRange>().is_none_or(|range| !range.is_whole()) => {
+            Some(compiled)
+                if chunk.elsewhere::<RowRange>().is_none_or(|range| !range.is_whole()) =>
+            {
                 let found = compiled.find(chunk)?;
-                compiled.figures.count(chunk.rows(), if found.is_some() { chunk.rows() } else { 0 });
+                compiled
+                    .figures
+                    .count(chunk.rows(), if found.is_some() { chunk.rows() } else { 0 });
                 found
             }
             _ => None,
@@ -186,8 +203,9 @@ impl<'a> Tuples<'a> {
         }
     }
 
-    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which there is memory, and what of their
-    /// fields is NULL to `has_nulls`. Gives the fields that are left; none where that was not done. Hashes are by position.
+    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which
+    /// there is memory, and what of their fields is NULL to `has_nulls`. Gives the fields that are
+    /// left; none where that was not done. Hashes are by position.
     ///
     /// # Errors
     /// Those of compiling.
@@ -202,7 +220,8 @@ impl<'a> Tuples<'a> {
         let Some(code) = found.promise.get(0)? else { return Ok(None) };
         let mut inputs = found.inputs.raw().to_vec();
         if found.asked.has_hash {
-            let Some(hashes) = hashes.filter(|hashes| hashes.len() >= self.chunk.rows_stored()) else {
+            let Some(hashes) = hashes.filter(|hashes| hashes.len() >= self.chunk.rows_stored())
+            else {
                 return Ok(None);
             };
             inputs.push(RawInput::column(hashes.as_ptr().cast(), std::ptr::null(), (0, 0)));
@@ -219,15 +238,18 @@ impl<'a> Tuples<'a> {
                 None if done == 0 => std::ptr::null(),
                 None => positions_from(done).as_ptr(),
             };
-            // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of
-            // their own or for as many as a chunk can store; the caller has checked that the positions are of those tuples, of which there
-            // are `len`. `place` has memory for `rows` rows of the layout's stride, and there are as many bits of NULLs as fields.
+            // SAFETY: the inputs are those of the code, in its order, with a value for each tuple
+            // that the chunk stores, and validity of their own or for as many as a chunk can store;
+            // the caller has checked that the positions are of those tuples, of which there are
+            // `len`. `place` has memory for `rows` rows of the layout's stride, and there are as
+            // many bits of NULLs as fields.
             if !unsafe { code.run(&inputs, positions, rows, place, nulls.as_mut_ptr()) } {
                 return Ok(None);
             }
             done += rows;
         }
-        // SAFETY: code has written all words of these rows, or they were allocated above; those before them were there.
+        // SAFETY: code has written all words of these rows, or they were allocated above; those
+        // before them were there.
         unsafe { pages.assume_written(start + len) };
         for (field, has_nulls) in has_nulls.iter_mut().enumerate() {
             *has_nulls |= nulls[field / 64] >> (field % 64) & 1 == 1;

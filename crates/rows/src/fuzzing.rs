@@ -15,7 +15,9 @@ pub fn spill_blocks(data: &[u8]) {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Decimal128Array, Int64Array, ListArray, RecordBatch, StringViewArray};
+    use arrow::array::{
+        ArrayRef, Decimal128Array, Int64Array, ListArray, RecordBatch, StringViewArray,
+    };
     use arrow::datatypes::Int32Type;
     use arrow::ipc::writer::StreamWriter;
 

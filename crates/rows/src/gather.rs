@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, make_array,
-    new_null_array,
+    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray,
+    make_array, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
@@ -61,18 +61,22 @@ impl Which<'_> {
 impl Part {
     /// A field of these rows, in this order; [`NO_ROW`] gives NULL.
     pub fn gather(&self, layout: &RowLayout, field: usize, rows: Which<'_>) -> Result<Column> {
-        let place = layout.fields.get(field).ok_or_else(|| Error::internal("a field beyond the last"))?;
+        let place =
+            layout.fields.get(field).ok_or_else(|| Error::internal("a field beyond the last"))?;
         let offset = place.offset;
         let (physical, data_type) = match &place.kind {
             Kind::Value(physical, data_type) => (physical, data_type),
             Kind::Packed(packed) => {
                 let nulls = self.gather_nulls(layout, field, rows)?;
-                return Ok(Column::Plain(packed.array(&rows.values::<u64>(&self.pages, offset)?, nulls)?));
+                return Ok(Column::Plain(
+                    packed.array(&rows.values::<u64>(&self.pages, offset)?, nulls)?,
+                ));
             }
             Kind::Encoded(data_type) => {
                 let nulls = self.gather_nulls(layout, field, rows)?;
                 let bytes = self.gather_views(offset, rows, &DataType::BinaryView, nulls)?;
-                let values = decode(&converter(data_type)?, data_type, bytes.as_binary_view().iter())?;
+                let values =
+                    decode(&converter(data_type)?, data_type, bytes.as_binary_view().iter())?;
                 return Ok(Column::Plain(values));
             }
             Kind::Handle => return self.gather_handles(offset, rows),
@@ -106,7 +110,12 @@ impl Part {
     }
 
     /// Which of these rows are NULL in a field; none when no row is.
-    fn gather_nulls(&self, layout: &RowLayout, field: usize, rows: Which<'_>) -> Result<Option<NullBuffer>> {
+    fn gather_nulls(
+        &self,
+        layout: &RowLayout,
+        field: usize,
+        rows: Which<'_>,
+    ) -> Result<Option<NullBuffer>> {
         if let (true, Some(validity)) = (self.has_nulls[field], layout.validity_offset()) {
             let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
             let bytes = rows.values::<u8>(&self.pages, byte)?;
@@ -116,7 +125,9 @@ impl Part {
         if !rows.has_gaps() {
             return Ok(None);
         }
-        Ok(Some(NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows.get(i) != NO_ROW))))
+        Ok(Some(NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| {
+            rows.get(i) != NO_ROW
+        }))))
     }
 
     fn gather_fixed<T: Fixed + ArrowNativeType>(
@@ -127,7 +138,8 @@ impl Part {
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
         let values = Buffer::from_vec(rows.values::<T>(&self.pages, offset)?);
-        let data = ArrayData::builder(data_type.clone()).len(rows.len()).add_buffer(values).nulls(nulls);
+        let data =
+            ArrayData::builder(data_type.clone()).len(rows.len()).add_buffer(values).nulls(nulls);
         Ok(make_array(data.build()?))
     }
 
@@ -139,8 +151,9 @@ impl Part {
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
         let views = ScalarBuffer::from(rows.values::<u128>(&self.pages, offset)?);
-        // SAFETY: a row's view was copied from a valid array of the same type, or points to bytes that
-        // `push_bytes` copied from one into this part's heap; a row never written holds the empty view.
+        // SAFETY: a row's view was copied from a valid array of the same type, or points to bytes
+        // that `push_bytes` copied from one into this part's heap; a row never written holds the
+        // empty view.
         Ok(unsafe {
             match data_type {
                 DataType::Utf8View => {
@@ -164,7 +177,12 @@ impl Part {
         handles.map(Column::Handles).ok_or_else(|| Error::internal("a row refers to no collection"))
     }
 
-    fn gather_nested(&self, offset: usize, rows: Which<'_>, data_type: &DataType) -> Result<ArrayRef> {
+    fn gather_nested(
+        &self,
+        offset: usize,
+        rows: Which<'_>,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
         let references = rows.values::<u64>(&self.pages, offset)?;
         // Of the sides only those that are touched; the first stands for rows that are not there.
         let null = new_null_array(data_type, 1);
@@ -192,9 +210,9 @@ impl Part {
 /// A column of NULLs for a field.
 pub(crate) fn nulls_of(layout: &RowLayout, field: usize, rows: usize) -> Result<Column> {
     match &layout.fields[field].kind {
-        Kind::Value(_, data_type) | Kind::Packed(Packed { data_type, .. }) | Kind::Encoded(data_type) => {
-            Ok(Column::Plain(new_null_array(data_type, rows)))
-        }
+        Kind::Value(_, data_type)
+        | Kind::Packed(Packed { data_type, .. })
+        | Kind::Encoded(data_type) => Ok(Column::Plain(new_null_array(data_type, rows))),
         Kind::Handle if rows == 0 => Ok(Column::Handles(Arc::new([]))),
         Kind::Handle => Err(Error::internal("a collection that is not there was read")),
     }

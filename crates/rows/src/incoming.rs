@@ -23,7 +23,8 @@ pub struct Incoming {
     lying: Option<Chunk>,
 }
 
-/// One column: position `p` is NULL where `nulls` says so, else value `index[p]` (or `p`) of `values`.
+/// One column: position `p` is NULL where `nulls` says so, else value `index[p]` (or `p`) of
+/// `values`.
 #[derive(Debug)]
 pub struct Resolved {
     pub values: Values,
@@ -74,7 +75,8 @@ impl Incoming {
     /// The columns.
     pub fn columns(&self) -> &[Resolved] {
         self.columns.get_or_init(|| {
-            let resolved = |column| Resolved::new(column).expect("a range of rows has plain columns");
+            let resolved =
+                |column| Resolved::new(column).expect("a range of rows has plain columns");
             self.lying.iter().flat_map(|chunk| chunk.stored().iter().map(resolved)).collect()
         })
     }
@@ -120,7 +122,9 @@ impl Incoming {
 
     /// Bounds of the values of a column at the positions that count.
     pub fn bounds(&self, column: usize, selection: Option<&[u32]>) -> Bounds {
-        self.columns().get(column).map_or(Bounds::NONE, |column| Bounds::of(column, self.rows, selection))
+        self.columns()
+            .get(column)
+            .map_or(Bounds::NONE, |column| Bounds::of(column, self.rows, selection))
     }
 
     /// Bytes that the strings at a position take beside their row: those of more than 12.
@@ -154,7 +158,8 @@ impl Resolved {
                 }
                 // A NULL's key may be anything; reading a value beyond the end gives a default.
                 let keys: ArrayRef = arrow::array::make_array(keys.to_data());
-                let mut resolved = Resolved::plain(dictionary.values(), Some(raw_values::<u32>(&keys)))?;
+                let mut resolved =
+                    Resolved::plain(dictionary.values(), Some(raw_values::<u32>(&keys)))?;
                 resolved.nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
                 Ok(resolved)
             }
@@ -219,7 +224,10 @@ pub(crate) fn view_buffers(array: &ArrayRef) -> &[Buffer] {
 
 /// The bytes of a view longer than 12, from the buffers it points into.
 #[inline(always)]
-pub(crate) fn long_bytes<B: std::ops::Deref<Target = [u8]>>(view: u128, buffers: &[B]) -> Option<&[u8]> {
+pub(crate) fn long_bytes<B: std::ops::Deref<Target = [u8]>>(
+    view: u128,
+    buffers: &[B],
+) -> Option<&[u8]> {
     let len = view as u32 as usize;
     let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as u32 as usize);
     buffers.get(buffer)?.get(offset..offset + len)

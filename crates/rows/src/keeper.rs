@@ -111,7 +111,9 @@ impl RowsKeeper {
         if keeping.can_leave && !keeping.run.context.may_hold(held.load(Ordering::Relaxed), bytes) {
             self.leave()?;
         }
-        let new = || RowsBuilder::new(keeping.layout.clone(), Reservation::new(keeping.run.context.clone()));
+        let new = || {
+            RowsBuilder::new(keeping.layout.clone(), Reservation::new(keeping.run.context.clone()))
+        };
         let builder = self.builder.get_or_insert_with(new);
         append(builder)?;
         let after = builder.memory_bytes();

@@ -11,7 +11,8 @@ use super::packing::Packed;
 
 /// Where a row's hash stands.
 pub const HASH_OFFSET: usize = 0;
-/// Where validity bits start in a row that has a hash and some: bit `i % 8` of byte `i / 8` is set when field `i` is not NULL.
+/// Where validity bits start in a row that has a hash and some: bit `i % 8` of byte `i / 8` is set
+/// when field `i` is not NULL.
 const VALIDITY_OFFSET: usize = 8;
 
 /// What a row stores of a field.
@@ -76,7 +77,8 @@ impl RowLayout {
         RowLayout::with_states(tuple, &[])
     }
 
-    /// The layout of `tuple` without a hash, and all values in it or in a heap: for rows on their way.
+    /// The layout of `tuple` without a hash, and all values in it or in a heap: for rows on their
+    /// way.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
@@ -121,7 +123,8 @@ impl RowLayout {
                 Item::Collection(_) => Ok(Kind::Handle),
             })
             .collect::<Result<Vec<_>>>()?;
-        let mut fields: Vec<_> = kinds.into_iter().map(|kind| FieldLayout { kind, offset: 0 }).collect();
+        let mut fields: Vec<_> =
+            kinds.into_iter().map(|kind| FieldLayout { kind, offset: 0 }).collect();
         let mut end = start + validity.map_or(0, |_| fields.len().div_ceil(8));
         // Narrow fields first: they fill the space beside the validity bits.
         for width in [0, 1, 2, 4, 8, 16] {
@@ -153,7 +156,8 @@ impl RowLayout {
         RowLayout { fields, stride_bytes, ..self.clone() }
     }
 
-    /// Whether all values stand whole in their row: none in a heap, beside the rows, or in some bits of a word.
+    /// Whether all values stand whole in their row: none in a heap, beside the rows, or in some
+    /// bits of a word.
     pub(super) fn is_whole(&self) -> bool {
         let is_whole = |field: &FieldLayout| {
             matches!(&field.kind, Kind::Value(..)) && !field.in_heap() && !field.in_sides()
@@ -161,8 +165,8 @@ impl RowLayout {
         self.fields.iter().all(is_whole)
     }
 
-    /// The first bytes in which rows of this layout and of another are alike to their ends, here and there: behind a hash, which either may
-    /// have; none where they are not.
+    /// The first bytes in which rows of this layout and of another are alike to their ends, here
+    /// and there: behind a hash, which either may have; none where they are not.
     pub fn alike(&self, other: &RowLayout) -> Option<(usize, usize)> {
         let start = |layout: &RowLayout| if layout.hashed { VALIDITY_OFFSET } else { 0 };
         let (own, others) = (start(self), start(other));

@@ -1,19 +1,25 @@
-//! `Rows`: the one layout in which tuples are kept: hash tables, group tables, partitions, spilled state.
+//! `Rows`: the one layout in which tuples are kept: hash tables, group tables, partitions, spilled
+//! state.
 //!
-//! Byte by byte in `docs/layout.md`. A tuple is a fixed-width row: its hash, one validity bit per field where some can be NULL, the fields at
-//! aligned offsets (strings as 16-byte Arrow views into heap pages the collection owns), then state fields for
-//! whoever asked for some. Offsets instead of pointers: rows can be moved, spilled, sent and read by compiled code.
+//! Byte by byte in `docs/layout.md`. A tuple is a fixed-width row: its hash, one validity bit per
+//! field where some can be NULL, the fields at aligned offsets (strings as 16-byte Arrow views into
+//! heap pages the collection owns), then state fields for whoever asked for some. Offsets instead
+//! of pointers: rows can be moved, spilled, sent and read by compiled code.
 //!
 //! # How to use it
 //!
-//! * [`RowLayout::new`] for tuples, [`RowLayout::with_states`] for tuples followed by zeroed state fields.
+//! * [`RowLayout::new`] for tuples, [`RowLayout::with_states`] for tuples followed by zeroed state
+//!   fields.
 //! * Fill: [`RowsBuilder::new`], then per chunk either [`RowsBuilder::append_chunk`], or
-//!   [`Incoming::new`] (resolves encodings once) and [`RowsBuilder::append`] with an optional selection, once per
-//!   partition. `append` gives the numbers of the new rows. Memory is counted as it is taken.
-//! * While filling (group tables): [`RowsBuilder::retain_equal`] finds which candidate pairs (row, position in an
-//!   `Incoming`) have equal keys; [`RowsBuilder::state`] / [`RowsBuilder::set_state`] / [`RowsBuilder::update_state`]
-//!   read and write state fields; [`RowsBuilder::push_bytes`] and [`RowsBuilder::bytes`] keep strings in states.
-//! * [`RowsBuilder::seal`] makes an immutable [`Rows`]: [`Rows::gather`] columns of given rows ([`NO_ROW`] gives NULL),
+//!   [`Incoming::new`] (resolves encodings once) and [`RowsBuilder::append`] with an optional
+//!   selection, once per partition. `append` gives the numbers of the new rows. Memory is counted
+//!   as it is taken.
+//! * While filling (group tables): [`RowsBuilder::retain_equal`] finds which candidate pairs (row,
+//!   position in an `Incoming`) have equal keys; [`RowsBuilder::state`] /
+//!   [`RowsBuilder::set_state`] / [`RowsBuilder::update_state`] read and write state fields;
+//!   [`RowsBuilder::push_bytes`] and [`RowsBuilder::bytes`] keep strings in states.
+//! * [`RowsBuilder::seal`] makes an immutable [`Rows`]: [`Rows::gather`] columns of given rows
+//!   ([`NO_ROW`] gives NULL),
 //!   [`Rows::chunk`] a range as a chunk, [`Rows::hashes`], [`Rows::states`].
 //!   [`Rows::concat`] joins several without copying rows.
 

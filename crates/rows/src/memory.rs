@@ -1,14 +1,17 @@
 //! The memory of rows: pages of fixed-width rows, and the only unsafe code of this layout.
 //!
 //! # Invariants
-//! * `reserved` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and its `stride` bytes are inside
-//!   that page. The first `allocated` of them, which are whole words of their pages' vectors, are initialised: with zeros, or by who
-//!   said so ([`Pages::assume_written`]); every bit pattern is a valid value of every [`Fixed`] type, so any read of them is defined.
-//!   Every access checks `row < allocated` and `offset + width <= stride` once, before its loop.
+//! * `reserved` rows have memory: row `r` lies in page `r >> shift` at `(r & mask) * stride`, and
+//!   its `stride` bytes are inside that page. The first `allocated` of them, which are whole words
+//!   of their pages' vectors, are initialised: with zeros, or by who said so
+//!   ([`Pages::assume_written`]); every bit pattern is a valid value of every [`Fixed`] type, so
+//!   any read of them is defined. Every access checks `row < allocated` and `offset + width <=
+//!   stride` once, before its loop.
 //! * Reads and writes are unaligned ones: nothing relies on alignment.
-//! * A [`Region`] is memory of somebody else that stays as it is for as long as its owner lives; a page over one is never
-//!   written to.
-//! * [`SharedPages`] hands out writers for disjoint row ranges, and its pages only after the last writer is gone.
+//! * A [`Region`] is memory of somebody else that stays as it is for as long as its owner lives; a
+//!   page over one is never written to.
+//! * [`SharedPages`] hands out writers for disjoint row ranges, and its pages only after the last
+//!   writer is gone.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +42,8 @@ macro_rules! fixed {
 }
 fixed!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
-/// Memory that something else owns (a window of a network, a mapped file), aligned to words, no longer written to.
+/// Memory that something else owns (a window of a network, a mapped file), aligned to words, no
+/// longer written to.
 #[derive(Clone)]
 pub struct Region {
     start: *const u64,
@@ -62,7 +66,8 @@ impl Region {
     /// The `words` words from `start`.
     ///
     /// # Safety
-    /// They are initialised, aligned to 8 bytes, and neither written to nor freed until `owner` is dropped.
+    /// They are initialised, aligned to 8 bytes, and neither written to nor freed until `owner` is
+    /// dropped.
     pub unsafe fn new(start: *const u64, words: usize, owner: Arc<dyn Allocation>) -> Region {
         Region { start, words, owner }
     }
@@ -110,9 +115,11 @@ impl Region {
     pub fn buffer(&self, first_byte: usize, bytes: usize) -> Buffer {
         assert!(first_byte.saturating_add(bytes) <= self.words * 8, "a buffer outside its region");
         let start = self.start.cast::<u8>().cast_mut().wrapping_add(first_byte);
-        let Some(start) = std::ptr::NonNull::new(start) else { return Buffer::from_vec(Vec::<u8>::new()) };
-        // SAFETY: the bytes are inside the region, initialised, and live and unchanged for as long as its owner, of which
-        // the buffer holds a reference.
+        let Some(start) = std::ptr::NonNull::new(start) else {
+            return Buffer::from_vec(Vec::<u8>::new());
+        };
+        // SAFETY: the bytes are inside the region, initialised, and live and unchanged for as long
+        // as its owner, of which the buffer holds a reference.
         unsafe { Buffer::from_custom_allocation(start, bytes, self.owner.clone()) }
     }
 }
@@ -209,7 +216,8 @@ impl Pages {
         }
     }
 
-    /// Makes memory for at least `rows` rows in all. Only the first page grows; later ones are made whole.
+    /// Makes memory for at least `rows` rows in all. Only the first page grows; later ones are made
+    /// whole.
     pub fn reserve(&mut self, rows: usize) {
         let target = self.target(rows);
         if target == self.reserved {
@@ -236,7 +244,8 @@ impl Pages {
         self.grow(rows, |words, length| words.resize(length, 0));
     }
 
-    /// Makes those rows that `rows` are more than there were, by giving pages their new lengths in words.
+    /// Makes those rows that `rows` are more than there were, by giving pages their new lengths in
+    /// words.
     fn grow(&mut self, rows: usize, give: impl Fn(&mut Vec<u64>, usize)) {
         if rows <= self.allocated {
             return;
@@ -251,7 +260,8 @@ impl Pages {
     /// Makes at least `rows` rows in all, of what their memory holds.
     ///
     /// # Safety
-    /// There is memory for them, and every word of those that were not there was written to, at [`Pages::place_mut`].
+    /// There is memory for them, and every word of those that were not there was written to, at
+    /// [`Pages::place_mut`].
     pub unsafe fn assume_written(&mut self, rows: usize) {
         // SAFETY: by the contract; the lengths are within what was reserved.
         self.grow(rows, |words, length| unsafe { words.set_len(length) });
@@ -290,7 +300,10 @@ impl Pages {
     }
 
     fn check(&self, end: usize, offset: usize, width: usize) {
-        assert!(end <= self.allocated && offset + width <= self.stride * 8, "a row outside its pages");
+        assert!(
+            end <= self.allocated && offset + width <= self.stride * 8,
+            "a row outside its pages"
+        );
     }
 
     /// # Safety
@@ -322,8 +335,8 @@ impl Pages {
         self.pages.first_mut()?.own().get_mut(row * self.stride..(row + rows) * self.stride)
     }
 
-    /// Where there is memory for a row, initialised or not, and how many of the `rows` from it on (at least one) lie there one behind the
-    /// other.
+    /// Where there is memory for a row, initialised or not, and how many of the `rows` from it on
+    /// (at least one) lie there one behind the other.
     ///
     /// # Panics
     /// There is not so much.
@@ -350,7 +363,8 @@ impl Pages {
         unsafe { self.row_unchecked_mut(row).add(offset).cast::<T>().write_unaligned(value) }
     }
 
-    /// Sets the value at `offset` of the consecutive rows from `start`, one for each value (`len` at most).
+    /// Sets the value at `offset` of the consecutive rows from `start`, one for each value (`len`
+    /// at most).
     #[inline(always)]
     pub fn write_run<T: Fixed>(
         &mut self,
@@ -377,8 +391,15 @@ impl Pages {
         }
     }
 
-    /// Adds bits to the word at `offset` of the consecutive rows from `start`, one for each value (`len` at most).
-    pub fn or_run(&mut self, start: usize, len: usize, offset: usize, values: impl Iterator<Item = u64>) {
+    /// Adds bits to the word at `offset` of the consecutive rows from `start`, one for each value
+    /// (`len` at most).
+    pub fn or_run(
+        &mut self,
+        start: usize,
+        len: usize,
+        offset: usize,
+        values: impl Iterator<Item = u64>,
+    ) {
         self.check(start + len, offset, 8);
         for (row, value) in (start..start + len).zip(values) {
             // SAFETY: the rows are below `start + len`, checked above with the offset.
@@ -462,9 +483,13 @@ impl Pages {
             let page_end = ((row >> self.shift) + 1) << self.shift;
             let (start, run) = (row, page_end.min(rows.end).saturating_sub(row));
             row += run;
-            // SAFETY: the rows `start..start + run` are below `allocated`, checked above, and in one page.
+            // SAFETY: the rows `start..start + run` are below `allocated`, checked above, and in
+            // one page.
             let value = move |at: usize| unsafe {
-                self.row_unchecked(start).add(offset + at * self.stride * 8).cast::<T>().read_unaligned()
+                self.row_unchecked(start)
+                    .add(offset + at * self.stride * 8)
+                    .cast::<T>()
+                    .read_unaligned()
             };
             (run > 0).then(|| (0..run).map(value))
         })
@@ -478,10 +503,12 @@ impl Pages {
         self.check(first + rows, 0, 0);
         let last = first + rows.max(1) - 1;
         // SAFETY: the rows were checked.
-        (rows > 0 && first >> self.shift == last >> self.shift).then(|| unsafe { self.row_unchecked(first) })
+        (rows > 0 && first >> self.shift == last >> self.shift)
+            .then(|| unsafe { self.row_unchecked(first) })
     }
 
-    /// Copies rows of other pages, from their byte `theirs` on, to consecutive rows from `start`, from byte `own` on, each to its end.
+    /// Copies rows of other pages, from their byte `theirs` on, to consecutive rows from `start`,
+    /// from byte `own` on, each to its end.
     ///
     /// # Panics
     /// There are not so many rows, or rows do not end alike.
@@ -493,13 +520,17 @@ impl Pages {
         rows: impl ExactSizeIterator<Item = usize>,
     ) {
         let bytes = self.stride * 8 - own;
-        assert!(start + rows.len() <= self.allocated && other.stride * 8 - theirs == bytes, "other rows");
+        assert!(
+            start + rows.len() <= self.allocated && other.stride * 8 - theirs == bytes,
+            "other rows"
+        );
         for (to, from) in (start..).zip(rows) {
             assert!(from < other.allocated, "a row outside its pages");
-            // SAFETY: both rows were checked, and both have `bytes` bytes from there to their ends; a page that is written belongs to
-            // `self` alone.
+            // SAFETY: both rows were checked, and both have `bytes` bytes from there to their ends;
+            // a page that is written belongs to `self` alone.
             unsafe {
-                let (to, from) = (self.row_unchecked_mut(to).add(own), other.row_unchecked(from).add(theirs));
+                let (to, from) =
+                    (self.row_unchecked_mut(to).add(own), other.row_unchecked(from).add(theirs));
                 copy_short(to, from, bytes);
             }
         }
@@ -521,7 +552,8 @@ impl Pages {
     pub fn runs_mut(&mut self, rows: usize) -> impl Iterator<Item = &mut [u64]> {
         assert!(rows <= self.allocated, "more rows than there are");
         let (shift, stride) = (self.shift, self.stride);
-        let pages = self.pages.iter_mut().enumerate().map(move |(index, page)| (index << shift, page));
+        let pages =
+            self.pages.iter_mut().enumerate().map(move |(index, page)| (index << shift, page));
         let pages = pages.take_while(move |(first, _)| *first < rows);
         pages.map(move |(first, page)| &mut page.own()[..(rows - first).min(1 << shift) * stride])
     }
@@ -599,8 +631,8 @@ pub struct SharedWriter {
     rows: usize,
 }
 
-// SAFETY: the range behind `base` belongs to this writer alone, and its memory lives as long as `owner`
-// keeps the pages, which it does until the last writer is dropped.
+// SAFETY: the range behind `base` belongs to this writer alone, and its memory lives as long as
+// `owner` keeps the pages, which it does until the last writer is dropped.
 unsafe impl Send for SharedWriter {}
 
 impl SharedPages {
@@ -609,8 +641,10 @@ impl SharedPages {
         let rows: usize = ranges.iter().sum();
         let mut pages = Pages::contiguous(stride_bytes, rows);
         let base: *mut u8 = pages.pages[0].own().as_mut_ptr().cast();
-        let owner =
-            Arc::new(SharedPages { pages: Mutex::new(Some(pages)), writers: AtomicUsize::new(ranges.len()) });
+        let owner = Arc::new(SharedPages {
+            pages: Mutex::new(Some(pages)),
+            writers: AtomicUsize::new(ranges.len()),
+        });
         let mut start = 0;
         let writers = ranges
             .iter()
@@ -643,8 +677,8 @@ impl SharedWriter {
     #[inline(always)]
     pub fn copy_row(&mut self, place: usize, bytes: &[u8]) -> &mut [u8] {
         assert!(place < self.rows && bytes.len() == self.stride_bytes, "a row outside its range");
-        // SAFETY: `place` is inside the range, which is this writer's alone; `bytes` cannot overlap with it, because
-        // the pages are not readable while a writer is left.
+        // SAFETY: `place` is inside the range, which is this writer's alone; `bytes` cannot overlap
+        // with it, because the pages are not readable while a writer is left.
         unsafe {
             let target = self.base.add(place * self.stride_bytes);
             copy_short(target, bytes.as_ptr(), bytes.len());
@@ -652,7 +686,8 @@ impl SharedWriter {
         }
     }
 
-    /// Copies consecutive rows, from their byte `theirs` on, each behind its word and to the place of that.
+    /// Copies consecutive rows, from their byte `theirs` on, each behind its word and to the place
+    /// of that.
     pub fn copy_behind(
         &mut self,
         (pages, theirs): (&Pages, usize),
@@ -661,7 +696,10 @@ impl SharedWriter {
         place: impl Fn(u64) -> usize,
     ) {
         let bytes = pages.stride * 8 - theirs;
-        assert!(rows.end <= pages.allocated && bytes + 8 == self.stride_bytes, "rows that do not fit");
+        assert!(
+            rows.end <= pages.allocated && bytes + 8 == self.stride_bytes,
+            "rows that do not fit"
+        );
         let (base, stride_bytes, count) = (self.base, self.stride_bytes, self.rows);
         let mut places = [0; PREFETCHED_ROWS];
         let blocks = words.chunks(PREFETCHED_ROWS).zip(rows.step_by(PREFETCHED_ROWS));
@@ -700,7 +738,10 @@ mod tests {
             pages.allocate(row + 1);
             pages.write::<u64>(row, 8, row as u64 * 3);
         }
-        assert_eq!(pages.gather::<u64>(8, &[0, 31, 32, 99, u64::MAX]).unwrap(), vec![0, 93, 96, 297, 0]);
+        assert_eq!(
+            pages.gather::<u64>(8, &[0, 31, 32, 99, u64::MAX]).unwrap(),
+            vec![0, 93, 96, 297, 0]
+        );
         assert!(pages.gather::<u64>(8, &[1 << 40]).is_err());
         pages.write_run(30, 40, 8, (0..40u64).map(|v| v + 1000));
         assert_eq!(pages.read::<u64>(29, 8), 87);

@@ -1,4 +1,5 @@
-//! Lists, structs and maps: equality, part by part, NULL equal to NULL inside; and as bytes, for another process.
+//! Lists, structs and maps: equality, part by part, NULL equal to NULL inside; and as bytes, for
+//! another process.
 
 use std::sync::Arc;
 
@@ -31,8 +32,12 @@ pub(crate) fn values_equal(a: &ArrayRef, i: usize, b: &ArrayRef, j: usize) -> bo
         Physical::Bits32 => raw_values::<u32>(a)[i] == raw_values::<u32>(b)[j],
         Physical::Bits64 => raw_values::<u64>(a)[i] == raw_values::<u64>(b)[j],
         Physical::Bits128 => raw_values::<i128>(a)[i] == raw_values::<i128>(b)[j],
-        Physical::Float32 => canonical32(raw_values::<u32>(a)[i]) == canonical32(raw_values::<u32>(b)[j]),
-        Physical::Float64 => canonical64(raw_values::<u64>(a)[i]) == canonical64(raw_values::<u64>(b)[j]),
+        Physical::Float32 => {
+            canonical32(raw_values::<u32>(a)[i]) == canonical32(raw_values::<u32>(b)[j])
+        }
+        Physical::Float64 => {
+            canonical64(raw_values::<u64>(a)[i]) == canonical64(raw_values::<u64>(b)[j])
+        }
         Physical::Interval => match (interval_values(a), interval_values(b)) {
             (Ok(a), Ok(b)) => interval_length(a[i]) == interval_length(b[j]),
             _ => false,

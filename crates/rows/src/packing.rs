@@ -1,8 +1,10 @@
-//! Fields in as few bits as their range takes: rows on their way that are shorter than their values.
+//! Fields in as few bits as their range takes: rows on their way that are shorter than their
+//! values.
 //!
-//! A field whose values lie between a least and a greatest is sent as the distance from the least. Distances share words, none
-//! crosses from one into the next (Modularis §2.4.1.2 packs key and payload into one word where they fit; here the ranges are those
-//! of the tuples that are there, and any number of fields takes part).
+//! A field whose values lie between a least and a greatest is sent as the distance from the least.
+//! Distances share words, none crosses from one into the next (Modularis §2.4.1.2 packs key and
+//! payload into one word where they fit; here the ranges are those of the tuples that are there,
+//! and any number of fields takes part).
 
 use std::sync::Arc;
 
@@ -32,7 +34,8 @@ pub struct Packed {
     mask: u64,
 }
 
-/// Whether values of an item have an order in which distances are small numbers: signed integers, decimals, dates and times.
+/// Whether values of an item have an order in which distances are small numbers: signed integers,
+/// decimals, dates and times.
 pub fn packs(item: &Item) -> bool {
     let Item::Atom(atom) = item else { return false };
     matches!(
@@ -140,7 +143,8 @@ fn bits_of((least, greatest): ValueRange) -> Option<u32> {
 }
 
 impl RowLayout {
-    /// The bare layout of `tuple` in which fields with a range are packed, where that makes rows shorter; else the bare one.
+    /// The bare layout of `tuple` in which fields with a range are packed, where that makes rows
+    /// shorter; else the bare one.
     ///
     /// # Errors
     /// As [`RowLayout::bare`].
@@ -199,10 +203,12 @@ impl RowLayout {
 }
 
 impl Packed {
-    /// Adds the distances of values to the words of rows, which are zero there. `value(row)` is where the value of a row stands.
+    /// Adds the distances of values to the words of rows, which are zero there. `value(row)` is
+    /// where the value of a row stands.
     ///
     /// # Errors
-    /// A value whose distance has more bits than those of the range: a mistake of whoever found the range.
+    /// A value whose distance has more bits than those of the range: a mistake of whoever found the
+    /// range.
     pub(super) fn add(
         &self,
         pages: &mut Pages,
@@ -231,7 +237,11 @@ impl Packed {
             }),
             _ => return Err(Error::internal("a column that cannot be packed")),
         };
-        if inside { Ok(()) } else { Err(Error::internal("a value outside the range that was found")) }
+        if inside {
+            Ok(())
+        } else {
+            Err(Error::internal("a value outside the range that was found"))
+        }
     }
 
     /// Gives whether all distances are in the range; one of more than 64 bits is none.
@@ -247,7 +257,8 @@ impl Packed {
         let mut inside = true;
         let words = (0..len).map(|row| {
             let position = position(row);
-            let distance = if column.is_null(position) { Some(0) } else { distance(column.at(position)) };
+            let distance =
+                if column.is_null(position) { Some(0) } else { distance(column.at(position)) };
             inside &= distance.is_some_and(|distance| distance & !self.mask == 0);
             (distance.unwrap_or(0) & self.mask) << self.shift
         });
@@ -282,7 +293,11 @@ impl Packed {
         }
     }
 
-    fn of_values<T: ArrowNativeType>(&self, values: Vec<T>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn of_values<T: ArrowNativeType>(
+        &self,
+        values: Vec<T>,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         let data = ArrayData::builder(self.data_type.clone()).len(values.len());
         Ok(make_array(data.add_buffer(Buffer::from_vec(values)).nulls(nulls).build()?))
     }
@@ -316,7 +331,8 @@ mod tests {
         }
         builder.append(&Incoming::of_chunk(&chunk)?, None, None)?;
         let found = builder.seal().chunk(0..given.num_rows() as u64)?;
-        let columns = (0..given.num_columns()).map(|field| found.column(field).unwrap().plain().unwrap());
+        let columns =
+            (0..given.num_columns()).map(|field| found.column(field).unwrap().plain().unwrap());
         let found = RecordBatch::try_new(given.schema(), columns.collect()).unwrap();
         assert_eq!(rows(&found), rows(&given));
         Ok(layout.stride_bytes())
@@ -326,7 +342,8 @@ mod tests {
     fn fields_share_words() {
         let two = "5 -3|1000 -1|7 12";
         assert_eq!(
-            there_and_back("<k: int64, p: int64>", two, &[Some((5, 1000)), Some((-3, 12))]).unwrap(),
+            there_and_back("<k: int64, p: int64>", two, &[Some((5, 1000)), Some((-3, 12))])
+                .unwrap(),
             8
         );
         let all = Some((i128::from(i64::MIN), i128::from(i64::MAX)));
@@ -334,14 +351,22 @@ mod tests {
         assert_eq!(there_and_back("<k: int64, p: int64>", ends, &[all, Some((1, 3))]).unwrap(), 16);
         let nulls = "NULL 1 a|-4 NULL b|6 3 NULL";
         let tuple = "<k: int64?, d: decimal(18,2)?, s: string?>";
-        assert_eq!(there_and_back(tuple, nulls, &[Some((-4, 6)), Some((100, 300)), None]).unwrap(), 24);
         assert_eq!(
-            there_and_back("<k: int64, d: date>", "3 1970-01-05", &[Some((3, 3)), Some((4, 4))]).unwrap(),
+            there_and_back(tuple, nulls, &[Some((-4, 6)), Some((100, 300)), None]).unwrap(),
+            24
+        );
+        assert_eq!(
+            there_and_back("<k: int64, d: date>", "3 1970-01-05", &[Some((3, 3)), Some((4, 4))])
+                .unwrap(),
             8
         );
         let wide = "100000000000000000.25|-100000000000000000.25";
         let range = Some((-10_000_000_000_000_000_025, 10_000_000_000_000_000_025));
-        assert_eq!(there_and_back("<d: decimal(30,2)>", wide, &[range]).unwrap(), 16, "65 bits do not fit");
+        assert_eq!(
+            there_and_back("<d: decimal(30,2)>", wide, &[range]).unwrap(),
+            16,
+            "65 bits do not fit"
+        );
     }
 
     #[test]

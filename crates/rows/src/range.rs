@@ -1,4 +1,5 @@
-//! Tuples of a chunk that lie in rows: a scan of rows gives them without making columns, and who packs tuples into rows copies them.
+//! Tuples of a chunk that lie in rows: a scan of rows gives them without making columns, and who
+//! packs tuples into rows copies them.
 
 use std::sync::Arc;
 
@@ -32,9 +33,15 @@ pub struct RowRange {
 
 impl RowRange {
     /// The rows as a chunk; none where a value does not stand whole in its row.
-    pub fn chunk(layout: &Arc<RowLayout>, part: &Arc<Part>, first: usize, rows: usize) -> Option<Chunk> {
+    pub fn chunk(
+        layout: &Arc<RowLayout>,
+        part: &Arc<Part>,
+        first: usize,
+        rows: usize,
+    ) -> Option<Chunk> {
         let is_whole = layout.is_whole() && first + rows <= part.rows;
-        let range = || RowRange { layout: layout.clone(), part: part.clone(), first, rows, fields: None };
+        let range =
+            || RowRange { layout: layout.clone(), part: part.clone(), first, rows, fields: None };
         is_whole.then(|| Chunk::lying(range(), rows))
     }
 
@@ -52,7 +59,8 @@ impl RowRange {
         self.part.gather(&self.layout, self.field(field), Which::Run(self.first, self.rows))
     }
 
-    /// How compiled code finds a field, and where; none where the rows are not one behind the other, or it has no code.
+    /// How compiled code finds a field, and where; none where the rows are not one behind the
+    /// other, or it has no code.
     pub fn listed(&self, field: usize, list: Option<&[u32]>) -> Option<(InputPlace, RawInput)> {
         let rows = self.part.pages.address(self.first, self.rows)?;
         let list = list.map_or((0, std::ptr::null()), |list| (32, list.as_ptr().cast()));
@@ -71,8 +79,9 @@ impl RowRange {
 }
 
 impl Part {
-    /// How compiled code finds a field of rows that begin at `rows` in memory, and where: of the rows that the list has (its numbers' bits,
-    /// and where it is), or one after the other. None where the field has no code.
+    /// How compiled code finds a field of rows that begin at `rows` in memory, and where: of the
+    /// rows that the list has (its numbers' bits, and where it is), or one after the other. None
+    /// where the field has no code.
     pub fn input(
         &self,
         layout: &RowLayout,
@@ -103,14 +112,24 @@ impl HashFields for RowRange {
             let of_rows = self.field(field);
             let offset = self.layout.fields[of_rows].offset;
             match (&self.layout.fields[of_rows].kind, self.part.has_nulls[of_rows]) {
-                (Kind::Value(Physical::Bits16, _), false) => self.each_value(offset, out, |v: u16| v.into()),
-                (Kind::Value(Physical::Bits32, _), false) => self.each_value(offset, out, |v: u32| v.into()),
-                (Kind::Value(Physical::Bits64, _), false) => self.each_value(offset, out, |v: u64| v),
-                (Kind::Value(Physical::Bits128, _), false) => self.each_value(offset, out, word_of_wide),
+                (Kind::Value(Physical::Bits16, _), false) => {
+                    self.each_value(offset, out, |v: u16| v.into())
+                }
+                (Kind::Value(Physical::Bits32, _), false) => {
+                    self.each_value(offset, out, |v: u32| v.into())
+                }
+                (Kind::Value(Physical::Bits64, _), false) => {
+                    self.each_value(offset, out, |v: u64| v)
+                }
+                (Kind::Value(Physical::Bits128, _), false) => {
+                    self.each_value(offset, out, word_of_wide)
+                }
                 (Kind::Value(Physical::Float32, _), false) => {
                     self.each_value(offset, out, |v: u32| canonical32(v).into());
                 }
-                (Kind::Value(Physical::Float64, _), false) => self.each_value(offset, out, canonical64),
+                (Kind::Value(Physical::Float64, _), false) => {
+                    self.each_value(offset, out, canonical64)
+                }
                 _ => fold_column(&self.column(field)?, out)?,
             }
         }
@@ -137,7 +156,8 @@ impl Elsewhere for RowRange {
     }
 
     fn columns(&self) -> Vec<Column> {
-        let column = |field| self.column(field).expect("a range of rows whose values stand in them");
+        let column =
+            |field| self.column(field).expect("a range of rows whose values stand in them");
         (0..self.width()).map(column).collect()
     }
 

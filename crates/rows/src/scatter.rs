@@ -1,9 +1,10 @@
 //! Rows scattered over partitions whose sizes are known: the inner loop of `local_partition`.
 //!
-//! Each worker packs tuples into a small stage, and moves its rows from there into write-combining buffers, a few cache
-//! lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer goes to its partition in one piece, by a plain
-//! copy: stores that stream around the caches need whole aligned cache lines, which rows of 24 bytes are not; written so they took
-//! most of this loop's time.
+//! Each worker packs tuples into a small stage, and moves its rows from there into write-combining
+//! buffers, a few cache lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer
+//! goes to its partition in one piece, by a plain copy: stores that stream around the caches need
+//! whole aligned cache lines, which rows of 24 bytes are not; written so they took most of this
+//! loop's time.
 
 use std::sync::{Arc, Mutex};
 
@@ -86,12 +87,22 @@ impl Scatter {
     ) -> Result<Arc<Scatter>> {
         let stride = layout.stride_bytes();
         let words = |wanted: fn(&FieldLayout) -> bool| {
-            layout.fields.iter().filter(|field| wanted(field)).map(|field| field.offset / 8).collect()
+            layout
+                .fields
+                .iter()
+                .filter(|field| wanted(field))
+                .map(|field| field.offset / 8)
+                .collect()
         };
         let target = |rows: &usize| {
             let mut memory = Reservation::new(context.clone());
             memory.grow(rows * stride)?;
-            Ok(Mutex::new(Target { pages: Pages::contiguous(stride, *rows), rows: *rows, filled: 0, memory }))
+            Ok(Mutex::new(Target {
+                pages: Pages::contiguous(stride, *rows),
+                rows: *rows,
+                filled: 0,
+                memory,
+            }))
         };
         Ok(Arc::new(Scatter {
             heap_words: words(FieldLayout::in_heap),
@@ -176,7 +187,8 @@ impl Scatter {
         }
         for row in rows.chunks_exact_mut(self.layout.stride_bytes() / 8) {
             for &word in &self.heap_words {
-                // A string of more than 12 bytes: its heap page is in the lower half of the second word.
+                // A string of more than 12 bytes: its heap page is in the lower half of the second
+                // word.
                 if row[word] as u32 > 12 {
                     row[word + 1] += heap_base;
                 }
@@ -206,8 +218,14 @@ fn wrong_count(partition: usize, counted: usize, found: usize) -> Error {
 }
 
 impl Scatterer {
-    /// Takes tuples: those of a chunk at the positions of `selection`, or all; hashes are by position.
-    pub fn append(&mut self, tuples: &Tuples<'_>, hashes: &[u64], selection: Option<&[u32]>) -> Result<()> {
+    /// Takes tuples: those of a chunk at the positions of `selection`, or all; hashes are by
+    /// position.
+    pub fn append(
+        &mut self,
+        tuples: &Tuples<'_>,
+        hashes: &[u64],
+        selection: Option<&[u32]>,
+    ) -> Result<()> {
         self.stage.append_tuples(tuples, Some(hashes), selection)?;
         let full = self.stage.len() * self.scatter.layout.stride_bytes() >= STAGE_BYTES;
         if full { self.scatter_stage() } else { Ok(()) }
@@ -223,7 +241,8 @@ impl Scatterer {
 
     fn scatter_stage(&mut self) -> Result<()> {
         self.context.check()?;
-        let next = RowsBuilder::new(self.scatter.layout.clone(), Reservation::new(self.context.clone()));
+        let next =
+            RowsBuilder::new(self.scatter.layout.clone(), Reservation::new(self.context.clone()));
         let mut stage = std::mem::replace(&mut self.stage, next).seal_part();
         let bases = self.scatter.keep(&stage);
         let (scatter, stride) = (self.scatter.clone(), self.scatter.layout.stride_bytes() / 8);
@@ -232,7 +251,8 @@ impl Scatterer {
             // The hash is the first word of a row.
             let hashes = words.iter().step_by(stride);
             let partitions = hashes.map(|hash| partition_of(*hash, scatter.bits, scatter.shift));
-            self.combiner.put(words, partitions, &mut |partition, words| scatter.fill(partition, words))?;
+            self.combiner
+                .put(words, partitions, &mut |partition, words| scatter.fill(partition, words))?;
         }
         // The rows go, the heap they refer to stays.
         let mut row_bytes = stage.pages.memory_bytes();

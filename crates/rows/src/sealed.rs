@@ -203,7 +203,8 @@ impl Rows {
         (0..self.tuple().len()).map(|field| self.gather(field, rows)).collect()
     }
 
-    /// As [`Rows::chunk`], where the rows lie if they can, for who reads them there: as long as the chunk lives, so do they.
+    /// As [`Rows::chunk`], where the rows lie if they can, for who reads them there: as long as the
+    /// chunk lives, so do they.
     pub fn lying(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         let part = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]);
@@ -223,7 +224,8 @@ impl Rows {
             let first = (rows.start - self.starts[index]) as usize;
             let Some(part) = piece.part() else { return Ok(self.read(index)?.slice(first, len)) };
             let run = Which::Run(first, len);
-            let columns = (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
+            let columns =
+                (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
             return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
         }
         let numbers: Vec<u64> = rows.collect();
@@ -243,7 +245,9 @@ impl Rows {
         };
         let limit = start + rows as u64;
         if piece.part().is_some() {
-            while index < self.parts.len() && self.starts[index] < limit && self.parts[index].part().is_some()
+            while index < self.parts.len()
+                && self.starts[index] < limit
+                && self.parts[index].part().is_some()
             {
                 index += 1;
             }
@@ -280,7 +284,8 @@ impl Rows {
         self.fixed(self.layout.state_offset(state), rows)
     }
 
-    /// The bytes of a view from a state field of a row of `part_of_row`; short ones lie in the view itself.
+    /// The bytes of a view from a state field of a row of `part_of_row`; short ones lie in the view
+    /// itself.
     pub fn bytes<'a>(&'a self, part_of_row: u64, view: &'a [u8; 16]) -> &'a [u8] {
         let bits = u128::from_le_bytes(*view);
         let len = bits as u32 as usize;
@@ -300,7 +305,10 @@ impl Rows {
                 return Err(Error::internal(format!("row {next} of {} was read", self.len())));
             };
             let (start, end) = (self.starts[index], self.starts[index + 1].min(rows.end));
-            out.extend(part.pages.gather_range::<T>(offset, (next - start) as usize..(end - start) as usize));
+            out.extend(
+                part.pages
+                    .gather_range::<T>(offset, (next - start) as usize..(end - start) as usize),
+            );
             next = end;
         }
         Ok(out)
@@ -340,7 +348,8 @@ impl Rows {
         }
         let mut columns = Vec::with_capacity(wanted.len());
         for (index, list) in &wanted {
-            let part = self.parts.get(*index).ok_or_else(|| Error::internal("a row beyond the last"))?;
+            let part =
+                self.parts.get(*index).ok_or_else(|| Error::internal("a row beyond the last"))?;
             columns.push(part.gather(&self.layout, field, list)?);
         }
         if columns.len() == 1 {

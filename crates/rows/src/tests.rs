@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal64Array, Decimal128Array,
-    DictionaryArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    IntervalMonthDayNanoArray, ListArray, NullArray, StringViewArray, StructArray, TimestampMicrosecondArray,
-    UInt32Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal64Array,
+    Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, NullArray, StringViewArray,
+    StructArray, TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field as ArrowField, Int32Type, IntervalMonthDayNano};
@@ -27,8 +27,12 @@ fn reservation() -> Reservation {
 fn every_atom() -> (Tuple, Vec<ArrayRef>) {
     let valid = || Some(NullBuffer::from(vec![true, false, true, true, false]));
     let list_type = Arc::new(ArrowField::new("item", DataType::Utf8View, true));
-    let list_values =
-        StringViewArray::from(vec![Some("a"), None, Some("a string that is longer than a view"), Some("")]);
+    let list_values = StringViewArray::from(vec![
+        Some("a"),
+        None,
+        Some("a string that is longer than a view"),
+        Some(""),
+    ]);
     let list = ListArray::new(
         list_type,
         OffsetBuffer::new(vec![0, 2, 2, 2, 4, 4].into()),
@@ -40,19 +44,42 @@ fn every_atom() -> (Tuple, Vec<ArrayRef>) {
         vec![Arc::new(Int32Array::from(vec![Some(1), None, None, Some(4), None]))],
         valid(),
     );
-    let strings =
-        StringViewArray::from(vec![Some("short"), None, Some("rather longer than twelve"), Some(""), None]);
+    let strings = StringViewArray::from(vec![
+        Some("short"),
+        None,
+        Some("rather longer than twelve"),
+        Some(""),
+        None,
+    ]);
     let interval = |m, d, n| Some(IntervalMonthDayNano::new(m, d, n));
     let zone: Arc<str> = "UTC".into();
     let columns: Vec<(Atom, ArrayRef)> = vec![
         (Atom::Null, Arc::new(NullArray::new(5))),
-        (Atom::Boolean, Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), Some(true), None]))),
+        (
+            Atom::Boolean,
+            Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), Some(true), None])),
+        ),
         (Atom::Int8, Arc::new(Int8Array::from(vec![Some(1), None, Some(-1), Some(0), None]))),
-        (Atom::Int16, Arc::new(Int16Array::from(vec![Some(1), None, Some(-1), Some(i16::MIN), None]))),
-        (Atom::Int32, Arc::new(Int32Array::from(vec![Some(1), None, Some(-1), Some(i32::MAX), None]))),
-        (Atom::Int64, Arc::new(Int64Array::from(vec![Some(1), None, Some(-1), Some(i64::MIN), None]))),
-        (Atom::Float32, Arc::new(Float32Array::from(vec![Some(1.5), None, Some(-0.0), Some(2.0), None]))),
-        (Atom::Float64, Arc::new(Float64Array::from(vec![Some(1.5), None, Some(-0.0), Some(2.0), None]))),
+        (
+            Atom::Int16,
+            Arc::new(Int16Array::from(vec![Some(1), None, Some(-1), Some(i16::MIN), None])),
+        ),
+        (
+            Atom::Int32,
+            Arc::new(Int32Array::from(vec![Some(1), None, Some(-1), Some(i32::MAX), None])),
+        ),
+        (
+            Atom::Int64,
+            Arc::new(Int64Array::from(vec![Some(1), None, Some(-1), Some(i64::MIN), None])),
+        ),
+        (
+            Atom::Float32,
+            Arc::new(Float32Array::from(vec![Some(1.5), None, Some(-0.0), Some(2.0), None])),
+        ),
+        (
+            Atom::Float64,
+            Arc::new(Float64Array::from(vec![Some(1.5), None, Some(-0.0), Some(2.0), None])),
+        ),
         (
             Atom::Decimal(15, 2),
             Arc::new(
@@ -71,7 +98,10 @@ fn every_atom() -> (Tuple, Vec<ArrayRef>) {
         ),
         (Atom::String, Arc::new(strings.clone())),
         (Atom::Bytes, Arc::new(BinaryViewArray::from(strings.to_binary_view()))),
-        (Atom::Date, Arc::new(Date32Array::from(vec![Some(1), None, Some(-1), Some(20_000), None]))),
+        (
+            Atom::Date,
+            Arc::new(Date32Array::from(vec![Some(1), None, Some(-1), Some(20_000), None])),
+        ),
         (
             Atom::Timestamp(TimeUnit::Microsecond, Some(zone.clone())),
             Arc::new(
@@ -139,7 +169,8 @@ fn every_atom_goes_in_and_comes_out() {
 
 #[test]
 fn dictionaries_constants_and_selections_are_resolved() {
-    let strings: ArrayRef = Arc::new(StringViewArray::from(vec!["b", "a string longer than twelve bytes"]));
+    let strings: ArrayRef =
+        Arc::new(StringViewArray::from(vec!["b", "a string longer than twelve bytes"]));
     let keys = Int32Array::from(vec![Some(1), None, Some(0), Some(1)]);
     let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, strings.clone()));
     let constant = Column::Constant(Arc::new(Int64Array::from(vec![7])), 4);
@@ -154,7 +185,9 @@ fn dictionaries_constants_and_selections_are_resolved() {
     let chunk = Chunk::new(columns.clone(), 4);
     let mut builder = RowsBuilder::new(RowLayout::new(&tuple).unwrap(), reservation());
     builder.append_chunk(&chunk, &[0]).unwrap();
-    builder.append_chunk(&chunk.clone().select(Arc::new(UInt32Array::from(vec![3]))), &[0]).unwrap();
+    builder
+        .append_chunk(&chunk.clone().select(Arc::new(UInt32Array::from(vec![3]))), &[0])
+        .unwrap();
     let rows = builder.seal();
     for (field, array) in expected.iter().enumerate() {
         let found = plain(&rows.gather(field, &[0, 1, 2, 3, 4]).unwrap());
@@ -165,7 +198,8 @@ fn dictionaries_constants_and_selections_are_resolved() {
     let mut encoded = Vec::new();
     hash_columns(&columns, 4, &mut encoded).unwrap();
     let mut decoded = Vec::new();
-    hash_columns(&expected.into_iter().map(Column::Plain).collect::<Vec<_>>(), 4, &mut decoded).unwrap();
+    hash_columns(&expected.into_iter().map(Column::Plain).collect::<Vec<_>>(), 4, &mut decoded)
+        .unwrap();
     assert_eq!(encoded, decoded);
 }
 
@@ -177,12 +211,15 @@ fn constants_of_lists_are_resolved() {
     let lists = [list(Some(vec![Some(1), None])), list(Some(Vec::new())), list(None)];
     let columns: Vec<Column> = lists.iter().map(|list| Column::Constant(list.clone(), 3)).collect();
     let slot = Slot::nullable(Atom::Int64);
-    let fields = ["a", "b", "c"].map(|name| Field::nullable(name, Atom::List(Box::new(slot.clone()))));
+    let fields =
+        ["a", "b", "c"].map(|name| Field::nullable(name, Atom::List(Box::new(slot.clone()))));
     let layout = RowLayout::new(&Tuple::new(fields.to_vec())).unwrap();
     let chunk = Chunk::new(columns, 3);
     let mut builder = RowsBuilder::new(layout, reservation());
     builder.append_chunk(&chunk, &[]).unwrap();
-    builder.append_chunk(&chunk.clone().select(Arc::new(UInt32Array::from(vec![2, 1]))), &[]).unwrap();
+    builder
+        .append_chunk(&chunk.clone().select(Arc::new(UInt32Array::from(vec![2, 1]))), &[])
+        .unwrap();
     let rows = builder.seal();
     for (field, list) in lists.iter().enumerate() {
         let found = plain(&rows.gather(field, &[0, 1, 2, 3, 4]).unwrap());
@@ -239,11 +276,13 @@ fn equal_values_hash_equal() {
 
 #[test]
 fn hashes_are_good_in_all_bits() {
-    // Consecutive and widely spaced integers: every bit is set about half the time, and no 12-bit slice clumps.
+    // Consecutive and widely spaced integers: every bit is set about half the time, and no 12-bit
+    // slice clumps.
     for step in (0..52).map(|power| 1u64 << power) {
         let values: Vec<i64> = (0..4096u64).map(|i| (i * step) as i64).collect();
         let mut hashes = Vec::new();
-        hash_columns(&[Column::Plain(Arc::new(Int64Array::from(values)))], 4096, &mut hashes).unwrap();
+        hash_columns(&[Column::Plain(Arc::new(Int64Array::from(values)))], 4096, &mut hashes)
+            .unwrap();
         for bit in 0..64 {
             let set = hashes.iter().filter(|hash| *hash >> bit & 1 == 1).count();
             assert!((1600..2500).contains(&set), "step {step}, bit {bit}: {set} of 4096");
@@ -286,7 +325,9 @@ fn states_start_at_zero_and_change() {
         let chunk = Chunk::from_arrays(vec![Arc::new(Int16Array::from(vec![1, 2, 3]))]);
         builder.append_chunk(&chunk, &[]).unwrap();
     }
-    builder.update_state::<i64>(&[5, 5, 8999], 1, |old, position| Ok(old + position as i64 + 1)).unwrap();
+    builder
+        .update_state::<i64>(&[5, 5, 8999], 1, |old, position| Ok(old + position as i64 + 1))
+        .unwrap();
     builder.set_state::<i128>(8999, 2, -9);
     let view = builder.push_bytes(b"a string longer than twelve bytes").unwrap();
     builder.set_state::<u128>(7, 2, view);
@@ -335,8 +376,14 @@ fn every_atom_crosses_to_another_process() {
     outgoing.append(&chunk, &mut send).unwrap();
     outgoing.append(&chunk.select(Arc::new(UInt32Array::from(vec![3, 0]))), &mut send).unwrap();
     outgoing.flush(&mut send).unwrap();
-    let there = Rows::arrived(&layout, Region::owned(rows), &Region::of_bytes(&heap), heap.len(), Vec::new())
-        .unwrap();
+    let there = Rows::arrived(
+        &layout,
+        Region::owned(rows),
+        &Region::of_bytes(&heap),
+        heap.len(),
+        Vec::new(),
+    )
+    .unwrap();
     assert_eq!(there.len(), 7);
     let sent = [0, 1, 2, 3, 4, 3, 0].map(Some).into_iter().chain([None]).collect::<Vec<_>>();
     for (field, array) in arrays.iter().enumerate() {

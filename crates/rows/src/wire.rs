@@ -1,8 +1,10 @@
-//! Rows on their way to another process: partitioned, packed into buffers that are sent whole, and read where they arrive.
+//! Rows on their way to another process: partitioned, packed into buffers that are sent whole, and
+//! read where they arrive.
 //!
-//! A sender packs the tuples of each partition into a [`Packet`]: rows, and the strings they refer to. Where a packet will
-//! lie among the partition's rows and strings is known only when it is full; [`Packet::relocate`] then rewrites the headers of
-//! its strings. The receiver reads rows and strings where they arrived ([`Rows::arrived`]), whoever sent them.
+//! A sender packs the tuples of each partition into a [`Packet`]: rows, and the strings they refer
+//! to. Where a packet will lie among the partition's rows and strings is known only when it is
+//! full; [`Packet::relocate`] then rewrites the headers of its strings. The receiver reads rows and
+//! strings where they arrived ([`Rows::arrived`]), whoever sent them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,7 +34,8 @@ const FILLING_BYTES: usize = 1 << 20;
 /// The part of the budget that the packets being filled may take, where that is less: each worker
 /// of each exchange has them.
 const FILLING_SHARE: usize = 128;
-/// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no string is cut.
+/// Strings of a partition lie in buffers that start this many bytes apart and overlap, so that no
+/// string is cut.
 const HEAP_STEP_BITS: u32 = 30;
 /// The longest such buffer: what Arrow's views can point into.
 const HEAP_BUFFER_BYTES: usize = (1 << 31) - 1;
@@ -70,7 +73,8 @@ pub struct Outgoing {
 /// The packets being filled.
 #[derive(Debug)]
 enum Filling {
-    /// Rows that refer to nothing: packed one after the other, then moved to the buffers of their partitions.
+    /// Rows that refer to nothing: packed one after the other, then moved to the buffers of their
+    /// partitions.
     Plain { stage: Box<RowsBuilder>, combiner: Combiner, _memory: Reservation },
     /// Rows with strings: a builder for each partition, which keeps its strings.
     WithStrings(Vec<RowsBuilder>, Positions),
@@ -106,7 +110,8 @@ pub fn heap_words(layout: &RowLayout) -> Result<Arc<[usize]>> {
 type Send<'a> = &'a mut dyn FnMut(usize, Packet<'_>) -> Result<()>;
 
 impl Outgoing {
-    /// Nothing yet. Partitions are the values of `bits` bits of the hash of `keys`, `shift` bits from the top; `layout` is bare.
+    /// Nothing yet. Partitions are the values of `bits` bits of the hash of `keys`, `shift` bits
+    /// from the top; `layout` is bare.
     ///
     /// # Errors
     /// A field is of a kind that cannot be sent, or the memory budget is exhausted.
@@ -129,7 +134,10 @@ impl Outgoing {
             let mut memory = Reservation::new(context.clone());
             memory.grow(Combiner::bytes(1 << bits, packet_rows, stride))?;
             Filling::Plain {
-                stage: Box::new(RowsBuilder::new(layout.clone(), Reservation::new(context.clone()))),
+                stage: Box::new(RowsBuilder::new(
+                    layout.clone(),
+                    Reservation::new(context.clone()),
+                )),
                 combiner: Combiner::new(1 << bits, packet_rows, stride),
                 _memory: memory,
             }
@@ -190,7 +198,9 @@ impl Outgoing {
         }
         let (hashes, bits, shift) = (&self.hashes, self.bits, self.shift);
         // Without bits there are no hashes, and all is one partition.
-        let of = |position: usize| if bits == 0 { 0 } else { partition_of(hashes[position], bits, shift) };
+        let of = |position: usize| {
+            if bits == 0 { 0 } else { partition_of(hashes[position], bits, shift) }
+        };
         match &mut self.filling {
             Filling::Plain { stage, combiner, .. } => {
                 let full: Full<'_> = &mut |partition, words| send(partition, Packet::plain(words));
@@ -206,7 +216,11 @@ impl Outgoing {
                         None => combiner.put(words, (first..first + here).map(of), full)?,
                         Some(selection) => {
                             let positions = selection[first..first + here].iter();
-                            combiner.put(words, positions.map(|position| of(*position as usize)), full)?;
+                            combiner.put(
+                                words,
+                                positions.map(|position| of(*position as usize)),
+                                full,
+                            )?;
                         }
                     }
                     first += here;
@@ -215,11 +229,14 @@ impl Outgoing {
                 Ok(())
             }
             Filling::WithStrings(builders, sorted) => {
-                let rows = self.packet_rows + (self.context.chunk_rows().min(self.piece_rows) >> bits);
+                let rows =
+                    self.packet_rows + (self.context.chunk_rows().min(self.piece_rows) >> bits);
                 let mut add = |partition: usize, positions: Option<&[u32]>| {
                     let filling = &mut builders[partition];
                     filling.append(&incoming, None, positions)?;
-                    if filling.len() >= self.packet_rows || filling.heap_bytes() >= self.heap_bytes_max {
+                    if filling.len() >= self.packet_rows
+                        || filling.heap_bytes() >= self.heap_bytes_max
+                    {
                         let next = builder(&self.layout, rows, &self.context)?;
                         send(partition, Packet::new(std::mem::replace(filling, next)))?;
                     }
@@ -244,9 +261,13 @@ impl Outgoing {
                 combiner.empty_all(&mut |partition, words| send(partition, Packet::plain(words)))
             }
             Filling::WithStrings(builders, _) => {
-                for (partition, filling) in builders.iter_mut().enumerate().filter(|(_, one)| !one.is_empty())
+                for (partition, filling) in
+                    builders.iter_mut().enumerate().filter(|(_, one)| !one.is_empty())
                 {
-                    let next = RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
+                    let next = RowsBuilder::new(
+                        self.layout.clone(),
+                        Reservation::new(self.context.clone()),
+                    );
                     send(partition, Packet::new(std::mem::replace(filling, next)))?;
                 }
                 Ok(())
@@ -275,7 +296,9 @@ impl Positions {
         ends.resize(partitions, 0);
         match selection {
             None => all.clone().for_each(|position| ends[of(position as usize)] += 1),
-            Some(selection) => selection.iter().for_each(|position| ends[of(*position as usize)] += 1),
+            Some(selection) => {
+                selection.iter().for_each(|position| ends[of(*position as usize)] += 1)
+            }
         }
         let mut before = 0;
         for end in ends.iter_mut() {
@@ -310,7 +333,11 @@ impl Positions {
 }
 
 /// A builder for one packet, and for what may come in one piece when it is almost full.
-fn builder(layout: &Arc<RowLayout>, rows: usize, context: &Arc<dyn Context>) -> Result<RowsBuilder> {
+fn builder(
+    layout: &Arc<RowLayout>,
+    rows: usize,
+    context: &Arc<dyn Context>,
+) -> Result<RowsBuilder> {
     RowsBuilder::unshared(layout.clone(), rows, Reservation::new(context.clone()))
 }
 
@@ -341,8 +368,9 @@ impl<'a> Packet<'a> {
         Packet { rows: rows.into(), heap, pages: Vec::new() }
     }
 
-    /// Checks a packet that came from where others can write, before it is relocated: that each string lies in its heap, and is
-    /// valid text where it must be. Nothing else in a row refers to anything.
+    /// Checks a packet that came from where others can write, before it is relocated: that each
+    /// string lies in its heap, and is valid text where it must be. Nothing else in a row refers to
+    /// anything.
     ///
     /// # Errors
     /// One does not.
@@ -354,7 +382,9 @@ impl<'a> Packet<'a> {
         };
         let fields = layout.fields.iter().filter(|field| field.in_heap());
         let fields: Vec<(usize, bool)> = fields
-            .map(|field| (field.offset / 8, matches!(field.kind, Kind::Value(_, DataType::Utf8View))))
+            .map(|field| {
+                (field.offset / 8, matches!(field.kind, Kind::Value(_, DataType::Utf8View)))
+            })
             .collect();
         if fields.is_empty() {
             return Ok(());
@@ -372,7 +402,8 @@ impl<'a> Packet<'a> {
                         &short[4..4 + len]
                     }
                     len => {
-                        let at = ((second as u32 as u64) << HEAP_STEP_BITS).checked_add(second >> 32);
+                        let at =
+                            ((second as u32 as u64) << HEAP_STEP_BITS).checked_add(second >> 32);
                         let at = at.and_then(|at| usize::try_from(at).ok()).ok_or_else(damaged)?;
                         let end = at.checked_add(len).ok_or_else(damaged)?;
                         let bytes = self.heap.get(at..end).ok_or_else(damaged)?;
@@ -390,7 +421,8 @@ impl<'a> Packet<'a> {
         Ok(())
     }
 
-    /// Makes the rows refer to their strings as of their place in the partition: `base` bytes from the start of its heap.
+    /// Makes the rows refer to their strings as of their place in the partition: `base` bytes from
+    /// the start of its heap.
     pub fn relocate(&mut self, layout: &RowLayout, heap_words: &[usize], base: u64) {
         if heap_words.is_empty() || self.heap.is_empty() {
             return;
@@ -401,7 +433,9 @@ impl<'a> Packet<'a> {
                     let (page, offset) = (row[word + 1] as u32, row[word + 1] >> 32);
                     // What came has been relocated to the start of its own heap.
                     let page = self.pages.get(page as usize).copied();
-                    let at = base + page.unwrap_or((row[word + 1] as u32 as u64) << HEAP_STEP_BITS) + offset;
+                    let at = base
+                        + page.unwrap_or((row[word + 1] as u32 as u64) << HEAP_STEP_BITS)
+                        + offset;
                     row[word + 1] = at >> HEAP_STEP_BITS | (at & ((1 << HEAP_STEP_BITS) - 1)) << 32;
                 }
             }
@@ -411,7 +445,8 @@ impl<'a> Packet<'a> {
 }
 
 impl Rows {
-    /// Rows that packets brought, in the bare layout: `rows` holds them whole, `heap` the strings, of which `heap_bytes` are used.
+    /// Rows that packets brought, in the bare layout: `rows` holds them whole, `heap` the strings,
+    /// of which `heap_bytes` are used.
     ///
     /// # Errors
     /// The layout has fields that cannot be sent.
@@ -481,9 +516,11 @@ mod tests {
         for (words, heap) in arrived {
             assert!(!words.is_empty());
             let (bytes, heap) = (heap.len(), Region::of_bytes(&heap));
-            let there = Rows::arrived(&layout, Region::owned(words), &heap, bytes, Vec::new()).unwrap();
+            let there =
+                Rows::arrived(&layout, Region::owned(words), &heap, bytes, Vec::new()).unwrap();
             let chunk = there.chunk(0..there.len() as u64).unwrap();
-            let columns = (0..3).map(|field| chunk.column(field).unwrap().plain().unwrap()).collect();
+            let columns =
+                (0..3).map(|field| chunk.column(field).unwrap().plain().unwrap()).collect();
             found.extend(rows(&RecordBatch::try_new(schema.clone(), columns).unwrap()));
         }
         let mut lines = lines;
@@ -496,7 +533,8 @@ mod tests {
     fn what_cannot_be_sent_is_an_error() {
         let layout = RowLayout::bare(&"<l: rows<k: int64>>".parse().unwrap()).unwrap();
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
-        let message = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap_err().to_string();
+        let message =
+            Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap_err().to_string();
         assert!(message.contains("cannot be sent"), "{message}");
     }
 }

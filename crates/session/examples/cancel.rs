@@ -1,4 +1,5 @@
-//! Cancels statements at random moments and prints what came of each as a line of JSON; `bench/cancel` makes a page of it.
+//! Cancels statements at random moments and prints what came of each as a line of JSON;
+//! `bench/cancel` makes a page of it.
 //!
 //! `cancel DIRECTORY SCALE MOMENTS THREADS SEED [CASE…]`
 
@@ -31,7 +32,8 @@ fn main() {
         .into_iter()
         .filter(|case| names.is_empty() || names.iter().any(|name| name == case.name))
         .collect();
-    let lengths: Vec<Duration> = cases.iter().map(|case| length(&mut session, case, LONGEST)).collect();
+    let lengths: Vec<Duration> =
+        cases.iter().map(|case| length(&mut session, case, LONGEST)).collect();
     for turn in 0..number(moments) {
         let (case, length) = (&cases[turn % cases.len()], lengths[turn % cases.len()]);
         let moment = cancel_at(&mut session, case, length.mul_f64(random.fraction()));

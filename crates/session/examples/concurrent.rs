@@ -1,7 +1,8 @@
-//! Runs queries of TPC-H one after another and all at once, and a short one beside hogs; prints the times as lines of JSON, of
-//! which `bench/concurrent` makes a page.
+//! Runs queries of TPC-H one after another and all at once, and a short one beside hogs; prints the
+//! times as lines of JSON, of which `bench/concurrent` makes a page.
 //!
-//! `concurrent DIRECTORY THREADS REPEAT QUERY…` with texts of queries in files; the first one is the short one.
+//! `concurrent DIRECTORY THREADS REPEAT QUERY…` with texts of queries in files; the first one is
+//! the short one.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -49,7 +50,10 @@ fn main() {
             json!({ "one_after_another_ms": one_after_another, "at_once_ms": all_at_once, "alone": alone, "together": together })
         );
         for hogs in HOGS {
-            println!("{}", json!({ "hogs": hogs, "short_ms": beside_hogs(&first, &queries[0], hogs) }));
+            println!(
+                "{}",
+                json!({ "hogs": hogs, "short_ms": beside_hogs(&first, &queries[0], hogs) })
+            );
         }
     }
 }
@@ -109,7 +113,9 @@ fn beside_hogs(first: &Session, sql: &str, hogs: usize) -> Vec<f64> {
             })
             .collect();
         for (hog, cancel) in &cancels {
-            while !hog.is_finished() && cancel.progress().is_none_or(|progress| progress.morsels == 0) {
+            while !hog.is_finished()
+                && cancel.progress().is_none_or(|progress| progress.morsels == 0)
+            {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

@@ -1,8 +1,9 @@
 //! `ANALYZE`: what is learnt of a table by reading it whole.
 //!
-//! Two plans read it, and run as those of queries do, with their workers, budget and end. One counts its rows and the distinct
-//! values of each column (HyperLogLog), the other keeps rows of which each had the same chance. Values that are common
-//! are among these rows as often as they should be: estimates find them there, and so does the report.
+//! Two plans read it, and run as those of queries do, with their workers, budget and end. One
+//! counts its rows and the distinct values of each column (HyperLogLog), the other keeps rows of
+//! which each had the same chance. Values that are common are among these rows as often as they
+//! should be: estimates find them there, and so does the report.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +24,8 @@ use tessera_vector::{Column, own_strings};
 /// Rows that are kept of a table: a share of 1 in 1,000 is then known to some 20 %.
 const SAMPLE_ROWS: f64 = 20_000.0;
 
-/// How many common values of a column are told, which share of the rows one has at least, and how many of its characters are shown.
+/// How many common values of a column are told, which share of the rows one has at least, and how
+/// many of its characters are shown.
 const COMMON_MOST: usize = 5;
 const COMMON_SHARE: f64 = 0.01;
 const COMMON_CHARACTERS: usize = 32;
@@ -49,7 +51,14 @@ pub(crate) struct Report {
 
 impl Report {
     /// Adds a table; `kept` says whether later runs have what was learnt.
-    pub(crate) fn add(&mut self, name: &str, table: &Table, counts: &Counts, drawn: &Drawn, kept: bool) {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        table: &Table,
+        counts: &Counts,
+        drawn: &Drawn,
+        kept: bool,
+    ) {
         let learnt = counts.distinct.iter().zip(&drawn.columns);
         for (field, (distinct, sampled)) in table.tuple.fields().iter().zip(learnt) {
             self.tables.push(name.to_string());
@@ -74,7 +83,8 @@ impl Report {
     }
 }
 
-/// The most common values of a sampled column, each with its share of the rows; nothing where none is common.
+/// The most common values of a sampled column, each with its share of the rows; nothing where none
+/// is common.
 fn most_common(sampled: &ArrayRef) -> Option<String> {
     let (rows, mut words) = (sampled.len(), Vec::new());
     hash_columns(&[Column::new(sampled.clone())], rows, &mut words).ok()?;
@@ -153,7 +163,8 @@ pub(crate) fn sample_plan(table: &Table, rows: u64) -> Plan {
 /// The table has changed between the two plans.
 pub(crate) fn drawn(table: &Table, counts: &Counts, collected: &Collected) -> Result<Drawn> {
     let batches = collected.kept().iter().filter(|kept| !kept.is_empty());
-    let batches = batches.map(|kept| kept.chunk()?.to_batch(&table.tuple)).collect::<Result<Vec<_>>>()?;
+    let batches =
+        batches.map(|kept| kept.chunk()?.to_batch(&table.tuple)).collect::<Result<Vec<_>>>()?;
     let batch = concat_batches(&Arc::new(table.tuple.arrow_schema()?), &batches)?;
     if is_kept_whole(counts.rows) && batch.num_rows() as u64 != counts.rows {
         let (first, second) = (counts.rows, batch.num_rows());

@@ -103,7 +103,8 @@ impl Cancel {
             if running.all_end {
                 self.interrupt.cancel();
             }
-            *running = Running { since: Some(since), all_end: running.all_end, ..Running::default() };
+            *running =
+                Running { since: Some(since), all_end: running.all_end, ..Running::default() };
         });
         Registered(self.clone())
     }

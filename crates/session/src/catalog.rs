@@ -1,4 +1,5 @@
-//! Names to tables: files and folders of the database directory, external tables, views, and paths in quotes.
+//! Names to tables: files and folders of the database directory, external tables, views, and paths
+//! in quotes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,8 +22,9 @@ const SCHEMAS: [&str; 2] = ["main", "public"];
 /// The most tables whose descriptions are remembered.
 const CACHED_TABLES_MAX: usize = 1_024;
 
-/// The tables of a session. The directory is looked at again for each statement, so that what others put there is
-/// seen; what a file says of itself is remembered until its size or time of change differs.
+/// The tables of a session. The directory is looked at again for each statement, so that what
+/// others put there is seen; what a file says of itself is remembered until its size or time of
+/// change differs.
 #[derive(Debug)]
 pub(crate) struct FileCatalog {
     storage: Storage,
@@ -93,7 +95,8 @@ impl FileCatalog {
         &self.tables
     }
 
-    /// The name under which a table in memory can be made, or none where there is one that is to stay.
+    /// The name under which a table in memory can be made, or none where there is one that is to
+    /// stay.
     ///
     /// # Errors
     /// The name is taken.
@@ -107,7 +110,12 @@ impl FileCatalog {
     }
 
     /// Remembers a table in memory, in the place of one of that name.
-    pub(crate) fn insert_in_memory(&mut self, name: &str, mut table: MemoryTable, tuples: block::Table) {
+    pub(crate) fn insert_in_memory(
+        &mut self,
+        name: &str,
+        mut table: MemoryTable,
+        tuples: block::Table,
+    ) {
         self.tables.insert(name, tuples);
         table.sample(self.sampler.as_ref());
         self.memory.insert(name.to_string(), table);
@@ -115,7 +123,9 @@ impl FileCatalog {
 
     /// Whether this session has given a name away.
     fn taken(&self, name: &str) -> bool {
-        self.external.contains_key(name) || self.views.contains_key(name) || self.memory.contains_key(name)
+        self.external.contains_key(name)
+            || self.views.contains_key(name)
+            || self.memory.contains_key(name)
     }
 
     /// Remembers files under a name.
@@ -149,14 +159,15 @@ impl FileCatalog {
         };
         let options = read_options(format, &create.options.iter().map(option).collect::<Vec<_>>())?;
         if create.columns.is_some() && options.types != Types::Inferred {
-            let message =
-                "option all_varchar beside declared columns, which have types; leave one of them out";
+            let message = "option all_varchar beside declared columns, which have types; leave one of them out";
             return Err(Error::semantic(message));
         }
         let mut source = Source::of_format(&self.storage, name, location, format, options)?;
         source.declared = create.columns.clone();
         let table = source.describe(&self.storage)?;
-        if let Some(missing) = create.partitions.iter().find(|name| table.tuple.field(name).is_none()) {
+        if let Some(missing) =
+            create.partitions.iter().find(|name| table.tuple.field(name).is_none())
+        {
             return Err(Error::semantic(format!(
                 "PARTITIONED BY ({missing}): the paths below '{location}' have no folder {missing}=…"
             )));
@@ -169,7 +180,12 @@ impl FileCatalog {
     ///
     /// # Errors
     /// The name is taken.
-    pub(crate) fn create_view(&mut self, name: &[String], query: &str, or_replace: bool) -> Result<()> {
+    pub(crate) fn create_view(
+        &mut self,
+        name: &[String],
+        query: &str,
+        or_replace: bool,
+    ) -> Result<()> {
         let name = simple_name(name)?;
         if self.taken(name) && !(or_replace && self.views.contains_key(name)) {
             return Err(already(name));
@@ -201,7 +217,8 @@ impl FileCatalog {
         };
         if other {
             let is = if view { "table; write DROP TABLE" } else { "view; write DROP VIEW" };
-            return Err(Error::semantic(format!("{name} is a {is}")).with_state(SqlState::WRONG_OBJECT_TYPE));
+            return Err(Error::semantic(format!("{name} is a {is}"))
+                .with_state(SqlState::WRONG_OBJECT_TYPE));
         }
         if !view && self.in_database(name)?.is_some() {
             return Err(Error::unsupported(format!(
@@ -214,8 +231,12 @@ impl FileCatalog {
 
     /// The names of tables and views, and what each is.
     pub(crate) fn list(&self) -> Vec<(String, &'static str)> {
-        let mut names: BTreeMap<String, &'static str> =
-            self.entries().unwrap_or_default().into_iter().map(|(name, _)| (name, "file")).collect();
+        let mut names: BTreeMap<String, &'static str> = self
+            .entries()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, _)| (name, "file"))
+            .collect();
         for table in self.others.iter().flat_map(|other| other.table_names()) {
             names.entry(table).or_insert("table");
         }
@@ -239,19 +260,23 @@ impl FileCatalog {
     fn entries(&self) -> Result<Vec<(String, String)>> {
         let Some(database) = &self.database else { return Ok(Vec::new()) };
         let entries = self.storage.entries(database)?.into_iter();
-        let table = |(name, path, folder): (String, String, bool)| Some((table_name(&name, folder)?, path));
+        let table =
+            |(name, path, folder): (String, String, bool)| Some((table_name(&name, folder)?, path));
         let mut found: Vec<_> = entries.filter_map(table).collect();
         found.sort();
         Ok(found)
     }
 
-    /// The file or folder of the database directory that a name means: spelt the same, else but for upper and lower case.
+    /// The file or folder of the database directory that a name means: spelt the same, else but for
+    /// upper and lower case.
     fn in_database(&self, name: &str) -> Result<Option<String>> {
         let entries = self.entries()?;
         let mut matches: Vec<_> = entries.iter().filter(|(entry, _)| entry == name).collect();
         if matches.is_empty() {
-            matches =
-                entries.iter().filter(|(entry, _)| entry.to_lowercase() == name.to_lowercase()).collect();
+            matches = entries
+                .iter()
+                .filter(|(entry, _)| entry.to_lowercase() == name.to_lowercase())
+                .collect();
         }
         match matches.as_slice() {
             [] => Ok(None),
@@ -305,9 +330,14 @@ impl Catalog for FileCatalog {
         self.in_extension(reference)
     }
 
-    fn files(&self, path: &str, format: &str, options: &[FileOption]) -> Result<Option<Arc<Table>>> {
-        let format =
-            FileFormat::called(format).ok_or_else(|| Error::internal(format!("a format called {format}")))?;
+    fn files(
+        &self,
+        path: &str,
+        format: &str,
+        options: &[FileOption],
+    ) -> Result<Option<Arc<Table>>> {
+        let format = FileFormat::called(format)
+            .ok_or_else(|| Error::internal(format!("a format called {format}")))?;
         let options = read_options(format, options)?;
         self.described(Source::of_format(&self.storage, path, path, format, options)?).map(Some)
     }
@@ -325,14 +355,16 @@ impl Catalog for FileCatalog {
     }
 }
 
-/// The table a file or folder of the database directory is: its name without a known extension. Other files are none.
+/// The table a file or folder of the database directory is: its name without a known extension.
+/// Other files are none.
 fn table_name(name: &str, folder: bool) -> Option<String> {
     if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
         return None;
     }
     let plain = Compression::strip(name);
-    let stem =
-        FileFormat::of_path(name).is_ok().then(|| plain.rsplit_once('.').map_or(plain, |(stem, _)| stem));
+    let stem = FileFormat::of_path(name)
+        .is_ok()
+        .then(|| plain.rsplit_once('.').map_or(plain, |(stem, _)| stem));
     match stem {
         Some(stem) => Some(stem.to_string()),
         None => folder.then(|| name.to_string()),
@@ -364,9 +396,14 @@ mod tests {
     #[test]
     fn names_of_tables() {
         let folder = tempfile::tempdir().unwrap();
-        for name in
-            ["lineitem.parquet", "Orders.csv", "log.json.gz", "README.md", ".hidden.csv", "x.parquet.tmp"]
-        {
+        for name in [
+            "lineitem.parquet",
+            "Orders.csv",
+            "log.json.gz",
+            "README.md",
+            ".hidden.csv",
+            "x.parquet.tmp",
+        ] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::create_dir(folder.path().join("events")).unwrap();

@@ -50,11 +50,13 @@ pub struct Config {
     pub tier: Tier,
     /// Where compiled code runs.
     pub device: Device,
-    /// Whether statements may create functions: these are machine code, and can do whatever this process can.
+    /// Whether statements may create functions: these are machine code, and can do whatever this
+    /// process can.
     pub native_functions: bool,
     /// When stores are asked to filter objects themselves.
     pub smart_storage: SmartStorage,
-    /// The directory in which samples of tables are kept for other processes; nowhere if there is none.
+    /// The directory in which samples of tables are kept for other processes; nowhere if there is
+    /// none.
     pub statistics_cache: Option<PathBuf>,
     /// The directory in which machine code is kept for other processes; nowhere if there is none.
     pub code_cache: Option<PathBuf>,
@@ -92,13 +94,17 @@ impl Default for Config {
     }
 }
 
-/// A number of bytes: `512`, `64MB`, `1.5 GiB`. `KB`, `MB`, `GB`, `TB` are powers of 1,000; `KiB` … `TiB` of 1,024.
+/// A number of bytes: `512`, `64MB`, `1.5 GiB`. `KB`, `MB`, `GB`, `TB` are powers of 1,000; `KiB` …
+/// `TiB` of 1,024.
 ///
 /// # Errors
 /// The text is no size.
 pub fn parse_size(text: &str) -> Result<usize> {
-    let bad =
-        || Error::data(format!("'{text}' is no size; write a number and a unit, such as 512MiB or 4GB"));
+    let bad = || {
+        Error::data(format!(
+            "'{text}' is no size; write a number and a unit, such as 512MiB or 4GB"
+        ))
+    };
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -23,15 +23,20 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     }
     let format = match &copy.format {
         Some(name) => FileFormat::called(name).ok_or_else(|| {
-            Error::unsupported(format!("COPY as {name}; there are parquet, csv, tsv, json and arrow"))
+            Error::unsupported(format!(
+                "COPY as {name}; there are parquet, csv, tsv, json and arrow"
+            ))
         })?,
         None if copy.path == STANDARD_OUTPUT => FileFormat::Csv,
         None => FileFormat::of_path(&copy.path).map_err(|_| unknown_format(&copy.path))?,
     };
-    let names: Vec<Arc<str>> = unique_names(&copy.query.names).into_iter().map(Into::into).collect();
+    let names: Vec<Arc<str>> =
+        unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let (mut builder, root) = named(&copy.query, names);
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
-    for (name, value) in crate::source::params_of_options(format, Direction::Write, &copy.options)?.iter() {
+    for (name, value) in
+        crate::source::params_of_options(format, Direction::Write, &copy.options)?.iter()
+    {
         params.set(name.clone(), value.clone());
     }
     let root = builder.add(format.materialize(), &[root], params);

@@ -42,7 +42,8 @@ impl Summary {
             peak => writeln!(out, ", {} on the device", bytes(peak as u64)),
         };
         if self.stores != Totals::default() {
-            let Totals { requests, bytes: read, busy, scanned_bytes, selected_bytes, .. } = self.stores;
+            let Totals { requests, bytes: read, busy, scanned_bytes, selected_bytes, .. } =
+                self.stores;
             let _ = writeln!(
                 out,
                 "-- object stores: {requests} requests, {} read, with planning; the I/O thread was busy for {}",
@@ -104,7 +105,8 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// The plan, with what each sub-operator yielded and took as a comment above it, and the summary beneath.
+/// The plan, with what each sub-operator yielded and took as a comment above it, and the summary
+/// beneath.
 pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> String {
     let note = |path: &[usize]| {
         let (plan, profile, position) = within(plan, profile, path)?;
@@ -133,11 +135,13 @@ pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> Str
 /// Estimates that are off by more than this factor are marked.
 const FAR_OFF: f64 = 10.0;
 
-/// What a scan counts as left out because of what it was told while it ran: estimates do not know of these.
+/// What a scan counts as left out because of what it was told while it ran: estimates do not know
+/// of these.
 const LEFT_OUT: [&str; 3] =
     ["rows_dropped_without_match", "rows_skipped_without_match", "rows_skipped_behind_threshold"];
 
-/// By which factor a node's estimate is off, in either direction; a row more or less counts for nothing.
+/// By which factor a node's estimate is off, in either direction; a row more or less counts for
+/// nothing.
 fn off(plan: &Plan, profile: &Profile, position: usize) -> Option<f64> {
     let estimate = plan.nodes.get(position)?.estimated_rows?.max(1) as f64;
     let rows = profile.nodes.get(position)?.rows.max(1) as f64;
@@ -145,9 +149,11 @@ fn off(plan: &Plan, profile: &Profile, position: usize) -> Option<f64> {
     Some(too_many.max(rows / estimate))
 }
 
-/// Whether a node yields less than the plan alone would have it yield, because of what a build or a `top_k` has told.
+/// Whether a node yields less than the plan alone would have it yield, because of what a build or a
+/// `top_k` has told.
 fn is_narrowed(plan: &Plan, profile: &Profile, position: usize) -> bool {
-    let (Some(node), Some(measured)) = (plan.nodes.get(position), profile.nodes.get(position)) else {
+    let (Some(node), Some(measured)) = (plan.nodes.get(position), profile.nodes.get(position))
+    else {
         return false;
     };
     &*node.operator == "semi_join_filter"
@@ -190,14 +196,17 @@ pub(crate) fn plan_node_at<'a>(plan: &'a Plan, path: &[usize]) -> Option<&'a Nod
     }
 }
 
-/// The plan, its profile and the position in it that positions of nodes and nested plans, in turn, lead to.
+/// The plan, its profile and the position in it that positions of nodes and nested plans, in turn,
+/// lead to.
 fn within<'a>(
     plan: &'a Plan,
     profile: &'a Profile,
     path: &[usize],
 ) -> Option<(&'a Plan, &'a Profile, usize)> {
     let (position, below) = path.split_first()?;
-    let Some((nested, below)) = below.split_first() else { return Some((plan, profile, *position)) };
+    let Some((nested, below)) = below.split_first() else {
+        return Some((plan, profile, *position));
+    };
     let inner = plan.nodes.get(*position)?.nested.get(*nested)?;
     within(inner, profile.nodes.get(*position)?.nested.get(*nested)?, below)
 }
@@ -212,7 +221,10 @@ pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> Strin
         object.insert("execution_ms".to_string(), milliseconds(summary.execution));
         object.insert("threads".to_string(), summary.threads.into());
         object.insert("memory_peak_bytes".to_string(), summary.memory_peak_bytes.into());
-        object.insert("device_memory_peak_bytes".to_string(), summary.device_memory_peak_bytes.into());
+        object.insert(
+            "device_memory_peak_bytes".to_string(),
+            summary.device_memory_peak_bytes.into(),
+        );
         object.insert("store_requests".to_string(), summary.stores.requests.into());
         object.insert("store_bytes".to_string(), summary.stores.bytes.into());
         object.insert("store_scanned_bytes".to_string(), summary.stores.scanned_bytes.into());
@@ -243,8 +255,12 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
                 object.insert("estimate_far_off".to_string(), (off > FAR_OFF).into());
             }
             object.insert("bytes".to_string(), measured.bytes.into());
-            object.insert("time_ms".to_string(), milliseconds(Duration::from_nanos(measured.nanoseconds)));
-            let counters = measured.counters.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+            object.insert(
+                "time_ms".to_string(),
+                milliseconds(Duration::from_nanos(measured.nanoseconds)),
+            );
+            let counters =
+                measured.counters.iter().map(|(name, value)| (name.to_string(), (*value).into()));
             object.insert("counters".to_string(), Json::Object(counters.collect()));
         }
         let nested = node.nested.iter().enumerate().map(|(index, inner)| {

@@ -1,6 +1,7 @@
 //! Bodies of fuzz targets: files as statements read them, statements, plans, samples.
 //!
-//! The answer to any bytes is rows or an error; an error that says that it is ours fails, as does a statement without end.
+//! The answer to any bytes is rows or an error; an error that says that it is ours fails, as does a
+//! statement without end.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -150,8 +151,8 @@ mod tests {
             b"i;d\n1;1,5\n2;\"2,5\"\n",
             b"\xef\xbb\xbfn\tt\r\n1\t2024-01-01T10:00:00Z\r\n9999999999999999999999\t\r\n",
             &[
-                1, 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0xe4, 0x32, 0xe4, 2, 0, 0x57, 0xdb, 0x58, 0x6d,
-                4, 0, 0, 0,
+                1, 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0xe4, 0x32, 0xe4, 2, 0, 0x57, 0xdb,
+                0x58, 0x6d, 4, 0, 0, 0,
             ],
         ];
         tessera_fuzzing::mutate("csv", &seeds, csv);

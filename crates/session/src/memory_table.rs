@@ -64,7 +64,9 @@ impl MemoryTable {
         kept: Kept,
     ) -> (MemoryTable, block::Table) {
         let fields = query.tuple.fields().iter().zip(&query.names);
-        let tuple = Tuple::new(fields.map(|(field, name)| field.renamed(name.as_str())).collect::<Vec<_>>());
+        let tuple = Tuple::new(
+            fields.map(|(field, name)| field.renamed(name.as_str())).collect::<Vec<_>>(),
+        );
         let table = Table {
             name: name.to_string(),
             tuple: tuple.clone(),

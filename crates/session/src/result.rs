@@ -15,7 +15,8 @@ pub enum StatementResult {
     Rows(QueryResult),
     /// Text for people: of `EXPLAIN`.
     Text(String),
-    /// What was done, in a few words: `COPY 25`. Empty where rows went to the standard output, which holds nothing else then.
+    /// What was done, in a few words: `COPY 25`. Empty where rows went to the standard output,
+    /// which holds nothing else then.
     Done(String),
 }
 
@@ -39,7 +40,8 @@ impl Columns {
 
     /// A chunk's rows in plain forms.
     pub(crate) fn batch(&self, chunk: &Chunk) -> Result<RecordBatch> {
-        let arrays = (0..chunk.width()).map(|i| chunk.column(i)?.plain()).collect::<Result<Vec<_>>>()?;
+        let arrays =
+            (0..chunk.width()).map(|i| chunk.column(i)?.plain()).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
     }

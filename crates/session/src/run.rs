@@ -1,4 +1,5 @@
-//! Runs plans: memory is asked for, they are compiled, and a plan that has run out of memory is tried as one that needs less.
+//! Runs plans: memory is asked for, they are compiled, and a plan that has run out of memory is
+//! tried as one that needs less.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,8 +52,9 @@ pub(crate) struct Ran {
 }
 
 impl Runner {
-    /// Runs a plan to its end on the platform; once more where it has run out of memory and the platform knows a plan that needs
-    /// less, unless what the first has written went to a stream. Gives the plan that has run, too.
+    /// Runs a plan to its end on the platform; once more where it has run out of memory and the
+    /// platform knows a plan that needs less, unless what the first has written went to a stream.
+    /// Gives the plan that has run, too.
     pub(crate) fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
         let first = self.for_platform(plan)?;
         match self.run(&first) {
@@ -82,7 +84,8 @@ impl Runner {
 
     /// The plan for the platform.
     pub(crate) fn for_platform(&self, plan: &Plan) -> Result<Plan> {
-        let plan = self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
+        let plan =
+            self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
         self.distributed(plan)
     }
 
@@ -93,12 +96,16 @@ impl Runner {
 
     /// The plan for the platform that needs less memory, where there is one.
     pub(crate) fn frugal(&self, plan: &Plan) -> Result<Option<Plan>> {
-        let frugal =
-            self.platform.frugal_pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
+        let frugal = self.platform.frugal_pass(
+            plan,
+            self.registry.catalogue(),
+            self.values.planning.rules,
+        )?;
         frugal.map(|plan| self.distributed(plan)).transpose()
     }
 
-    /// Verifies a plan, before anything else is done for it, and compiles it within the memory that it is let into.
+    /// Verifies a plan, before anything else is done for it, and compiles it within the memory that
+    /// it is let into.
     fn prepare(&self, plan: &Plan) -> Result<Ready> {
         let verified = verify(plan, self.registry.catalogue())?;
         let waits = || self.cancel.set(|running| running.waiting = true);
@@ -113,7 +120,8 @@ impl Runner {
         let compiler = settings.compiler.clone();
         let query = Query::new(settings, &governor);
         self.storage.prepare(plan)?;
-        let record = RunRecord::new(&CompiledPlan::lower_verified(plan, &verified, &self.registry)?);
+        let record =
+            RunRecord::new(&CompiledPlan::lower_verified(plan, &verified, &self.registry)?);
         self.cancel.interrupt.check()?;
         self.cancel.set(|running| running.record = Some(record.clone()));
         Ok(Ready { record, query, governor, compiler, planned_at: Instant::now() })

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_context::read_buffer;
-use tessera_engine::{CompiledPlan, Engine, Governor, Memory, Pass, Phase, Platform, Query, Sent, Setup};
+use tessera_engine::{
+    CompiledPlan, Engine, Governor, Memory, Pass, Phase, Platform, Query, Sent, Setup,
+};
 use tessera_formats::block::BlockScan;
 use tessera_functions::Library;
 use tessera_jit::InUse;
@@ -65,11 +67,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session: installs the extensions, starts the workers and looks at the database directory.
+    /// Opens a session: installs the extensions, starts the workers and looks at the database
+    /// directory.
     ///
     /// # Errors
-    /// Two extensions bring the same; there is no such platform; the database is no directory; a setting is out of its
-    /// range; or the system gives no threads.
+    /// Two extensions bring the same; there is no such platform; the database is no directory; a
+    /// setting is out of its range; or the system gives no threads.
     pub fn new(config: Config) -> Result<Session> {
         let memory = Memory::new(config.process_memory_bytes.max(config.memory_bytes));
         // No budget counts the buffers that are kept for later reads: they must stay small beside
@@ -78,8 +81,9 @@ impl Session {
         Session::with(config, None, memory)
     }
 
-    /// Opens another session beside this one, set up like it: their statements share the workers evenly, and the memory of the
-    /// process. A session that sets `threads` has workers of its own from then on.
+    /// Opens another session beside this one, set up like it: their statements share the workers
+    /// evenly, and the memory of the process. A session that sets `threads` has workers of its own
+    /// from then on.
     ///
     /// # Errors
     /// As [`Session::new`]; or the platform runs one statement at a time.
@@ -98,7 +102,9 @@ impl Session {
         let mut setup = Setup::new(Registry::new(Arc::new(Library::default())));
         for extension in &config.extensions {
             let name = extension.name();
-            extension.install(&mut setup).map_err(|error| error.context(format!("extension {name}")))?;
+            extension
+                .install(&mut setup)
+                .map_err(|error| error.context(format!("extension {name}")))?;
         }
         let platforms = setup.platforms().to_vec();
         let platform = called(&platforms, &config.platform)?.clone();
@@ -117,12 +123,16 @@ impl Session {
             None => Arc::new(Engine::new(values.threads)?),
         };
         let passes = setup.passes().into();
-        let mut catalog =
-            FileCatalog::new(config.database.clone(), storage.clone(), setup.table_catalogs().to_vec())?;
+        let mut catalog = FileCatalog::new(
+            config.database.clone(),
+            storage.clone(),
+            setup.table_catalogs().to_vec(),
+        )?;
         let mut registry = setup.into_registry(&*platform);
         registry.register(BlockScan::new(catalog.tables().clone()));
         let registry = Arc::new(registry);
-        let sampler = Sampler::new(registry.clone(), storage.clone(), config.statistics_cache.clone());
+        let sampler =
+            Sampler::new(registry.clone(), storage.clone(), config.statistics_cache.clone());
         catalog.sample(values.samples.then(|| sampler.clone()));
         let cancel = Cancel::new(storage.interrupt());
         Ok(Session {
@@ -154,7 +164,8 @@ impl Session {
         self.catalog.list().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Runs what the platform's driver sends, where this process is not the driver, until it sends no more; whether it was so.
+    /// Runs what the platform's driver sends, where this process is not the driver, until it sends
+    /// no more; whether it was so.
     ///
     /// # Errors
     /// The driver cannot be heard any more.
@@ -198,14 +209,17 @@ impl Session {
     /// Runs the statement of a text, if there is one; its rows are read while it runs.
     ///
     /// # Errors
-    /// It fails before its first row, there are several, or the rows of another one are still being read.
+    /// It fails before its first row, there are several, or the rows of another one are still being
+    /// read.
     pub fn statement(&mut self, sql: &str) -> Result<Option<StatementOutput>> {
         with_big_stack(|| {
             let started = Instant::now();
             let mut statements = tessera_sql::parse(sql)?.into_iter();
             match (statements.next(), statements.next()) {
                 (None, _) => Ok(None),
-                (Some(statement), None) => contained(|| self.run_statement(&statement, started)).map(Some),
+                (Some(statement), None) => {
+                    contained(|| self.run_statement(&statement, started)).map(Some)
+                }
                 _ => Err(Error::unsupported("several statements at once; run one after the other")),
             }
         })
@@ -227,8 +241,12 @@ impl Session {
     pub(crate) fn plan_only(&mut self, sql: &str) -> Result<()> {
         with_big_stack(|| {
             for statement in tessera_sql::parse(sql)? {
-                let planned =
-                    tessera_sql::plan(&statement, &self.catalog, &self.registry, &self.values.planning)?;
+                let planned = tessera_sql::plan(
+                    &statement,
+                    &self.catalog,
+                    &self.registry,
+                    &self.values.planning,
+                )?;
                 if let Statement::Query(planned) = planned {
                     let runner = self.runner();
                     runner.for_platform(&self.optimised(&planned.plan)?)?;
@@ -257,7 +275,8 @@ impl Session {
     /// As [`Session::run_plan`]; the rows are read while the plan runs.
     ///
     /// # Errors
-    /// The text is no plan, the plan is wrong, or the rows of another statement are still being read.
+    /// The text is no plan, the plan is wrong, or the rows of another statement are still being
+    /// read.
     pub fn query_plan(&mut self, text: &str) -> Result<ResultStream> {
         with_big_stack(|| contained(|| self.start_plan(text)))
     }
@@ -274,7 +293,8 @@ impl Session {
         ResultStream::start(runner, &plan, None, columns, started, registered, open)
     }
 
-    /// The plan of a text. One without an executor is verified and gets this platform's; the other is verified before it runs.
+    /// The plan of a text. One without an executor is verified and gets this platform's; the other
+    /// is verified before it runs.
     fn written(&self, text: &str) -> Result<Plan> {
         let plan = text::parse(text)?;
         if self.has_platform(&plan) {
@@ -295,7 +315,11 @@ impl Session {
         interruptible(&self.cancel.interrupt, self.values.memory_bytes, job)
     }
 
-    fn run_statement(&mut self, statement: &ParsedStatement, started: Instant) -> Result<StatementOutput> {
+    fn run_statement(
+        &mut self,
+        statement: &ParsedStatement,
+        started: Instant,
+    ) -> Result<StatementOutput> {
         let registered = self.begin(started)?;
         let planned = self.interruptible(|| {
             tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
@@ -304,11 +328,12 @@ impl Session {
             Statement::Query(planned) => {
                 self.start_query(planned, started, registered).map(StatementOutput::Rows)
             }
-            Statement::Explain(explain) => {
-                self.explain(&explain, started).map(|text| StatementOutput::Text(redact(&text).into_owned()))
-            }
+            Statement::Explain(explain) => self
+                .explain(&explain, started)
+                .map(|text| StatementOutput::Text(redact(&text).into_owned())),
             Statement::CopyTo(copy) => {
-                let (_, ran) = self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
+                let (_, ran) =
+                    self.runner().run_here(&self.optimised(&crate::copy::plan(&copy)?)?)?;
                 let rows = rows_written(&ran)?;
                 Ok(StatementOutput::Done(match tessera_files::is_standard_output(&copy.path) {
                     true => String::new(),
@@ -317,10 +342,14 @@ impl Session {
             }
             Statement::CreateExternalTable(create) => {
                 let Session { cancel, values, catalog, .. } = self;
-                interruptible(&cancel.interrupt, values.memory_bytes, || catalog.create_external(&create))?;
+                interruptible(&cancel.interrupt, values.memory_bytes, || {
+                    catalog.create_external(&create)
+                })?;
                 Ok(StatementOutput::Done("CREATE EXTERNAL TABLE".to_string()))
             }
-            Statement::CreateTableAs(create) => self.create_table(&create).map(StatementOutput::Done),
+            Statement::CreateTableAs(create) => {
+                self.create_table(&create).map(StatementOutput::Done)
+            }
             Statement::CreateView { name, query, or_replace } => {
                 self.catalog.create_view(&name, &query, or_replace)?;
                 Ok(StatementOutput::Done("CREATE VIEW".to_string()))
@@ -356,13 +385,18 @@ impl Session {
                 Ok(StatementOutput::Done("RESET".to_string()))
             }
             Statement::Show { name } => self.show(&name, started).map(StatementOutput::Rows),
-            Statement::Analyze { name } => self.analyze(name.as_deref(), started).map(StatementOutput::Rows),
+            Statement::Analyze { name } => {
+                self.analyze(name.as_deref(), started).map(StatementOutput::Rows)
+            }
             Statement::ShowTables => {
                 let (names, kinds): (Vec<_>, Vec<_>) = self.catalog.list().into_iter().unzip();
-                let columns: [(&str, ArrayRef); 2] = [("name", texts(&names)), ("kind", texts(&kinds))];
+                let columns: [(&str, ArrayRef); 2] =
+                    [("name", texts(&names)), ("kind", texts(&kinds))];
                 rows(&columns, started).map(StatementOutput::Rows)
             }
-            Statement::Describe { tuple, .. } => describe(&tuple, started).map(StatementOutput::Rows),
+            Statement::Describe { tuple, .. } => {
+                describe(&tuple, started).map(StatementOutput::Rows)
+            }
         }
     }
 
@@ -382,8 +416,11 @@ impl Session {
                  (query) TO 'file.parquet' and query that"
             )));
         }
-        let Some(name) = self.catalog.free_name(create)? else { return Ok("CREATE TABLE".to_string()) };
-        let (_, ran) = self.runner().run_here(&self.optimised(&memory_table::plan(&create.query)?)?)?;
+        let Some(name) = self.catalog.free_name(create)? else {
+            return Ok("CREATE TABLE".to_string());
+        };
+        let (_, ran) =
+            self.runner().run_here(&self.optimised(&memory_table::plan(&create.query)?)?)?;
         let blocks = memory_table::blocks(&ran.collected)?;
         blocks.release();
         drop(ran);
@@ -431,8 +468,10 @@ impl Session {
         let parts: Vec<&str> = name.iter().map(String::as_str).collect();
         let table = self.catalog.table(&parts)?.ok_or_else(|| match self.catalog.view(&parts) {
             Ok(Some(_)) => Error::unsupported("it is a view; analyze the tables that it reads"),
-            _ => Error::semantic("there is no table of this name; SHOW TABLES lists those there are")
-                .with_state(SqlState::UNDEFINED_TABLE),
+            _ => {
+                Error::semantic("there is no table of this name; SHOW TABLES lists those there are")
+                    .with_state(SqlState::UNDEFINED_TABLE)
+            }
         })?;
         let Some(sample) = &table.sample else {
             return Err(Error::unsupported(match self.values.samples {
@@ -442,7 +481,9 @@ impl Session {
                 }
             }));
         };
-        let run = |plan: &Plan| Ok::<_, Error>(self.runner().run_here(&self.optimised(plan)?)?.1.collected);
+        let run = |plan: &Plan| {
+            Ok::<_, Error>(self.runner().run_here(&self.optimised(plan)?)?.1.collected)
+        };
         let counted = run(&analyze::counts_plan(&table))?;
         let counts = analyze::counts(&counted)?;
         let collected = run(&analyze::sample_plan(&table, counts.rows))?;
@@ -505,10 +546,14 @@ impl Session {
     /// Whether a plan names a sub-operator of a platform, at any depth.
     fn has_platform(&self, plan: &Plan) -> bool {
         let of_platform = |name: &str| {
-            self.registry.catalogue().descriptor(name).is_ok_and(|descriptor| descriptor.of_platform())
+            self.registry
+                .catalogue()
+                .descriptor(name)
+                .is_ok_and(|descriptor| descriptor.of_platform())
         };
         plan.nodes.iter().any(|node| {
-            of_platform(&node.operator) || node.nested.iter().any(|nested| self.has_platform(nested))
+            of_platform(&node.operator)
+                || node.nested.iter().any(|nested| self.has_platform(nested))
         })
     }
 
@@ -523,7 +568,8 @@ impl Session {
         let json = explain.format == ExplainFormat::Json;
         let plan = self.optimised(&explain.query.plan)?;
         if explain.analyze {
-            if let Some(other) = platform.filter(|platform| platform.name() != self.platform.name()) {
+            if let Some(other) = platform.filter(|platform| platform.name() != self.platform.name())
+            {
                 let (other, own) = (other.name(), self.platform.name());
                 return Err(Error::unsupported(format!(
                     "EXPLAIN ANALYZE on platform {other}: statements run on {own} here; start with --platform {other}"
@@ -548,7 +594,9 @@ impl Session {
             });
         }
         let plan = match platform {
-            Some(platform) => Runner { platform: platform.clone(), ..self.runner() }.for_platform(&plan)?,
+            Some(platform) => {
+                Runner { platform: platform.clone(), ..self.runner() }.for_platform(&plan)?
+            }
             None => plan,
         };
         let verified = verify(&plan, self.registry.catalogue())?;
@@ -572,9 +620,11 @@ impl Session {
             return rows(&[(name, texts(&[self.values.get(name)?]))], started);
         }
         let all = self.values.all();
-        let values = all.iter().map(|(name, _)| self.values.get(name)).collect::<Result<Vec<_>>>()?;
+        let values =
+            all.iter().map(|(name, _)| self.values.get(name)).collect::<Result<Vec<_>>>()?;
         let (names, meanings): (Vec<_>, Vec<_>) = all.into_iter().unzip();
-        let columns = [("name", texts(&names)), ("value", texts(&values)), ("meaning", texts(&meanings))];
+        let columns =
+            [("name", texts(&names)), ("value", texts(&values)), ("meaning", texts(&meanings))];
         rows(&columns, started)
     }
 }
@@ -593,7 +643,8 @@ fn rows_written(ran: &Ran) -> Result<String> {
     let position = ran.ready.record.plan().tuple().index_of("rows");
     let column = position.map(|position| written.column(position)).transpose()?;
     let array = column.map(|column| column.plain()).transpose()?;
-    let array = array.ok_or_else(|| Error::internal("a materialise sub-operator that counts no rows"))?;
+    let array =
+        array.ok_or_else(|| Error::internal("a materialise sub-operator that counts no rows"))?;
     Ok(arrow::util::display::array_value_to_string(&array, 0)?)
 }
 
@@ -601,7 +652,10 @@ fn describe(tuple: &Tuple, started: Instant) -> Result<ResultStream> {
     let names: Vec<&str> = tuple.fields().iter().map(|field| &*field.name).collect();
     let types: Vec<String> = tuple.fields().iter().map(|field| field.item.to_string()).collect();
     let nullable: BooleanArray = tuple.fields().iter().map(|field| Some(field.nullable)).collect();
-    rows(&[("column", texts(&names)), ("type", texts(&types)), ("nullable", Arc::new(nullable))], started)
+    rows(
+        &[("column", texts(&names)), ("type", texts(&types)), ("nullable", Arc::new(nullable))],
+        started,
+    )
 }
 
 fn texts<S: AsRef<str>>(values: &[S]) -> ArrayRef {

@@ -17,7 +17,8 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 /// The most worker threads that can be asked for.
 const THREADS_MAX: usize = 1024;
 
-/// In less memory nothing is compiled unasked: the compiler takes some 30 MB, which no budget counts.
+/// In less memory nothing is compiled unasked: the compiler takes some 30 MB, which no budget
+/// counts.
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// What can be set without extensions, by name, and what it means.
@@ -25,7 +26,10 @@ const SETTINGS: [(&str, &str); 16] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for what does not fit into the memory budget"),
-    ("admission_timeout", "seconds until other statements leave enough memory for one to begin; none"),
+    (
+        "admission_timeout",
+        "seconds until other statements leave enough memory for one to begin; none",
+    ),
     ("connect_timeout", "seconds until a store or web server takes a connection; none"),
     ("first_byte_timeout", "seconds until its answer begins; none"),
     ("stall_timeout", "seconds between two pieces of its answer; none"),
@@ -44,7 +48,10 @@ const SETTINGS: [(&str, &str); 16] = [
         "smart_storage",
         "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
     ),
-    ("statistics", "samples: estimates look at a few rows of each table, too; metadata: at what files say"),
+    (
+        "statistics",
+        "samples: estimates look at a few rows of each table, too; metadata: at what files say",
+    ),
     (
         "tier",
         "vectorized: nothing is compiled; compiled: whatever can be, before it runs; auto: what many tuples go through, meanwhile",
@@ -112,7 +119,8 @@ impl Values {
 
     /// All settings, with what they mean, sorted by name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
-        let extensions = self.extensions.iter().map(|(setting, _)| (setting.entry.name, setting.entry.help));
+        let extensions =
+            self.extensions.iter().map(|(setting, _)| (setting.entry.name, setting.entry.help));
         let mut all: Vec<_> = SETTINGS.into_iter().chain(extensions).collect();
         all.sort_unstable();
         all
@@ -135,7 +143,8 @@ impl Values {
         Ok(())
     }
 
-    /// Who compiles; nobody where this build has no compiler (it was not asked for then), or where it is not worth its own memory.
+    /// Who compiles; nobody where this build has no compiler (it was not asked for then), or where
+    /// it is not worth its own memory.
     pub(crate) fn compiler(&self) -> Option<Arc<dyn Compiler>> {
         if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
             return None;
@@ -148,10 +157,9 @@ impl Values {
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let mut changed = self.clone();
         let whole = || {
-            value
-                .trim()
-                .parse::<usize>()
-                .map_err(|_| Error::semantic(format!("{name} must be a whole number, not '{value}'")))
+            value.trim().parse::<usize>().map_err(|_| {
+                Error::semantic(format!("{name} must be a whole number, not '{value}'"))
+            })
         };
         match name {
             "threads" => changed.threads = whole()?,
@@ -169,7 +177,9 @@ impl Values {
                     "cost" => true,
                     "written" => false,
                     _ => {
-                        return Err(Error::semantic(format!("join_order is cost or written, not '{value}'")));
+                        return Err(Error::semantic(format!(
+                            "join_order is cost or written, not '{value}'"
+                        )));
                     }
                 }
             }
@@ -199,7 +209,8 @@ impl Values {
                 changed.planning.time_zone = value.into();
             }
             _ => {
-                let own = changed.extensions.iter_mut().find(|(setting, _)| setting.entry.name == name);
+                let own =
+                    changed.extensions.iter_mut().find(|(setting, _)| setting.entry.name == name);
                 let (setting, own) = own.ok_or_else(|| self.unknown(name))?;
                 *own = (setting.entry.parse)(value)?;
             }
@@ -268,7 +279,9 @@ fn deadline(value: &str) -> Result<Option<Duration>> {
     let seconds = value.trim().trim_end_matches('s').parse::<f64>().ok();
     match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
         Some(deadline) => Ok(Some(deadline)),
-        None => Err(Error::semantic(format!("deadline must be a number of seconds or none, not '{value}'"))),
+        None => Err(Error::semantic(format!(
+            "deadline must be a number of seconds or none, not '{value}'"
+        ))),
     }
 }
 
@@ -277,8 +290,11 @@ fn seconds(time: Option<Duration>) -> String {
 }
 
 fn timeout(name: &str, value: &str) -> Result<Option<Duration>> {
-    let wrong =
-        || Error::semantic(format!("{name} must be a number of seconds above 0, or none, not '{value}'"));
+    let wrong = || {
+        Error::semantic(format!(
+            "{name} must be a number of seconds above 0, or none, not '{value}'"
+        ))
+    };
     parse_timeout(value).ok_or_else(wrong)
 }
 
@@ -330,7 +346,8 @@ mod tests {
         assert_eq!(values.get("chunk_rows").unwrap(), "7");
         assert_eq!(values.get("deadline").unwrap(), "1.5");
         assert_eq!(values.get("smart_storage").unwrap(), "auto");
-        let timeouts = ["connect_timeout", "first_byte_timeout", "stall_timeout", "admission_timeout"];
+        let timeouts =
+            ["connect_timeout", "first_byte_timeout", "stall_timeout", "admission_timeout"];
         assert_eq!(timeouts.map(|name| values.get(name).unwrap()), ["2.5", "30", "none", "none"]);
     }
 }

@@ -12,7 +12,8 @@ thread_local! {
     static BIG: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on a thread with a stack for deeply nested statements; at once where the caller is on one already.
+/// Runs `work` on a thread with a stack for deeply nested statements; at once where the caller is
+/// on one already.
 ///
 /// # Errors
 /// What `work` gives; or the system gives no thread.
@@ -21,13 +22,16 @@ pub fn with_big_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resul
         return work();
     }
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("session".to_string()).stack_size(STACK_BYTES);
+        let thread =
+            std::thread::Builder::new().name("session".to_string()).stack_size(STACK_BYTES);
         let thread = thread
             .spawn_scoped(scope, || {
                 BIG.set(true);
                 work()
             })
-            .map_err(|error| Error::io(format!("cannot start a thread for the statement: {error}")))?;
+            .map_err(|error| {
+                Error::io(format!("cannot start a thread for the statement: {error}"))
+            })?;
         thread.join().unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
     })
 }
@@ -35,7 +39,8 @@ pub fn with_big_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resul
 /// Does the work of one statement: a panic in it ends the statement, not the session.
 ///
 /// # Errors
-/// What `work` gives; a panic is a mistake of ours, but for one that carries an error: that ended the statement.
+/// What `work` gives; a panic is a mistake of ours, but for one that carries an error: that ended
+/// the statement.
 pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
 }

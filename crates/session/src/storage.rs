@@ -27,7 +27,8 @@ pub(crate) struct Storage {
     smart: Arc<Mutex<SmartStorage>>,
 }
 
-/// What the statement reads from files without a name, as it cannot be read by ranges where it lies.
+/// What the statement reads from files without a name, as it cannot be read by ranges where it
+/// lies.
 #[derive(Debug)]
 struct Unpacked {
     directory: Mutex<PathBuf>,
@@ -96,7 +97,12 @@ impl Storage {
     }
 
     /// A statement begins: what it unpacks goes to this directory.
-    pub(crate) fn begin(&self, deadline: Option<Duration>, timeouts: Timeouts, temp_directory: &Path) {
+    pub(crate) fn begin(
+        &self,
+        deadline: Option<Duration>,
+        timeouts: Timeouts,
+        temp_directory: &Path,
+    ) {
         self.objects.begin(deadline);
         self.objects.set_timeouts(timeouts);
         *lock(&self.unpacked.directory) = temp_directory.to_path_buf();
@@ -123,11 +129,12 @@ impl Storage {
     pub(crate) fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.operator(SelectRequest::new(self.objects.clone()))?;
         let (objects, smart) = (self.objects.clone(), self.smart.clone());
-        let rewrite =
-            move |plan: Plan, catalogue: &Catalogue, rules: Rules| match rules.has(Rule::SelectInStore) {
-                true => push_selects(&plan, catalogue, &objects, *lock(&smart)),
-                false => Ok(plan),
-            };
+        let rewrite = move |plan: Plan, catalogue: &Catalogue, rules: Rules| match rules
+            .has(Rule::SelectInStore)
+        {
+            true => push_selects(&plan, catalogue, &objects, *lock(&smart)),
+            false => Ok(plan),
+        };
         setup.pass(Pass {
             name: "select_in_store",
             phase: Phase::Optimized,
@@ -156,7 +163,8 @@ impl Storage {
         }
         let expanded = self.objects.expand(location, edges_of_path(location))?;
         let mut paths = expanded.addresses;
-        // As for a local folder: where some files have an extension of a known format, the others are no data.
+        // As for a local folder: where some files have an extension of a known format, the others
+        // are no data.
         let is_data = |path: &String| FileFormat::of_path(path).is_ok();
         if !location.contains(['*', '?', '[']) && paths.iter().any(is_data) {
             paths.retain(is_data);
@@ -189,8 +197,8 @@ impl Storage {
         }
     }
 
-    /// Names and paths of what lies directly in a database, and whether each is a folder. A directory that cannot be listed
-    /// holds nothing.
+    /// Names and paths of what lies directly in a database, and whether each is a folder. A
+    /// directory that cannot be listed holds nothing.
     ///
     /// # Errors
     /// The store refuses.
@@ -214,8 +222,10 @@ impl Storage {
 
     /// The version of each file; none for one that cannot be looked at.
     pub(crate) fn stamps(&self, paths: &[String]) -> Vec<Option<Stamp>> {
-        let objects =
-            paths.iter().filter(|path| is_object(path)).map(|path| (path.as_str(), Edges::default()));
+        let objects = paths
+            .iter()
+            .filter(|path| is_object(path))
+            .map(|path| (path.as_str(), Edges::default()));
         // Many at once; one that fails says so again below.
         drop(self.objects.prepare(objects));
         let stamp = |path: &String| {
@@ -260,7 +270,8 @@ impl Storage {
         Ok(reader)
     }
 
-    /// Opens a local file, which is the same each time a statement does so: its morsels are read one by one.
+    /// Opens a local file, which is the same each time a statement does so: its morsels are read
+    /// one by one.
     fn open_file(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         let (reader, version) = tessera_files::open_version(path)?;
         let mut versions = lock(&self.unpacked.versions);
@@ -328,7 +339,8 @@ impl Storage {
         }
     }
 
-    /// Opens files of one format that will be looked into; what lies in a store is fetched for many at once.
+    /// Opens files of one format that will be looked into; what lies in a store is fetched for many
+    /// at once.
     ///
     /// # Errors
     /// One is not there or may not be read.
@@ -338,7 +350,8 @@ impl Storage {
         paths.iter().map(|path| self.open(path)).collect()
     }
 
-    /// Looks at the objects that a plan scans, so that no worker has to wait for their versions, headers and footers.
+    /// Looks at the objects that a plan scans, so that no worker has to wait for their versions,
+    /// headers and footers.
     ///
     /// # Errors
     /// One is not there, or the store refuses.
@@ -383,7 +396,8 @@ fn scanned<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
     }
 }
 
-/// What a scan reads first: Parquet its footer, text its header, Arrow both; a request to select nothing.
+/// What a scan reads first: Parquet its footer, text its header, Arrow both; a request to select
+/// nothing.
 fn edges_of_scan(operator: &str) -> Edges {
     if operator == "select_request" {
         return Edges::default();
@@ -395,8 +409,8 @@ fn edges_of_path(path: &str) -> Edges {
     FileFormat::of_path(path).map_or(Edges::default(), |format| edges_of_scan(format.scan()))
 }
 
-/// The part of a local path that tells nothing about partitions: of a folder, itself; of a pattern, the folder before
-/// the first wildcard; of a file, the folder it stands in.
+/// The part of a local path that tells nothing about partitions: of a folder, itself; of a pattern,
+/// the folder before the first wildcard; of a file, the folder it stands in.
 fn root(location: &str) -> String {
     let fixed = if tessera_files::is_pattern(location) {
         &location[..location.find(['*', '?', '[']).unwrap_or(location.len())]

@@ -27,11 +27,11 @@ pub enum StatementOutput {
     Done(String),
 }
 
-/// The rows of a query, in order, as they come. The query runs while they are read, and is held back while they are not:
-/// few bytes wait. Dropping the stream ends the query.
+/// The rows of a query, in order, as they come. The query runs while they are read, and is held
+/// back while they are not: few bytes wait. Dropping the stream ends the query.
 ///
-/// The session runs its next statement when the stream was read to its end or dropped. A deadline counts the time in which
-/// the reader waits for rows, not that in which rows wait for the reader.
+/// The session runs its next statement when the stream was read to its end or dropped. A deadline
+/// counts the time in which the reader waits for rows, not that in which rows wait for the reader.
 ///
 /// ```
 /// use tessera_session::{Config, Session};
@@ -120,7 +120,8 @@ impl ResultStream {
         let columns = columns(ready.record.plan().tuple())?;
         runner.cancel.interrupt.pause();
         let run = Some((run, ready));
-        let running = Running { run, failed: None, runner, plan, _registered: registered, _open: open };
+        let running =
+            Running { run, failed: None, runner, plan, _registered: registered, _open: open };
         Ok(ResultStream { columns, source: Source::Running(Box::new(running)), started })
     }
 
@@ -139,7 +140,8 @@ impl ResultStream {
         self.columns.schema.clone()
     }
 
-    /// All rows that have not been read, which count for the query's budget until they are complete.
+    /// All rows that have not been read, which count for the query's budget until they are
+    /// complete.
     ///
     /// # Errors
     /// The query fails.
@@ -186,7 +188,8 @@ impl Iterator for ResultStream {
 }
 
 impl Running {
-    /// The next rows. Before the first ones, a plan that needs less memory may take the place of one that has run out of it.
+    /// The next rows. Before the first ones, a plan that needs less memory may take the place of
+    /// one that has run out of it.
     fn next(&mut self) -> Result<Option<Chunk>> {
         self.runner.cancel.interrupt.resume();
         let mut next = self.step();

@@ -13,7 +13,8 @@ use tessera_types::Code;
 
 const ROWS: usize = 60_000;
 
-/// A table of many rows, half of them with a key of their own and half with one in common, and one of few.
+/// A table of many rows, half of them with a key of their own and half with one in common, and one
+/// of few.
 fn database(folder: &Path) {
     let (mut many, mut few) = ("id,key,seven,name\n".to_string(), "k\n".to_string());
     for id in 0..ROWS {
@@ -28,20 +29,28 @@ fn database(folder: &Path) {
 
 fn session(folder: &Path, cache: Option<PathBuf>) -> Session {
     let database = Some(folder.to_path_buf());
-    Session::new(Config { threads: 2, database, statistics_cache: cache, ..Config::default() }).unwrap()
+    Session::new(Config { threads: 2, database, statistics_cache: cache, ..Config::default() })
+        .unwrap()
 }
 
 /// Table, column, rows, distinct values, and whether these are kept.
 fn analyzed(session: &mut Session, sql: &str) -> Vec<(String, String, i64, i64, bool)> {
-    let Some(StatementResult::Rows(found)) = session.execute(sql).unwrap().pop() else { panic!("{sql}") };
+    let Some(StatementResult::Rows(found)) = session.execute(sql).unwrap().pop() else {
+        panic!("{sql}")
+    };
     assert_eq!(found.names(), ["table", "column", "rows", "distinct", "most_common", "kept"]);
     let rows = found.batches().flat_map(|batch| {
         let batch = batch.unwrap();
-        let text = |column: usize, row: usize| batch.column(column).as_string_view().value(row).to_string();
-        let number = |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
+        let text = |column: usize, row: usize| {
+            batch.column(column).as_string_view().value(row).to_string()
+        };
+        let number =
+            |column: usize, row: usize| batch.column(column).as_primitive::<Int64Type>().value(row);
         let kept = batch.column(5).as_boolean();
         (0..batch.num_rows())
-            .map(|row| (text(0, row), text(1, row), number(2, row), number(3, row), kept.value(row)))
+            .map(|row| {
+                (text(0, row), text(1, row), number(2, row), number(3, row), kept.value(row))
+            })
             .collect::<Vec<_>>()
     });
     rows.collect()
@@ -54,7 +63,9 @@ fn set(session: &mut Session, sql: &str) {
 /// How many groups are expected where the large table is grouped by its key.
 fn groups_expected(session: &mut Session) -> f64 {
     let sql = "EXPLAIN ANALYZE SELECT count(*) FROM (SELECT key FROM many GROUP BY key) AS m LEFT JOIN few ON k = key";
-    let Some(StatementResult::Text(text)) = session.execute(sql).unwrap().pop() else { panic!("{sql}") };
+    let Some(StatementResult::Text(text)) = session.execute(sql).unwrap().pop() else {
+        panic!("{sql}")
+    };
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| line.contains("= reduce_by_key(")).unwrap();
     let number = lines[at - 1].split(" estimated").next().unwrap().rsplit(' ').next().unwrap();
@@ -76,14 +87,18 @@ fn rows_and_distinct_values_of_all_columns_are_counted() {
     assert_eq!(all.iter().filter(|row| row.0 == "many").cloned().collect::<Vec<_>>(), many);
     let wanted = [("id", 60_000.0), ("key", 30_001.0), ("seven", 7.0), ("name", 15_000.0)];
     for ((table, column, rows, distinct, kept), (name, count)) in many.iter().zip(wanted) {
-        assert_eq!((table.as_str(), column.as_str(), *rows, *kept), ("many", name, ROWS as i64, false));
+        assert_eq!(
+            (table.as_str(), column.as_str(), *rows, *kept),
+            ("many", name, ROWS as i64, false)
+        );
         assert!(within(*distinct as f64, count), "{column}: {distinct}");
     }
 }
 
 /// The most common values of a table's columns.
 fn most_common(session: &mut Session, table: &str) -> Vec<Option<String>> {
-    let Some(StatementResult::Rows(found)) = session.execute(&format!("ANALYZE {table}")).unwrap().pop()
+    let Some(StatementResult::Rows(found)) =
+        session.execute(&format!("ANALYZE {table}")).unwrap().pop()
     else {
         panic!("{table}")
     };
@@ -104,13 +119,19 @@ fn common_values_are_told_with_their_shares() {
     std::fs::write(folder.path().join("letters.csv"), format!("letter,number\n{lines}")).unwrap();
     let mut session = session(folder.path(), None);
     let found = most_common(&mut session, "letters");
-    assert_eq!(found, [Some("b (37.5 %), a (25.0 %)".to_string()), Some("1.5 (100.0 %)".to_string())]);
+    assert_eq!(
+        found,
+        [Some("b (37.5 %), a (25.0 %)".to_string()), Some("1.5 (100.0 %)".to_string())]
+    );
     let found = most_common(&mut session, "many");
     let key = found[1].as_deref().unwrap();
     let share: f64 =
         key.strip_prefix("0 (").and_then(|rest| rest.strip_suffix(" %)")).unwrap().parse().unwrap();
     assert!((48.0..52.0).contains(&share), "{key}");
-    assert_eq!((found[0].as_deref(), found[2].as_deref().unwrap().matches(" %)").count()), (None, 5));
+    assert_eq!(
+        (found[0].as_deref(), found[2].as_deref().unwrap().matches(" %)").count()),
+        (None, 5)
+    );
     let long = "x".repeat(100);
     std::fs::write(folder.path().join("wide.csv"), format!("t\n{long}\n{long}\n")).unwrap();
     assert_eq!(most_common(&mut session, "wide"), [Some(format!("{}… (100.0 %)", "x".repeat(32)))]);
@@ -120,8 +141,8 @@ fn common_values_are_told_with_their_shares() {
 fn columns_of_every_kind_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (json, empty) = (folder.path().join("nested.json"), folder.path().join("empty.csv"));
-    let lines =
-        (0..100).map(|i| format!("{{\"a\": {{\"b\": {}}}, \"c\": [1, {}], \"d\": null}}\n", i % 5, i % 3));
+    let lines = (0..100)
+        .map(|i| format!("{{\"a\": {{\"b\": {}}}, \"c\": [1, {}], \"d\": null}}\n", i % 5, i % 3));
     std::fs::write(json, lines.collect::<String>()).unwrap();
     std::fs::write(empty, "x,y\n").unwrap();
     let mut session = session(folder.path(), None);
@@ -209,7 +230,9 @@ fn few_rows_of_a_large_table_are_held_without_the_rest() {
     database(folder.path());
     let mut session = session(folder.path(), None);
     let sql = "SELECT name FROM many WHERE id % 5000 = 1";
-    let Some(StatementResult::Rows(found)) = session.execute(sql).unwrap().pop() else { panic!("{sql}") };
+    let Some(StatementResult::Rows(found)) = session.execute(sql).unwrap().pop() else {
+        panic!("{sql}")
+    };
     assert_eq!(found.row_count(), 12);
     let bytes: usize = found.batches().map(|batch| batch.unwrap().get_array_memory_size()).sum();
     assert!(bytes < 20_000, "{bytes}");

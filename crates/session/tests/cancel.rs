@@ -36,7 +36,9 @@ fn statements_cancelled_at_random_moments_hold_nothing() {
     }
     assert!(cancelled > 100, "only {cancelled} statements had not ended before");
     // The session goes on.
-    let Ok(results) = session.execute("SELECT count(*) FROM nation") else { panic!("it does not go on") };
+    let Ok(results) = session.execute("SELECT count(*) FROM nation") else {
+        panic!("it does not go on")
+    };
     assert!(matches!(&results[..], [StatementResult::Rows(rows)] if rows.row_count() == 1));
 }
 

@@ -86,10 +86,16 @@ fn a_short_query_has_its_turn_beside_those_that_do_not_end() {
             cancels.iter().for_each(|cancel| until(cancel, |progress| progress.morsels > 0));
             short.execute(PATIENCE).unwrap();
             assert_eq!(
-                answer(&mut short, "SELECT count(*) FROM nation JOIN region ON n_regionkey = r_regionkey"),
+                answer(
+                    &mut short,
+                    "SELECT count(*) FROM nation JOIN region ON n_regionkey = r_regionkey"
+                ),
                 ["25"]
             );
-            let groups = answer(&mut short, "SELECT count(*) FROM (SELECT o_custkey FROM orders GROUP BY 1)");
+            let groups = answer(
+                &mut short,
+                "SELECT count(*) FROM (SELECT o_custkey FROM orders GROUP BY 1)",
+            );
             assert_eq!(groups, ["1000"]);
             assert!(running.iter().all(|hog| !hog.is_finished()));
             cancels.iter().for_each(|cancel| assert!(cancel.cancel()));
@@ -154,7 +160,10 @@ fn who_asks_for_too_much_fails_alone() {
             }
         });
         for _ in 0..20 {
-            assert_eq!(answer(&mut modest, "SELECT count(DISTINCT l_orderkey) FROM lineitem"), ["15000"]);
+            assert_eq!(
+                answer(&mut modest, "SELECT count(DISTINCT l_orderkey) FROM lineitem"),
+                ["15000"]
+            );
         }
     });
 }

@@ -21,7 +21,8 @@ fn database(folder: &Path) {
 
 fn session(folder: &Path, cache: Option<PathBuf>) -> Session {
     let database = Some(folder.to_path_buf());
-    Session::new(Config { threads: 1, database, statistics_cache: cache, ..Config::default() }).unwrap()
+    Session::new(Config { threads: 1, database, statistics_cache: cache, ..Config::default() })
+        .unwrap()
 }
 
 fn text(session: &mut Session, sql: &str) -> String {
@@ -95,7 +96,8 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
     text(&mut session, &format!("COPY (SELECT * FROM (VALUES {values}) v(a, d)) TO '{numbers}'"));
     text(&mut session, &format!("COPY (SELECT * FROM (VALUES (1), (2)) v(b)) TO '{keys}'"));
     let mut rows = |from: &str| {
-        let from = from.replace("numbers", &format!("'{numbers}'")).replace("keys", &format!("'{keys}'"));
+        let from =
+            from.replace("numbers", &format!("'{numbers}'")).replace("keys", &format!("'{keys}'"));
         match session.execute(&format!("SELECT x.a, y.a FROM {from}")).unwrap().pop() {
             Some(StatementResult::Rows(answer)) => answer.row_count(),
             other => panic!("{from}: {other:?}"),
@@ -124,7 +126,10 @@ fn equalities_that_can_fail_are_join_keys() {
     ] {
         let plan = text(&mut session, &format!("EXPLAIN {sql}"));
         let joins = plan.matches("= probe(").count();
-        assert!(joins > 0 && !plan.contains("cartesian_product") && !plan.contains("nested_loop"), "{plan}");
+        assert!(
+            joins > 0 && !plan.contains("cartesian_product") && !plan.contains("nested_loop"),
+            "{plan}"
+        );
     }
     // An equality beside a plain one is tested on the pairs of that one.
     let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND 1 / (k - 7) = 0";

@@ -1,4 +1,5 @@
-//! A stranger's crate: it brings a sub-operator, a table, a function, a pass, a setting and a platform.
+//! A stranger's crate: it brings a sub-operator, a table, a function, a pass, a setting and a
+//! platform.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -152,7 +153,8 @@ impl Function for Twice {
         statuses: *mut u32,
     ) -> Result<()> {
         for row in 0..rows {
-            // SAFETY: the caller promises one input of so many values of 8 bytes, and room for as many values and statuses.
+            // SAFETY: the caller promises one input of so many values of 8 bytes, and room for as
+            // many values and statuses.
             unsafe {
                 let value = inputs[0].values.cast::<i64>().add(row).read_unaligned();
                 values.cast::<i64>().add(row).write_unaligned(value.wrapping_mul(2));
@@ -196,7 +198,9 @@ fn session(stranger: &Stranger, platform: &str) -> Result<Session> {
 /// The rows as text.
 fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     let results = session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let Some(StatementResult::Rows(rows)) = results.into_iter().last() else { panic!("{sql} gives no rows") };
+    let Some(StatementResult::Rows(rows)) = results.into_iter().last() else {
+        panic!("{sql} gives no rows")
+    };
     let mut lines = Vec::new();
     for batch in rows.batches() {
         let batch = batch.unwrap();
@@ -214,14 +218,15 @@ fn what_an_extension_brings_is_there() {
     assert_eq!(rows(&mut session, "SELECT n FROM countdown"), ["3", "2", "1"]);
     assert_eq!(*stranger.log.lock().unwrap(), ["first", "second", "third"]);
     assert_eq!(stranger.passed.load(Ordering::SeqCst), 1);
-    let sql =
-        "SET countdown_from = '4'; SELECT twice_of_stranger(n) AS t FROM countdown WHERE n > 2 ORDER BY n";
+    let sql = "SET countdown_from = '4'; SELECT twice_of_stranger(n) AS t FROM countdown WHERE n > 2 ORDER BY n";
     assert_eq!(rows(&mut session, sql), ["6", "8"]);
     assert_eq!(rows(&mut session, "SHOW countdown_from"), ["4"]);
     assert!(session.execute("SET countdown_from = '0'").is_err());
     assert_eq!(rows(&mut session, "RESET countdown_from; SELECT count(*) FROM countdown"), ["3"]);
     let settings = rows(&mut session, "SHOW ALL");
-    assert!(settings.contains(&"countdown_from,3,the first number of the table countdown".to_string()));
+    assert!(
+        settings.contains(&"countdown_from,3,the first number of the table countdown".to_string())
+    );
     assert!(session.table_names().contains(&"countdown".to_string()));
 }
 

@@ -9,8 +9,8 @@ use crate::texts::texts;
 
 /// The records `1,x` and `2,` below a header, as gzip packs them.
 const PACKED: [u8; 31] = [
-    31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 212, 73, 226, 50, 212, 169, 224, 50, 210, 225, 2, 0, 47, 61, 135,
-    106, 11, 0, 0, 0,
+    31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 212, 73, 226, 50, 212, 169, 224, 50, 210, 225, 2, 0, 47,
+    61, 135, 106, 11, 0, 0, 0,
 ];
 
 /// Rows, or the error, as text; `{}` is the folder.
@@ -61,8 +61,14 @@ fn a_named_format_is_read_whatever_the_name_ends_in() {
         ),
         ("copy (select 1 as a) to '{}/y.1' (format csv); select * from read_csv('{}/y.1')", "1"),
         ("copy (select 1 as a) to '{}/y.2' (format json); select * from read_json('{}/y.2')", "1"),
-        ("copy (select 1 as a) to '{}/y.3' (format parquet); select * from read_parquet('{}/y.3')", "1"),
-        ("copy (select 1 as a) to '{}/y.4' (format arrow); select * from read_arrow('{}/y.4')", "1"),
+        (
+            "copy (select 1 as a) to '{}/y.3' (format parquet); select * from read_parquet('{}/y.3')",
+            "1",
+        ),
+        (
+            "copy (select 1 as a) to '{}/y.4' (format arrow); select * from read_arrow('{}/y.4')",
+            "1",
+        ),
         ("select count(*) from '{}/blank.json'", "2"),
         ("select count(*), count(a) from '{}/onecol.csv'", "4 2"),
         ("select a = timestamptz '2023-12-31 22:00:00+00' from '{}/z.csv'", "true"),
@@ -76,7 +82,10 @@ fn files_that_are_compressed_as_a_whole_are_read() {
     let folder = folder();
     let rows = Ok(vec!["1 x".to_string(), "2 NULL".to_string()]);
     assert_eq!(answer(folder.path(), "select * from '{}/packed.csv.gz'"), rows);
-    assert_eq!(answer(folder.path(), "select * from read_csv('{}/packed.csv.gz', header = true)"), rows);
+    assert_eq!(
+        answer(folder.path(), "select * from read_csv('{}/packed.csv.gz', header = true)"),
+        rows
+    );
     let error = answer(folder.path(), "select * from '{}/cut.csv.gz'").unwrap_err();
     assert!(error.contains("cannot decompress"), "{error}");
     let error = answer(folder.path(), "copy (select 1) to '{}/y.csv.gz'").unwrap_err();
@@ -88,11 +97,16 @@ fn files_that_are_compressed_as_a_whole_are_read() {
 fn options_are_checked_before_anything_is_read() {
     let folder = folder();
     let create = |format: &str, options: &str| {
-        format!("create external table t stored as {format} options ({options}) location '{{}}/x.txt'")
+        format!(
+            "create external table t stored as {format} options ({options}) location '{{}}/x.txt'"
+        )
     };
     for (sql, expected) in [
         (create("csv", "foo 'x'"), "unknown option 'foo'"),
-        (create("csv", "foo 'x'"), "expected header, delimiter, quote, escape, null, sample, skip, comment"),
+        (
+            create("csv", "foo 'x'"),
+            "expected header, delimiter, quote, escape, null, sample, skip, comment",
+        ),
         (create("csv", "header 'maybe'"), "option header must be true or false"),
         (create("csv", "delimiter 'ab'"), "option delimiter must be one ASCII character"),
         (create("csv", "quote ';', delimiter ';'"), "option delimiter"),
@@ -102,7 +116,10 @@ fn options_are_checked_before_anything_is_read() {
         (create("parquet", "header 'true'"), "there is none"),
         ("select * from read_csv('{}/x.txt', foo = 1)".to_string(), "unknown option 'foo'"),
         ("select * from read_csv('{}/x.txt', 1)".to_string(), "takes one path"),
-        ("copy (select 1) to '{}/y.csv' (sample 'all')".to_string(), "unknown option 'sample' of writing"),
+        (
+            "copy (select 1) to '{}/y.csv' (sample 'all')".to_string(),
+            "unknown option 'sample' of writing",
+        ),
         ("select * from '{}/x.txt'".to_string(), "read_csv("),
     ] {
         let error = answer(folder.path(), &sql).unwrap_err();
@@ -116,7 +133,8 @@ fn what_is_written_is_read_again() {
     let rows = r#"values (1, 'a,b', '', timestamptz '2024-01-01 00:00:00.5+00', 1.5::double precision),
         (2, E'l\r\nm', null, null, 'Infinity'), (3, ' "q" ', 'x;y', timestamptz '2024-01-01 00:00:00+00', 'NaN')"#;
     for name in ["csv", "tsv", "json"] {
-        let write = format!("copy (select * from ({rows}) v(i, \"s;t\", t, ts, f)) to '{{}}/w.{name}'");
+        let write =
+            format!("copy (select * from ({rows}) v(i, \"s;t\", t, ts, f)) to '{{}}/w.{name}'");
         let floats = if name == "json" { "1.5" } else { "f" };
         let sql = format!(
             "{write}; select count(*) from (select i, \"s;t\", t, ts, {floats} from '{{}}/w.{name}'
@@ -146,7 +164,10 @@ fn columns_and_types_of_text_files() {
         ("select max(a || 'z') from read_csv('{}/t.csv', dtypes = {'A': 'varchar'})", "2z"),
         ("select sum(a / 2.0::real) from read_csv('{}/t.csv', types = ['real'])", "1.5"),
         ("select max(a || 'z') from read_csv('{}/t.csv', all_varchar = true)", "2z"),
-        ("select sum(y), min(x) from read_csv('{}/t.csv', columns = {'y': 'int', 'x': 'text'})", "3 x"),
+        (
+            "select sum(y), min(x) from read_csv('{}/t.csv', columns = {'y': 'int', 'x': 'text'})",
+            "3 x",
+        ),
         (
             "select sum(y), count(*) from read_csv('{}/n.csv', columns = {'x': 'int', 'y': 'decimal(5,1)'})",
             "6.0 2",
@@ -155,7 +176,10 @@ fn columns_and_types_of_text_files() {
         ("select sum(p), max(b) from read_csv('{}/t.csv', names = ['p'])", "3 x"),
         ("select count(a), sum(b) from read_csv('{}/nulls.csv', nullstr = ['NA', '-'])", "1 3"),
         ("select sum(a), sum(b), count(*) from read_csv('{}/end.csv')", "4 6 2"),
-        ("select sum(a), max(b) from read_csv('{}/n.tbl', columns = {'a': 'int', 'b': 'text'})", "3 y"),
+        (
+            "select sum(a), max(b) from read_csv('{}/n.tbl', columns = {'a': 'int', 'b': 'text'})",
+            "3 y",
+        ),
         (
             "create external table t (a int, b text) stored as csv location '{}/n.tbl'; select sum(a), max(b) from t",
             "3 y",
@@ -180,14 +204,23 @@ fn columns_and_types_of_text_files() {
         ("read_csv('{}/t.csv', columns = {'a': 'int', 'a': 'int'})", "names column a twice"),
         ("read_json('{}/empty.json')", "holds no JSON object"),
         ("read_csv('{}/t.csv', columns = ['a'])", "must be names with types"),
-        ("read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'text'}, names = ['a'])", "leave out names"),
+        (
+            "read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'text'}, names = ['a'])",
+            "leave out names",
+        ),
         ("read_csv('{}/t.csv', types = {'c': 'int'})", "names column c"),
         ("read_csv('{}/t.csv', types = ['int', 'text', 'int'])", "gives 3 types"),
         ("read_csv('{}/t.csv', types = 'int')", "must be types by name"),
         ("read_csv('{}/t.csv', types = {'a': 'nothing'})", "column a"),
-        ("read_csv('{}/t.csv', types = {'a': 'int'}, dtypes = {'a': 'int'})", "types is given twice"),
+        (
+            "read_csv('{}/t.csv', types = {'a': 'int'}, dtypes = {'a': 'int'})",
+            "types is given twice",
+        ),
         ("read_csv('{}/t.csv', delim = [',', ';'])", "must be one literal"),
-        ("read_parquet('{}/t.csv', columns = {'a': 'int'})", "unknown option 'columns' of reading Parquet"),
+        (
+            "read_parquet('{}/t.csv', columns = {'a': 'int'})",
+            "unknown option 'columns' of reading Parquet",
+        ),
         ("read_csv('{}/t.csv', types = {'b': 'int'})", "'x' is not a value of type int32"),
     ] {
         let error = answer(folder.path(), &format!("select * from {sql}")).unwrap_err();
@@ -231,13 +264,17 @@ fn intervals_and_compressions_of_parquet() {
         );
         let found = answer(folder.path(), &sql).unwrap();
         assert_eq!(found.len(), 1, "{compression}");
-        assert!(found[0].starts_with("2024-03-02T00:00:03.500 40 hours 12 mons"), "{compression}: {found:?}");
+        assert!(
+            found[0].starts_with("2024-03-02T00:00:03.500 40 hours 12 mons"),
+            "{compression}: {found:?}"
+        );
     }
     for (interval, expected) in [("-1 day", "negative"), ("0.0001 s", "parts of a millisecond")] {
         let sql = format!("copy (select interval '{interval}' i) to '{{}}/i.parquet'");
         assert!(answer(folder.path(), &sql).unwrap_err().contains(expected), "{interval}");
     }
-    let error = answer(folder.path(), "copy (select 1) to '{}/i.parquet' (compression best)").unwrap_err();
+    let error =
+        answer(folder.path(), "copy (select 1) to '{}/i.parquet' (compression best)").unwrap_err();
     assert!(error.contains("compression cannot be 'best'"), "{error}");
 }
 
@@ -255,7 +292,8 @@ fn a_first_line_beyond_the_budget_is_an_error() {
         std::fs::write(&path, text).unwrap();
         let sql = format!("select count(*) from '{}'", path.display());
         let mut session =
-            Session::new(Config { threads: 1, memory_bytes: 16 << 20, ..Config::default() }).unwrap();
+            Session::new(Config { threads: 1, memory_bytes: 16 << 20, ..Config::default() })
+                .unwrap();
         let error = session.execute(&sql).unwrap_err();
         assert_eq!(error.code(), Code::Limit, "{name}: {error}");
     }

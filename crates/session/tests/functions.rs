@@ -1,4 +1,5 @@
-//! The table of functions, which `tests/functions/audit` writes, names every function that there is.
+//! The table of functions, which `tests/functions/audit` writes, names every function that there
+//! is.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ fn the_table_names_every_function() {
     let names = TABLE.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let named: BTreeSet<&str> = names.map(|(name, _)| name).collect();
     let offered = Library::new().offered();
-    let missing: Vec<&String> = offered.iter().filter(|name| !named.contains(name.as_str())).collect();
+    let missing: Vec<&String> =
+        offered.iter().filter(|name| !named.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "tests/functions/cases.txt lacks {missing:?}");
 }

@@ -1,4 +1,5 @@
-//! Filters of the keys of builds: placed where most tuples have no match, and nowhere else; answers stay the same.
+//! Filters of the keys of builds: placed where most tuples have no match, and nowhere else; answers
+//! stay the same.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -50,7 +51,10 @@ fn blocks_out_of_bounds_are_left_out() {
     let database = Some(folder.path().into());
     let mut session = Session::new(Config { database, ..Config::default() }).unwrap();
     answer_none(&mut session, "CREATE TEMP TABLE facts AS SELECT * FROM facts");
-    answer_none(&mut session, "CREATE TEMP TABLE few AS SELECT 199990 + id AS j FROM dims WHERE id < 3");
+    answer_none(
+        &mut session,
+        "CREATE TEMP TABLE few AS SELECT 199990 + id AS j FROM dims WHERE id < 3",
+    );
     for sql in [
         "SELECT count(*), min(i) FROM facts WHERE i BETWEEN 199990 AND 199992",
         "SELECT count(*), min(i) FROM facts JOIN few ON i = j",
@@ -59,7 +63,10 @@ fn blocks_out_of_bounds_are_left_out() {
         let ran = answer(&mut session, &format!("EXPLAIN ANALYZE {sql}"));
         assert!(ran.contains("rows skipped"), "{sql}\n{ran}");
     }
-    assert_eq!(answer(&mut session, "SELECT count(*) FROM facts WHERE i < 0 OR k IS NULL"), "18182");
+    assert_eq!(
+        answer(&mut session, "SELECT count(*) FROM facts WHERE i < 0 OR k IS NULL"),
+        "18182"
+    );
 }
 
 #[test]
@@ -77,14 +84,20 @@ fn filters_stand_where_most_tuples_have_no_match() {
             Session::new(Config { threads, chunk_rows, database, ..Config::default() }).unwrap();
         if in_memory {
             for name in ["facts", "dims"] {
-                answer_none(&mut session, &format!("CREATE TEMP TABLE {name} AS SELECT * FROM {name}"));
+                answer_none(
+                    &mut session,
+                    &format!("CREATE TEMP TABLE {name} AS SELECT * FROM {name}"),
+                );
             }
         }
         let select = "SELECT count(u), sum(i), min(t) <= max(t) FROM facts";
         for (join, filtered) in [
             (format!("{select} JOIN dims ON k = id WHERE d = 7"), true),
             (format!("{select} WHERE k IN (SELECT id FROM dims WHERE d = 7)"), true),
-            (format!("{select} JOIN dims ON k = id WHERE d = 7 AND t >= 'text' AND i % 2 < 2"), true),
+            (
+                format!("{select} JOIN dims ON k = id WHERE d = 7 AND t >= 'text' AND i % 2 < 2"),
+                true,
+            ),
             (format!("{select} JOIN dims ON k = id"), false),
             (format!("{select} LEFT JOIN (SELECT * FROM dims WHERE d = 7) d ON k = id"), false),
             (format!("{select} WHERE k NOT IN (SELECT id FROM dims WHERE d = 7)"), false),
@@ -95,7 +108,8 @@ fn filters_stand_where_most_tuples_have_no_match() {
                 assert_eq!(answer(&mut session, &join), format!("{count} {sum} true"), "{join}");
                 let ran = answer(&mut session, &format!("EXPLAIN ANALYZE {join}"));
                 assert!(ran.contains("rows dropped without match"), "{join}\n{ran}");
-                // 110 times as many rows were estimated where they are dropped, which is no wrong estimate.
+                // 110 times as many rows were estimated where they are dropped, which is no wrong
+                // estimate.
                 assert!(!ran.contains("!!"), "{join}\n{ran}");
             }
         }

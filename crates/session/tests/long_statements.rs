@@ -1,4 +1,5 @@
-//! Statements of many parts: long lists mean what short ones do, deep sums are computed, and all of it ends when it is told to.
+//! Statements of many parts: long lists mean what short ones do, deep sums are computed, and all of
+//! it ends when it is told to.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +9,8 @@ use tessera_types::Code;
 
 use crate::texts::texts;
 
-/// How long a statement may go on after it was ended: what takes milliseconds, on a machine that does much else, in a build for tests.
+/// How long a statement may go on after it was ended: what takes milliseconds, on a machine that
+/// does much else, in a build for tests.
 const ALLOWED: Duration = Duration::from_secs(5);
 
 fn session() -> Session {
@@ -28,7 +30,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -45,7 +48,9 @@ fn literal(kind: &str, random: &mut Random) -> String {
         ("timestamp", 0..6) => {
             format!("'20{:02}-{:02}-11 00:00:00'", random.below(30) + 1, random.below(12) + 1)
         }
-        ("timestamp", _) => format!("'20{:02}-{:02}-11'", random.below(30) + 1, random.below(12) + 1),
+        ("timestamp", _) => {
+            format!("'20{:02}-{:02}-11'", random.below(30) + 1, random.below(12) + 1)
+        }
         (_, 0) => format!("'{}'", number / 10),
         (_, 1) => format!("{number}.50"),
         (_, 2) => format!("{number}.0"),
@@ -83,9 +88,12 @@ fn a_long_list_means_what_its_parts_do() {
             if round == 0 {
                 literals.retain(|literal| literal != "NULL");
             }
-            let parts: Vec<String> =
-                literals.chunks(100).map(|part| format!("{column} IN ({})", part.join(", "))).collect();
-            let (long, short) = (format!("{column} IN ({})", literals.join(", ")), parts.join(" OR "));
+            let parts: Vec<String> = literals
+                .chunks(100)
+                .map(|part| format!("{column} IN ({})", part.join(", ")))
+                .collect();
+            let (long, short) =
+                (format!("{column} IN ({})", literals.join(", ")), parts.join(" OR "));
             for (negated, long, short) in [
                 (false, long.clone(), short.clone()),
                 (true, long.replace(" IN ", " NOT IN "), format!("NOT ({short})")),
@@ -96,7 +104,8 @@ fn a_long_list_means_what_its_parts_do() {
                          sum(b) filter (where {test}) from t"
                     )
                 };
-                let (long, short) = (rows(&mut session, &counts(&long)), rows(&mut session, &counts(&short)));
+                let (long, short) =
+                    (rows(&mut session, &counts(&long)), rows(&mut session, &counts(&short)));
                 assert_eq!(long, short, "{column}, {negated}, {literals:?}");
             }
         }
@@ -104,7 +113,9 @@ fn a_long_list_means_what_its_parts_do() {
     // The plan holds one array, and reads again as what it is.
     let list = (0..300).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
     let sql = format!("select count(*) from t where i in ({list})");
-    let Some(StatementResult::Text(plan)) = session.execute(&format!("explain {sql}")).unwrap().pop() else {
+    let Some(StatementResult::Text(plan)) =
+        session.execute(&format!("explain {sql}")).unwrap().pop()
+    else {
         panic!("no plan")
     };
     assert!(plan.contains("any_eq("), "{plan}");
@@ -122,8 +133,9 @@ fn errors_of_a_long_list_are_those_of_a_short_one() {
     };
     for wrong in ["'x'", "'99999999999'", "date '2024-01-01'", "nothing"] {
         let mut state = |list: &str| {
-            let error =
-                session.execute(&format!("select x in ({list}) from (values (-1)) t(x)")).unwrap_err();
+            let error = session
+                .execute(&format!("select x in ({list}) from (values (-1)) t(x)"))
+                .unwrap_err();
             (error.code(), error.sql_state(), error.message().to_string())
         };
         assert_eq!(state(&list(wrong)), state(wrong), "{wrong}");
@@ -136,18 +148,23 @@ fn long_statements_are_planned() {
     let sum = (0..10_000).map(|number| format!("a * {number}")).collect::<Vec<_>>().join(" + ");
     assert_eq!(rows(&mut session, &format!("select {sum} from (values (2)) t(a)")), ["99990000"]);
     let keys = (0..100).map(|number| format!("a + {number}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("select count(*) from (values (1), (1), (2)) t(a) group by {keys} order by 1");
+    let sql =
+        format!("select count(*) from (values (1), (1), (2)) t(a) group by {keys} order by 1");
     assert_eq!(rows(&mut session, &sql), ["1", "2"]);
-    let tables =
-        (0..64).map(|number| format!("(values (1), (2)) t{number}(a)")).collect::<Vec<_>>().join(", ");
+    let tables = (0..64)
+        .map(|number| format!("(values (1), (2)) t{number}(a)"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let equal = (1..64).map(|n| format!("t{n}.a = t{}.a", n / 2)).collect::<Vec<_>>().join(" and ");
     assert_eq!(rows(&mut session, &format!("select count(*) from {tables} where {equal}")), ["2"]);
-    let chain =
-        (1..1_000).map(|n| format!(", a{n} as (select x + 1 as x from a{})", n - 1)).collect::<String>();
+    let chain = (1..1_000)
+        .map(|n| format!(", a{n} as (select x + 1 as x from a{})", n - 1))
+        .collect::<String>();
     let sql = format!("with a0 as (select 1 as x){chain} select x from a999");
     assert_eq!(rows(&mut session, &sql), ["1000"]);
     let closed = (0..500).map(|n| format!(") q{n}")).collect::<String>();
-    let nested = format!("select * from {}(select 7 as a) q{closed}", "(select a from ".repeat(500));
+    let nested =
+        format!("select * from {}(select 7 as a) q{closed}", "(select a from ".repeat(500));
     assert_eq!(rows(&mut session, &nested), ["7"]);
     // Deeper than a stack would hold is an error, and nothing else.
     for part in ["(select a from ", "(", "(select "] {
@@ -156,16 +173,19 @@ fn long_statements_are_planned() {
     }
 }
 
-/// Each shape at a size and at eight times that: eight times as long, where 64 times would be quadratic.
+/// Each shape at a size and at eight times that: eight times as long, where 64 times would be
+/// quadratic.
 #[test]
 fn planning_takes_time_in_proportion() {
-    let parts = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
+    let parts =
+        |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
     let chain = |count: usize| {
         let links = parts(count, &|n| format!(", a{} as (select x + 1 as x from a{n})", n + 1));
         format!("with a0 as (select 1 as x){links} select x from a{count}")
     };
     let filtered = |count: usize| {
-        let links = parts(count, &|n| format!(", a{} as (select x from a{n} where x <> {n})", n + 1));
+        let links =
+            parts(count, &|n| format!(", a{} as (select x from a{n} where x <> {n})", n + 1));
         format!("with a0 as (select -1 as x){links} select x from a{count}")
     };
     let unions = |count: usize| {
@@ -210,7 +230,8 @@ fn statements_end_soon_after_they_are_told_to() {
     let terms = |count: usize, join: &str, term: &dyn Fn(usize) -> String| {
         (0..count).map(term).collect::<Vec<_>>().join(join)
     };
-    let sum = format!("select {} from (values (1)) t(a)", terms(10_000, " + ", &|n| format!("a * {n}")));
+    let sum =
+        format!("select {} from (values (1)) t(a)", terms(10_000, " + ", &|n| format!("a * {n}")));
     let ands = terms(3_000, " and ", &|n| format!("(a = {n} or b = {})", n + 1));
     let unions = terms(2_000, " union all ", &|n| format!("select a + {n} from t"));
     let joins = format!(

@@ -1,11 +1,13 @@
-//! Tables in memory: what comes out is what went in, in its order; their memory is counted and given back.
+//! Tables in memory: what comes out is what went in, in its order; their memory is counted and
+//! given back.
 
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::{Code, Error};
 
 use crate::texts::texts;
 
-/// Values of many types, with NULLs, of which some are the same everywhere; more than a block of them.
+/// Values of many types, with NULLs, of which some are the same everywhere; more than a block of
+/// them.
 const ROWS: &str = "
     select i, cast(i % 100 - 50 as smallint) as small, cast(i as integer) * 1000 as wide, cast(7 as bigint) as same,
         case when i % 3 > 0 then i end as nulls, cast(null as integer) as none, cast(i * 7 as decimal(38,4)) as decimals, cast(i % 9 as decimal(12,2)) as prices,
@@ -17,7 +19,8 @@ const ROWS: &str = "
     from generate_series(1, 70000) as t(i)";
 
 fn session(threads: usize, chunk_rows: usize) -> Session {
-    Session::new(Config { threads, chunk_rows, memory_bytes: 1 << 30, ..Config::default() }).unwrap()
+    Session::new(Config { threads, chunk_rows, memory_bytes: 1 << 30, ..Config::default() })
+        .unwrap()
 }
 
 fn done(session: &mut Session, sql: &str) -> String {
@@ -73,7 +76,10 @@ fn what_comes_out_is_what_went_in() {
 fn many_morsels_stay_in_order() {
     for threads in [1, 2] {
         let mut session = session(threads, 2_048);
-        done(&mut session, "create temp table t as select i from generate_series(1, 500000) as s(i)");
+        done(
+            &mut session,
+            "create temp table t as select i from generate_series(1, 500000) as s(i)",
+        );
         done(&mut session, "create temp table again as select i from t");
         done(&mut session, "create temp table few as select i from again where i % 1000 = 1");
         let all: Vec<String> = (1..=500_000).map(|i| i.to_string()).collect();
@@ -86,15 +92,24 @@ fn many_morsels_stay_in_order() {
 #[test]
 fn tables_are_made_replaced_and_dropped() {
     let mut session = session(2, 2_048);
-    assert_eq!(done(&mut session, "create table t as select 1 as x union all select 2"), "SELECT 2");
+    assert_eq!(
+        done(&mut session, "create table t as select 1 as x union all select 2"),
+        "SELECT 2"
+    );
     assert!(refused(&mut session, "create table t as select 3 as x").message().contains("already"));
     assert!(refused(&mut session, "create view t as select 3 as x").message().contains("already"));
     done(&mut session, "create table if not exists t as select 3 as x");
     assert_eq!(texts(&rows(&mut session, "select sum(x) from t")), ["3"]);
-    assert_eq!(done(&mut session, "create or replace table t as select x + 10 as x from t"), "SELECT 2");
+    assert_eq!(
+        done(&mut session, "create or replace table t as select x + 10 as x from t"),
+        "SELECT 2"
+    );
     assert_eq!(texts(&rows(&mut session, "select sum(x) from t")), ["23"]);
     assert_eq!(texts(&rows(&mut session, "show tables")), ["t temporary table"]);
-    assert_eq!(done(&mut session, "create temp table empty as select * from t where x < 0"), "SELECT 0");
+    assert_eq!(
+        done(&mut session, "create temp table empty as select * from t where x < 0"),
+        "SELECT 0"
+    );
     assert_eq!(texts(&rows(&mut session, "select count(*), sum(x) from empty")), ["0 NULL"]);
     // Others do not see it.
     let mut other = session.beside().unwrap();
@@ -102,7 +117,9 @@ fn tables_are_made_replaced_and_dropped() {
     done(&mut session, "drop table t");
     refused(&mut session, "select * from t");
     assert!(
-        refused(&mut session, "create table u as select 1 as x, 2 as x").message().contains("stands twice")
+        refused(&mut session, "create table u as select 1 as x, 2 as x")
+            .message()
+            .contains("stands twice")
     );
     // Nothing is left of one that fails.
     let failing = "create table u as select 1 / (x - 7) as y from generate_series(1, 10) as s(x)";
@@ -112,8 +129,12 @@ fn tables_are_made_replaced_and_dropped() {
 
 #[test]
 fn what_they_take_is_counted_and_given_back() {
-    let config =
-        Config { memory_bytes: 40 << 20, process_memory_bytes: 40 << 20, threads: 2, ..Config::default() };
+    let config = Config {
+        memory_bytes: 40 << 20,
+        process_memory_bytes: 40 << 20,
+        threads: 2,
+        ..Config::default()
+    };
     let mut session = Session::new(config).unwrap();
     // 17 bits a number where it has 64, and none where all are the same.
     let numbers = "select i, i * 0 as zero from generate_series(1, 1000000) as t(i)";
@@ -123,13 +144,17 @@ fn what_they_take_is_counted_and_given_back() {
             "SELECT 1000000"
         );
     }
-    let long = "select repeat('x', 50) || cast(i as varchar) as s from generate_series(1, 250000) as t(i)";
+    let long =
+        "select repeat('x', 50) || cast(i as varchar) as s from generate_series(1, 250000) as t(i)";
     done(&mut session, &format!("create temp table first as {long}"));
     let error = refused(&mut session, &format!("create temp table second as {long}"));
     assert_eq!(error.code(), Code::Limit, "{error}");
     done(&mut session, "drop table first");
     done(&mut session, &format!("create temp table second as {long}"));
-    assert_eq!(texts(&rows(&mut session, "select count(*), min(length(s)) from second")), ["250000 51"]);
+    assert_eq!(
+        texts(&rows(&mut session, "select count(*), min(length(s)) from second")),
+        ["250000 51"]
+    );
 }
 
 #[test]
@@ -139,7 +164,9 @@ fn estimates_know_their_rows() {
     for statistics in ["samples", "metadata", "samples"] {
         done(&mut session, &format!("set statistics = {statistics}"));
         let sql = "explain analyze select * from t a join t b on a.i = b.i where a.few = 'text 3'";
-        let Some(StatementResult::Text(plan)) = session.execute(sql).unwrap().pop() else { panic!() };
+        let Some(StatementResult::Text(plan)) = session.execute(sql).unwrap().pop() else {
+            panic!()
+        };
         assert_eq!(plan.contains("!!"), statistics == "metadata", "{plan}");
     }
     assert_eq!(texts(&rows(&mut session, "analyze t")).len(), 19);
@@ -159,7 +186,9 @@ fn one_null_does_not_cost_a_block_its_bounds() {
             Some(StatementResult::Text(text)) => text,
             other => panic!("{sql}: {other:?}"),
         };
-        let figure = text.lines().find_map(|line| line.strip_prefix("-- rows skipped: ").map(str::to_string));
+        let figure = text
+            .lines()
+            .find_map(|line| line.strip_prefix("-- rows skipped: ").map(str::to_string));
         figure.map_or(0, |figure| figure.parse::<usize>().unwrap())
     };
     // The first block has a NULL in `a` and nothing else in `b`.
@@ -181,11 +210,15 @@ fn encodings_refute_what_bounds_do_not() {
     );
     let mut found = |condition: &str| {
         let count =
-            texts(&rows(&mut session, &format!("select count(*) from t where {condition}"))).remove(0);
+            texts(&rows(&mut session, &format!("select count(*) from t where {condition}")))
+                .remove(0);
         let sql = format!("explain analyze select count(*) from t where {condition}");
-        let Some(StatementResult::Text(text)) = session.execute(&sql).unwrap().pop() else { panic!("{sql}") };
-        let skipped =
-            text.lines().find_map(|line| line.strip_prefix("-- rows skipped: ").map(str::to_string));
+        let Some(StatementResult::Text(text)) = session.execute(&sql).unwrap().pop() else {
+            panic!("{sql}")
+        };
+        let skipped = text
+            .lines()
+            .find_map(|line| line.strip_prefix("-- rows skipped: ").map(str::to_string));
         (count, skipped.map_or(0, |skipped| skipped.parse::<usize>().unwrap()))
     };
     // A dictionary of 'a' and 'c'; runs of multiples of ten.

@@ -1,4 +1,5 @@
-//! The plan of every query of the suites round-trips, and a plan that was tampered with is rejected, never a panic.
+//! The plan of every query of the suites round-trips, and a plan that was tampered with is
+//! rejected, never a panic.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use tessera_types::{Atom, Field, Item, Tuple};
 /// The text that EXPLAIN prints for each query of a suite, with the file's name.
 fn explained(suite: Suite, queries: &str) -> Vec<(String, String)> {
     let data = tempfile::tempdir().unwrap();
-    generate(suite, 0.001, data.path(), &Options { overwrite: true, ..Options::default() }).unwrap();
+    generate(suite, 0.001, data.path(), &Options { overwrite: true, ..Options::default() })
+        .unwrap();
     let config = Config { threads: 1, database: Some(data.path().into()), ..Config::default() };
     let mut session = Session::new(config).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queries").join(queries);
@@ -44,7 +46,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % bound.max(1)
     }
 }
@@ -63,7 +66,8 @@ fn accepted(plan: &Plan, registry: &Registry) -> bool {
 fn declared(written: &str, registry: &Registry) -> Plan {
     let plan = text::parse(written).unwrap_or_else(|error| panic!("{error}\n{written}"));
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
-    let verified = verify(&plan, registry.catalogue()).unwrap_or_else(|error| panic!("{error}\n{written}"));
+    let verified =
+        verify(&plan, registry.catalogue()).unwrap_or_else(|error| panic!("{error}\n{written}"));
     let declared = text::explain(&plan, &verified);
     let plan = text::parse(&declared).unwrap_or_else(|error| panic!("{error}\n{declared}"));
     assert!(accepted(&plan, registry), "{declared}");
@@ -88,7 +92,8 @@ fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
             let at = numbers.below(fields.len());
             match (numbers.below(2), fields.get_mut(at)) {
                 (0, Some(field)) => {
-                    let other = if field.atom() == Some(&Atom::Date) { Atom::Boolean } else { Atom::Date };
+                    let other =
+                        if field.atom() == Some(&Atom::Date) { Atom::Boolean } else { Atom::Date };
                     field.item = Item::Atom(other);
                 }
                 (_, Some(_)) => drop(fields.remove(at)),

@@ -1,5 +1,5 @@
-//! SQL over objects gives what SQL over the same local files gives; faults of the store end in the right answer or one
-//! clear error.
+//! SQL over objects gives what SQL over the same local files gives; faults of the store end in the
+//! right answer or one clear error.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -21,7 +21,12 @@ fn run(session: &mut Session, sql: &str) -> Vec<String> {
 }
 
 fn config(server: &Server, database: Option<&str>) -> Config {
-    Config { threads: 2, database: database.map(Into::into), stores: server.settings(), ..Config::default() }
+    Config {
+        threads: 2,
+        database: database.map(Into::into),
+        stores: server.settings(),
+        ..Config::default()
+    }
 }
 
 fn session(server: &Server, database: Option<&str>) -> Session {
@@ -165,9 +170,13 @@ fn what_is_copied_to_a_store_is_read_back() {
             "COPY (SELECT value AS n FROM (SELECT unnest(range(1, 5001)) AS value) AS s) TO 's3://b/out/x.{format}'"
         );
         assert_eq!(run(&mut session, &copy), ["COPY 5000"]);
-        assert_eq!(run(&mut session, &format!("SELECT sum(n) FROM 's3://b/out/x.{format}'")), ["12502500"]);
+        assert_eq!(
+            run(&mut session, &format!("SELECT sum(n) FROM 's3://b/out/x.{format}'")),
+            ["12502500"]
+        );
     }
-    let error = session.execute("COPY (SELECT 1 / 0 AS x) TO 's3://b/out/bad.parquet'").unwrap_err();
+    let error =
+        session.execute("COPY (SELECT 1 / 0 AS x) TO 's3://b/out/bad.parquet'").unwrap_err();
     assert_eq!(error.code(), Code::DivisionByZero);
     assert!(server.object("b/out/bad.parquet").is_none());
     assert_eq!(server.uploads().0, 0);
@@ -196,13 +205,18 @@ fn columns_are_fetched_together_and_the_profile_says_so() {
     let analyzed = run(&mut session, &format!("EXPLAIN ANALYZE {sql}")).remove(0);
     let log = server.log();
     let lists = log.iter().filter(|request| request.query.contains_key("list-type")).count();
-    let reads: Vec<_> = log.iter().filter(|request| request.is_read()).map(|r| r.range().unwrap()).collect();
+    let reads: Vec<_> =
+        log.iter().filter(|request| request.is_read()).map(|r| r.range().unwrap()).collect();
     assert!(lists >= 1 && log.len() == lists + reads.len(), "{log:?}");
     // The footer, some headers of dictionaries, and the columns of the only row group.
     assert!(reads.len() <= 16, "{reads:?}");
-    for part in
-        ["store requests ", "store bytes ", "store wait ", "-- object stores: ", "I/O thread was busy"]
-    {
+    for part in [
+        "store requests ",
+        "store bytes ",
+        "store wait ",
+        "-- object stores: ",
+        "I/O thread was busy",
+    ] {
         assert!(analyzed.contains(part), "{part}: {analyzed}");
     }
     assert_eq!(run(&mut session, sql).len(), 1);
@@ -268,7 +282,10 @@ fn errors_name_the_object_and_what_to_do() {
     server.put("b/x.csv", "n\n1\n");
     let mut session = session(&server, None);
     for (sql, expected) in [
-        ("SELECT * FROM 's3://b/y.csv'", "cannot open 's3://b/y.csv': there is no such object or prefix"),
+        (
+            "SELECT * FROM 's3://b/y.csv'",
+            "cannot open 's3://b/y.csv': there is no such object or prefix",
+        ),
         ("SELECT * FROM 's3://b/*.parquet'", "no object matches 's3://b/*.parquet'"),
         ("SELECT * FROM read_json('s3://b/x.csv')", "line 1: not a JSON object"),
         ("SELECT * FROM read_csv('a.csv', 'b.csv')", "takes one path"),

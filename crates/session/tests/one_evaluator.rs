@@ -1,8 +1,10 @@
-//! Constants and columns are computed by one evaluator: every function of the library, every operator and every cast gives the
-//! same over literals, columns of a table in memory, dictionary columns of a file and columns of one value, in both tiers.
+//! Constants and columns are computed by one evaluator: every function of the library, every
+//! operator and every cast gives the same over literals, columns of a table in memory, dictionary
+//! columns of a file and columns of one value, in both tiers.
 //!
-//! The calls are found by trying: a function takes part with the types of arguments that it is planned for. Left out are
-//! functions without arguments, which have no columns to read, volatile ones, and calls that are refused because of their types.
+//! The calls are found by trying: a function takes part with the types of arguments that it is
+//! planned for. Left out are functions without arguments, which have no columns to read, volatile
+//! ones, and calls that are refused because of their types.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -58,14 +60,30 @@ const TYPES: [Values; 18] = [
     ("bigint", "int64", &["2", "0", "-5", "9223372036854775807", "-9223372036854775808"]),
     ("bigint unsigned", "uint64", &["0", "18446744073709551615", "4"]),
     ("decimal(10,2)", "decimal(10,2)", &["2.50", "0.00", "-1.55", "99999999.99"]),
-    ("decimal(38,4)", "decimal(38,4)", &["0.0001", "-2.5000", "9999999999999999999999999999999999.9999"]),
+    (
+        "decimal(38,4)",
+        "decimal(38,4)",
+        &["0.0001", "-2.5000", "9999999999999999999999999999999999.9999"],
+    ),
     ("real", "float32", &["1.5", "0", "-2.5", "3e38", "NaN"]),
-    ("double precision", "float64", &["0.5", "0", "-0.0", "-2.5", "1e300", "NaN", "Infinity", "100"]),
-    ("varchar", "string", &["abc", "", "Grüße, Ö", "  x ", "12", "2024-02-29", "a%b_c", "{1,NULL}", "day"]),
+    (
+        "double precision",
+        "float64",
+        &["0.5", "0", "-0.0", "-2.5", "1e300", "NaN", "Infinity", "100"],
+    ),
+    (
+        "varchar",
+        "string",
+        &["abc", "", "Grüße, Ö", "  x ", "12", "2024-02-29", "a%b_c", "{1,NULL}", "day"],
+    ),
     ("bytea", "bytes", &["\\x00ff", "abc", ""]),
     ("date", "date", &["2024-02-29", "1970-01-01", "1969-12-31", "0001-01-01", "9999-12-31"]),
     ("time", "time(us)", &["12:34:56.789", "00:00:00", "23:59:59.999999"]),
-    ("timestamp", "timestamp(us)", &["2024-02-29 12:34:56.789", "1969-12-31 23:59:59.5", "2000-01-01"]),
+    (
+        "timestamp",
+        "timestamp(us)",
+        &["2024-02-29 12:34:56.789", "1969-12-31 23:59:59.5", "2000-01-01"],
+    ),
     ("timestamptz", "timestamp(us,UTC)", &["2024-02-29 12:34:56+02", "1970-01-01 00:00:00+00"]),
     ("interval", "interval", &["1 year 2 months 3 days 04:05:06.5", "0 s", "-1 day", "24 hours"]),
     ("int[]", "list<int32?>", &["{1,NULL,3}", "{}", "{5}"]),
@@ -158,7 +176,8 @@ fn name(column: usize, of_type: usize) -> String {
     format!("c{column}_{of_type}")
 }
 
-/// The value of a column in a row. The columns of a type go through its values, and NULL, in steps of their own.
+/// The value of a column in a row. The columns of a type go through its values, and NULL, in steps
+/// of their own.
 fn literal(column: usize, of_type: usize, row: usize) -> String {
     let (sql, _, values) = TYPES[of_type];
     match values.get((row * [1, 2, 4][column] + column) % (values.len() + 1)) {
@@ -182,7 +201,8 @@ fn session(tier: Tier, files: &TempDir) -> Session {
     let rows = format!("select * from (values {values}) t(i, {})", names.join(", "));
     session.execute(&format!("create temp table encoded as {rows}")).unwrap();
     for row in 0..ROWS {
-        let same = format!("select encoded.* from encoded, generate_series(1, 3) where encoded.i = {row}");
+        let same =
+            format!("select encoded.* from encoded, generate_series(1, 3) where encoded.i = {row}");
         session.execute(&format!("create temp table same{row} as {same}")).unwrap();
     }
     let file = files.path().join(format!("{tier:?}.parquet"));
@@ -192,7 +212,8 @@ fn session(tier: Tier, files: &TempDir) -> Session {
         .collect();
     let copy = format!("copy (select i, {} from encoded) to '{}'", kept.join(", "), file.display());
     session.execute(&copy).unwrap();
-    let table = format!("create external table stored stored as parquet location '{}'", file.display());
+    let table =
+        format!("create external table stored stored as parquet location '{}'", file.display());
     session.execute(&table).unwrap();
     session
 }
@@ -230,7 +251,8 @@ fn over_literals(session: &mut Session, case: &Case) -> Vec<Outcome> {
         let all = format!("select * from ({}) t(i, v) order by i", list.join(" union all "));
         rows(session, &all)
     };
-    let value = |text: &String| text.split_once(' ').map_or(String::new(), |(_, value)| value.to_string());
+    let value =
+        |text: &String| text.split_once(' ').map_or(String::new(), |(_, value)| value.to_string());
     let every: Vec<usize> = (0..ROWS).collect();
     if let Ok(found) = exprs(session, &every) {
         return found.iter().map(|text| Ok(value(text))).collect();
@@ -249,9 +271,14 @@ fn over_columns(
     let expr = case.columns();
     let list = |rows: &[usize]| rows.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let compared = |session: &mut Session, good: &[usize]| {
-        let only = if good.len() == ROWS { String::new() } else { format!(" where i in ({})", list(good)) };
+        let only = if good.len() == ROWS {
+            String::new()
+        } else {
+            format!(" where i in ({})", list(good))
+        };
         let sql = format!("select {expr} from {table}{only} order by i");
-        let wanted: Vec<String> = good.iter().filter_map(|row| expected[*row].clone().ok()).collect();
+        let wanted: Vec<String> =
+            good.iter().filter_map(|row| expected[*row].clone().ok()).collect();
         let found = if good.is_empty() { Ok(Vec::new()) } else { rows(session, &sql) };
         let same = found.as_ref() == Ok(&wanted);
         let different = (!same).then(|| format!("{sql}\n  gives {found:?}\n  literals {wanted:?}"));
@@ -275,7 +302,9 @@ fn over_columns(
         let sql = format!("select {expr} from {table} where i = {row}");
         let found = rows(session, &sql);
         let same = found.as_ref().err() == expected[row].as_ref().err();
-        (!same).then(|| format!("{sql}\n  gives {found:?}\n  {} {:?}", case.literals(row), expected[row]))
+        (!same).then(|| {
+            format!("{sql}\n  gives {found:?}\n  {} {:?}", case.literals(row), expected[row])
+        })
     })
 }
 
@@ -287,10 +316,16 @@ fn over_same(session: &mut Session, case: &Case, row: usize, expected: &Outcome)
         return None;
     }
     let wanted = expected.clone().map(|value| vec![value; 3]);
-    (found != wanted).then(|| format!("{sql}\n  gives {found:?}\n  {} {wanted:?}", case.literals(row)))
+    (found != wanted)
+        .then(|| format!("{sql}\n  gives {found:?}\n  {} {wanted:?}", case.literals(row)))
 }
 
-fn differences(sessions: &mut [Session], case: &Case, number: usize, effort: Effort) -> Vec<String> {
+fn differences(
+    sessions: &mut [Session],
+    case: &Case,
+    number: usize,
+    effort: Effort,
+) -> Vec<String> {
     let mut found = Vec::new();
     let expected = over_literals(&mut sessions[0], case);
     // A cast that there is not is folded where its value is NULL.
@@ -373,13 +408,18 @@ fn calls(library: &Library, function: &str, session: &mut Session, effort: Effor
 fn forms(session: &mut Session, effort: Effort) -> Vec<Case> {
     let mut found = Vec::new();
     for (length, text) in FORMS {
-        let lists = type_lists(length).into_iter().map(|types| Case { text: text.to_string(), types });
-        let planned = lists.filter(|case| is_planned(session, case)).take(effort.operator_types_max);
+        let lists =
+            type_lists(length).into_iter().map(|types| Case { text: text.to_string(), types });
+        let planned =
+            lists.filter(|case| is_planned(session, case)).take(effort.operator_types_max);
         found.extend(planned.collect::<Vec<_>>());
     }
-    for to in TYPES.iter().map(|(sql, ..)| *sql).chain(["tinyint", "time(0)", "timestamp(3)", "date[]"]) {
-        for (text, of_type) in
-            ["cast", "try_cast"].into_iter().flat_map(|cast| (0..TYPES.len()).map(move |t| (cast, t)))
+    for to in
+        TYPES.iter().map(|(sql, ..)| *sql).chain(["tinyint", "time(0)", "timestamp(3)", "date[]"])
+    {
+        for (text, of_type) in ["cast", "try_cast"]
+            .into_iter()
+            .flat_map(|cast| (0..TYPES.len()).map(move |t| (cast, t)))
         {
             let case = Case { text: format!("{text}({{0}} as {to})"), types: vec![of_type] };
             if is_planned(session, &case) {
@@ -407,7 +447,8 @@ fn literals_and_columns_agree() {
     let work = |thread: usize| {
         let directory = TempDir::new_in(files.path()).unwrap();
         let tiers = if cfg!(feature = "llvm") { &TIERS[..] } else { &TIERS[..1] };
-        let mut sessions: Vec<Session> = tiers.iter().map(|tier| session(*tier, &directory)).collect();
+        let mut sessions: Vec<Session> =
+            tiers.iter().map(|tier| session(*tier, &directory)).collect();
         let check = |cases: Vec<Case>, sessions: &mut [Session]| {
             for case in cases.into_iter().filter(|case| case.text.contains(&only)) {
                 let number = tested.fetch_add(1, Ordering::Relaxed);
@@ -441,7 +482,10 @@ fn literals_and_columns_agree() {
     });
     let (found, untried) = (found.into_inner().unwrap(), untried.into_inner().unwrap());
     let tested = tested.into_inner();
-    println!("{tested} calls of {} functions; without columns: {untried:?}", names.len() - untried.len());
+    println!(
+        "{tested} calls of {} functions; without columns: {untried:?}",
+        names.len() - untried.len()
+    );
     assert!(tested > 1_200 || !only.is_empty(), "only {tested} calls were found");
     // The first of each kind: what one function does wrong it does for many types.
     let kinds = found.iter().map(|(text, all)| format!("{text}, {} times: {}", all.len(), all[0]));

@@ -1,4 +1,5 @@
-//! The plans of `plans/`: the radix-partitioned form, the direct form and the SQL give the same answer.
+//! The plans of `plans/`: the radix-partitioned form, the direct form and the SQL give the same
+//! answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,7 +12,8 @@ fn data() -> &'static Path {
     let folder = DATA.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let options = tessera_generate::Options { overwrite: true, ..Default::default() };
-        tessera_generate::generate(tessera_generate::Suite::Tpch, 0.01, folder.path(), &options).unwrap();
+        tessera_generate::generate(tessera_generate::Suite::Tpch, 0.01, folder.path(), &options)
+            .unwrap();
         folder
     });
     folder.path()
@@ -43,7 +45,8 @@ fn rows(result: &QueryResult) -> Vec<Vec<String>> {
 /// Runs with one worker and several, with chunks of 1, 7 and 2,048 tuples.
 fn everywhere(check: impl Fn(&mut Session)) {
     for (threads, chunk_rows) in [(1, 2_048), (2, 2_048), (3, 7), (2, 1)] {
-        let config = Config { threads, chunk_rows, database: Some(data().into()), ..Config::default() };
+        let config =
+            Config { threads, chunk_rows, database: Some(data().into()), ..Config::default() };
         check(&mut Session::new(config).unwrap());
     }
 }
@@ -104,7 +107,8 @@ fn a_radix_group_by_is_a_group_by() {
 fn tpch_by_hand_is_tpch_by_sql() {
     everywhere(|session| {
         for (plan, query) in [("tpch-q01.plan", "q01.sql"), ("tpch-q06.plan", "q06.sql")] {
-            let query = std::fs::read_to_string(repository().join("queries/tpch").join(query)).unwrap();
+            let query =
+                std::fs::read_to_string(repository().join("queries/tpch").join(query)).unwrap();
             let by_hand = run(session, plan);
             assert!(!by_hand.is_empty());
             assert_eq!(by_hand, sql(session, &query), "{plan}");
@@ -174,8 +178,9 @@ fn aggregates_of_parts_put_together_are_those_of_all() {
         %s = sort(%r) {{keys = [{{field = k}}]}}
         return %s }}"
     );
-    let shown =
-        |result: QueryResult| format!("{:?}", result.batches().map(Result::unwrap).collect::<Vec<_>>());
+    let shown = |result: QueryResult| {
+        format!("{:?}", result.batches().map(Result::unwrap).collect::<Vec<_>>())
+    };
     let direct = shown(session.run_plan(&direct).unwrap());
     assert_eq!(direct, shown(session.run_plan(&in_parts).unwrap()));
     assert!(direct.contains("1.875"), "{direct}");

@@ -1,5 +1,5 @@
-//! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries in ON. Answers are
-//! PostgreSQL's.
+//! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries
+//! in ON. Answers are PostgreSQL's.
 
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::Code;
@@ -17,8 +17,8 @@ fn session(threads: usize, chunk_rows: usize) -> Session {
     Session::new(Config { threads, chunk_rows, ..Config::default() }).unwrap()
 }
 
-/// The answer is this one, with one worker and two, with chunks of 1, 7 and 2,048 tuples, and so is that of the plan that
-/// EXPLAIN prints.
+/// The answer is this one, with one worker and two, with chunks of 1, 7 and 2,048 tuples, and so is
+/// that of the plan that EXPLAIN prints.
 fn answers(sql: &str, expected: &[&str]) {
     let mut expected = expected.to_vec();
     expected.sort_unstable();
@@ -28,11 +28,17 @@ fn answers(sql: &str, expected: &[&str]) {
             |sql: &str| session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop();
         match execute(sql) {
             Some(StatementResult::Rows(result)) => {
-                assert_eq!(sorted(&result), expected, "{sql} with {threads} workers, chunks of {chunk_rows}");
+                assert_eq!(
+                    sorted(&result),
+                    expected,
+                    "{sql} with {threads} workers, chunks of {chunk_rows}"
+                );
             }
             other => panic!("{sql}: {other:?}"),
         }
-        let Some(StatementResult::Text(plan)) = execute(&format!("EXPLAIN {sql}")) else { panic!("{sql}") };
+        let Some(StatementResult::Text(plan)) = execute(&format!("EXPLAIN {sql}")) else {
+            panic!("{sql}")
+        };
         let again = session.run_plan(&plan).unwrap_or_else(|error| panic!("{plan}\n{error}"));
         assert_eq!(sorted(&again), expected, "{plan}");
     }
@@ -115,7 +121,10 @@ fn recursions_of_one_name_are_told_apart() {
             "(WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {end}) SELECT sum(n) AS s FROM t)"
         )
     };
-    answers(&format!("SELECT a.s, b.s, c.s FROM {} a, {} b, {} c", sum(3), sum(4), sum(3)), &["6 10 6"]);
+    answers(
+        &format!("SELECT a.s, b.s, c.s FROM {} a, {} b, {} c", sum(3), sum(4), sum(3)),
+        &["6 10 6"],
+    );
     let step = |plus: i32| {
         format!(
             "(WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT max(n) + {plus} FROM t HAVING max(n) < 9) \
@@ -159,14 +168,17 @@ fn both_terms_have_the_types_of_the_first() {
 
 #[test]
 fn set_operations_with_all_count() {
-    let (a, b) = ("(VALUES (1), (1), (1), (2), (NULL), (NULL)) a(x)", "(VALUES (1), (1), (3), (NULL)) b(x)");
+    let (a, b) =
+        ("(VALUES (1), (1), (1), (2), (NULL), (NULL)) a(x)", "(VALUES (1), (1), (3), (NULL)) b(x)");
     answers(&format!("SELECT x FROM {a} INTERSECT ALL SELECT x FROM {b}"), &["1", "1", "NULL"]);
     answers(&format!("SELECT x FROM {a} EXCEPT ALL SELECT x FROM {b}"), &["1", "2", "NULL"]);
     answers(&format!("SELECT x FROM {a} INTERSECT SELECT x FROM {b}"), &["1", "NULL"]);
     answers(&format!("SELECT x FROM {a} EXCEPT SELECT x FROM {b}"), &["2"]);
     answers(&format!("SELECT DISTINCT x FROM {a} EXCEPT ALL SELECT x FROM {b}"), &["2"]);
     answers(
-        &format!("SELECT x, 'a' FROM {a} EXCEPT ALL SELECT x, 'a' FROM {b} EXCEPT ALL SELECT 2, 'a'"),
+        &format!(
+            "SELECT x, 'a' FROM {a} EXCEPT ALL SELECT x, 'a' FROM {b} EXCEPT ALL SELECT 2, 'a'"
+        ),
         &["1 a", "NULL a"],
     );
     // The result has the type that both sides have in common.
@@ -204,7 +216,10 @@ fn the_end_of_the_text_has_a_place() {
 
 #[test]
 fn text_is_in_the_collation_c() {
-    answers("SELECT x COLLATE \"C\" FROM (VALUES ('b'), ('B')) v(x) WHERE x COLLATE \"C\" < 'a'", &["B"]);
+    answers(
+        "SELECT x COLLATE \"C\" FROM (VALUES ('b'), ('B')) v(x) WHERE x COLLATE \"C\" < 'a'",
+        &["B"],
+    );
     refused("SELECT 'a' COLLATE \"de_DE\"", Code::Unsupported, "COLLATE");
 }
 
@@ -232,7 +247,13 @@ fn groupings_are_by_expressions_with_constants_too() {
         &format!(
             "SELECT y, DATE '1995-01-01' + INTERVAL '1' MONTH, count(*) FROM {table} GROUP BY ROLLUP (y, DATE '1995-01-01' + INTERVAL '1' MONTH)"
         ),
-        &["NULL NULL 3", "a 1995-02-01T00:00:00 1", "a NULL 1", "b 1995-02-01T00:00:00 2", "b NULL 2"],
+        &[
+            "NULL NULL 3",
+            "a 1995-02-01T00:00:00 1",
+            "a NULL 1",
+            "b 1995-02-01T00:00:00 2",
+            "b NULL 2",
+        ],
     );
 }
 
@@ -266,15 +287,21 @@ fn columns_of_the_result_are_sorted_by_though_a_cast_is_called_like_them() {
         &["-3 20"],
     );
     answers(
-        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"),
+        &format!(
+            "SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"
+        ),
         &["-1 10"],
     );
     answers(
-        &format!("SELECT -a AS c, CAST(b AS varchar) AS b {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"),
+        &format!(
+            "SELECT -a AS c, CAST(b AS varchar) AS b {rows} GROUP BY 1, 2 ORDER BY b DESC LIMIT 1"
+        ),
         &["-2 30"],
     );
     answers(
-        &format!("SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b, max(a) LIMIT 1"),
+        &format!(
+            "SELECT -a AS b, CAST(b AS varchar) AS c {rows} GROUP BY 1, 2 ORDER BY b, max(a) LIMIT 1"
+        ),
         &["-3 20"],
     );
 }
@@ -321,11 +348,16 @@ fn distinct_values_are_grouped_first() {
         &["1 2 3 3 17 7 1", "2 0 2 0 NULL NULL 2", "NULL 1 1 1 5 5 1"],
     );
     // Of no tuples.
-    answers(&format!("SELECT count(DISTINCT v), count(*), sum(v) {rows} WHERE k > 9"), &["0 0 NULL"]);
+    answers(
+        &format!("SELECT count(DISTINCT v), count(*), sum(v) {rows} WHERE k > 9"),
+        &["0 0 NULL"],
+    );
     answers(&format!("SELECT k, count(DISTINCT v), count(*) {rows} WHERE k > 9 GROUP BY k"), &[]);
     // Left as they are: two values, strings for each value.
     answers(
-        &format!("SELECT count(DISTINCT v), count(DISTINCT s), min(s), string_agg(s, '' ORDER BY s) {rows}"),
+        &format!(
+            "SELECT count(DISTINCT v), count(DISTINCT s), min(s), string_agg(s, '' ORDER BY s) {rows}"
+        ),
         &["2 4 a abccd"],
     );
     // In a subquery that becomes a join.
@@ -342,14 +374,21 @@ fn functions_in_from_yield_rows() {
     answers("SELECT * FROM generate_series(1, 3)", &["1", "2", "3"]);
     answers("SELECT generate_series FROM generate_series(1, 7, 3)", &["1", "4", "7"]);
     answers("SELECT n + n FROM generate_series(1, 2) AS n", &["2", "4"]);
-    answers("SELECT t.n, u.n FROM range(2) AS t(n) JOIN unnest([1, 5]) AS u(n) ON t.n = u.n", &["1 1"]);
+    answers(
+        "SELECT t.n, u.n FROM range(2) AS t(n) JOIN unnest([1, 5]) AS u(n) ON t.n = u.n",
+        &["1 1"],
+    );
     answers("SELECT unnest FROM unnest([4, 5])", &["4", "5"]);
     answers("SELECT count(*) FROM Generate_Series(1, 0)", &["0"]);
     answers(
         "SELECT g, x FROM (VALUES (1), (2)) v(g), LATERAL generate_series(1, g) AS t(x)",
         &["1 1", "2 1", "2 2"],
     );
-    refused("SELECT * FROM generate_series(1, 2) WITH ORDINALITY", Code::Unsupported, "WITH ORDINALITY");
+    refused(
+        "SELECT * FROM generate_series(1, 2) WITH ORDINALITY",
+        Code::Unsupported,
+        "WITH ORDINALITY",
+    );
     refused("SELECT * FROM series(1, 2)", Code::Semantic, "series");
 }
 

@@ -1,7 +1,8 @@
-//! Each rule of relations and plans alone: random queries over small tables give the same rows with the rule and without it.
+//! Each rule of relations and plans alone: random queries over small tables give the same rows with
+//! the rule and without it.
 //!
-//! A query counts where the rule changes its plan. A rule never adds an error; it may drop one. `TESSERA_RULE_QUERIES` says
-//! how many queries each rule must change.
+//! A query counts where the rule changes its plan. A rule never adds an error; it may drop one.
+//! `TESSERA_RULE_QUERIES` says how many queries each rule must change.
 
 use tempfile::TempDir;
 
@@ -57,21 +58,32 @@ impl Random {
         }
     }
 
-    /// A condition over relations with the columns a, b (numbers), c (text), d (double) and e (boolean).
+    /// A condition over relations with the columns a, b (numbers), c (text), d (double) and e
+    /// (boolean).
     fn condition(&mut self, of: &[&str], depth: usize) -> String {
         let compare = ["=", "<>", "<", "<=", ">", ">=", "is distinct from"];
         match self.below(if depth == 0 { 8 } else { 12 }) {
             0 | 1 => format!("{} {} {}", self.number(of), self.pick(&compare), self.number(of)),
-            2 => format!("{} in (1, 2{})", self.column(of, &["a", "b"]), self.pick(&["", ", null", ", 3"])),
+            2 => format!(
+                "{} in (1, 2{})",
+                self.column(of, &["a", "b"]),
+                self.pick(&["", ", null", ", 3"])
+            ),
             3 => format!(
                 "{} {} '{}'",
                 self.column(of, &["c"]),
                 self.pick(&compare),
                 self.pick(&["", "a", "ä"])
             ),
-            4 => format!("{} like '{}'", self.column(of, &["c"]), self.pick(&["a%", "", "%b", "a"])),
+            4 => {
+                format!("{} like '{}'", self.column(of, &["c"]), self.pick(&["a%", "", "%b", "a"]))
+            }
             5 => {
-                format!("{} is {}null", self.column(of, &["a", "b", "c", "d", "e"]), self.pick(&["", "not "]))
+                format!(
+                    "{} is {}null",
+                    self.column(of, &["a", "b", "c", "d", "e"]),
+                    self.pick(&["", "not "])
+                )
             }
             6 => format!("{} {} 0.0", self.column(of, &["d"]), self.pick(&compare)),
             7 => self.column(of, &["e"]),
@@ -127,10 +139,17 @@ fn query(rule: Rule, random: &mut Random) -> String {
             format!("select x.a, x.b, x.c from t x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::TryInScans => {
-            format!("select x.a, x.c from t x where 6 / x.{} > 1 and {}", r.pick(&["a", "b"]), r.test(&["x"]))
+            format!(
+                "select x.a, x.c from t x where 6 / x.{} > 1 and {}",
+                r.pick(&["a", "b"]),
+                r.test(&["x"])
+            )
         }
         Rule::PushFilterMap => {
-            let inner = format!("select {} as a, y.b, y.c || 'b' as c, y.d, y.e from t y", r.number(&["y"]));
+            let inner = format!(
+                "select {} as a, y.b, y.c || 'b' as c, y.d, y.e from t y",
+                r.number(&["y"])
+            );
             format!("select * from ({inner}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
         }
         Rule::PushFilterJoin => {
@@ -149,10 +168,20 @@ fn query(rule: Rule, random: &mut Random) -> String {
         }
         Rule::PushFilterAggregate => {
             let keys = r.pick(&["y.a, y.c", "y.a", "y.c, y.a"]);
-            let inner = format!("select {keys}, {} as b from t y group by {keys}", r.number_of_group(&["y"]));
+            let inner = format!(
+                "select {keys}, {} as b from t y group by {keys}",
+                r.number_of_group(&["y"])
+            );
             format!(
                 "select * from ({inner}) x where {} and x.b is not null",
-                r.pick(&["x.a > 0", "x.a = 1", "x.a is null", "x.a in (1, 2)", "6 / x.a > 1", "x.b < 3"])
+                r.pick(&[
+                    "x.a > 0",
+                    "x.a = 1",
+                    "x.a is null",
+                    "x.a in (1, 2)",
+                    "6 / x.a > 1",
+                    "x.b < 3"
+                ])
             )
         }
         Rule::PushFilterUnion => {
@@ -160,21 +189,36 @@ fn query(rule: Rule, random: &mut Random) -> String {
                 format!("select a, b, c, d, e from {table} y where {}", r.test(&["y"]))
             };
             let (one, two) = (side(r, "t"), side(r, "u"));
-            format!("select * from ({one} union all {two}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
+            format!(
+                "select * from ({one} union all {two}) x where {} and {}",
+                r.safe(&["x"]),
+                r.test(&["x"])
+            )
         }
         Rule::PushFilterSort => {
             // Of other subqueries the order is dropped.
             let inner = "select distinct on (a) a, b, c, d, e from t order by a, b, c, d, e";
-            format!("select x.a, x.c from ({inner}) x where {} and {}", r.safe(&["x"]), r.test(&["x"]))
+            format!(
+                "select x.a, x.c from ({inner}) x where {} and {}",
+                r.safe(&["x"]),
+                r.test(&["x"])
+            )
         }
         Rule::PushFilterUnnest => {
             let inner = "select a, b, c, d, e, unnest(l) as l from q";
-            format!("select * from ({inner}) x where {} and {} and x.l > 0", r.safe(&["x"]), r.test(&["x"]))
+            format!(
+                "select * from ({inner}) x where {} and {} and x.l > 0",
+                r.safe(&["x"]),
+                r.test(&["x"])
+            )
         }
         Rule::SinkSemiJoins => {
             let exists = r.pick(&["exists", "not exists"]);
             let within = format!("{exists} (select 1 from w z where z.a = x.a)");
-            format!("select x.a, y.b from t x join u y on {on} where {within} and {}", r.test(&["x", "y"]))
+            format!(
+                "select x.a, y.b from t x join u y on {on} where {within} and {}",
+                r.test(&["x", "y"])
+            )
         }
         Rule::FirstOfSort | Rule::PushThresholds => {
             let table = if rule == Rule::PushThresholds { "p" } else { "t" };
@@ -209,15 +253,21 @@ fn query(rule: Rule, random: &mut Random) -> String {
                 r.pick(&["", "desc", "nulls first"])
             );
             match r.below(3) {
-                0 => format!("select x.a, x.b, k.* from u x, lateral ({inner}) k where {}", r.test(&["x"])),
-                1 => format!("select x.a, x.b, k.* from u x left join lateral ({inner}) k on k.b = x.b"),
+                0 => format!(
+                    "select x.a, x.b, k.* from u x, lateral ({inner}) k where {}",
+                    r.test(&["x"])
+                ),
+                1 => format!(
+                    "select x.a, x.b, k.* from u x left join lateral ({inner}) k on k.b = x.b"
+                ),
                 _ => format!(
                     "select x.a, x.b from u x where exists (select 1 from ({inner}) k where k.c = x.c)"
                 ),
             }
         }
         Rule::SingleRowSubquery => {
-            let value = format!("(select {} from u y where {})", r.aggregate(&["y"], ""), r.test(&["y"]));
+            let value =
+                format!("(select {} from u y where {})", r.aggregate(&["y"], ""), r.test(&["y"]));
             format!("select x.a, {value} from t x where {}", r.test(&["x"]))
         }
         Rule::DistinctAggregates => {
@@ -237,7 +287,9 @@ fn query(rule: Rule, random: &mut Random) -> String {
                     "select p from (select count(distinct {value}) as p, count(distinct 1 / x.a) as q from t x \
                      where {test}{group}) as s"
                 ),
-                _ => format!("select count(distinct {value}), {others} from t x where {test}{group}"),
+                _ => {
+                    format!("select count(distinct {value}), {others} from t x where {test}{group}")
+                }
             }
         }
         Rule::OrderJoins => {
@@ -248,7 +300,8 @@ fn query(rule: Rule, random: &mut Random) -> String {
             )
         }
         Rule::ReduceGroups => {
-            let groups = format!("select y.a, {} as q from w y group by y.a", r.aggregate(&["y"], ""));
+            let groups =
+                format!("select y.a, {} as q from w y group by y.a", r.aggregate(&["y"], ""));
             let join = r.pick(&["join", "left join"]);
             format!(
                 "select x.a, g.q from u x {join} ({groups}) g on g.a = x.{} where {}",
@@ -261,7 +314,8 @@ fn query(rule: Rule, random: &mut Random) -> String {
                 "select x.a from u x where {} (select 1 from w y where {on})",
                 r.pick(&["exists", "not exists"])
             );
-            let joined = format!("select x.a, y.c from u x {join} w y on {on} and {}", r.test(&["x", "y"]));
+            let joined =
+                format!("select x.a, y.c from u x {join} w y on {on} and {}", r.test(&["x", "y"]));
             if r.below(3) == 0 { exists } else { joined }
         }
         Rule::ShareCommon => {
@@ -284,14 +338,25 @@ fn query(rule: Rule, random: &mut Random) -> String {
             )
         }
         Rule::FuseAggregates => {
-            let value = format!("select y.a, {} as b from t y where {}", r.number(&["y"]), r.test(&["y"]));
-            format!("select sum(x.b + 1), count(x.b) from ({value}) x{}", r.pick(&["", " group by x.a"]))
+            let value =
+                format!("select y.a, {} as b from t y where {}", r.number(&["y"]), r.test(&["y"]));
+            format!(
+                "select sum(x.b + 1), count(x.b) from ({value}) x{}",
+                r.pick(&["", " group by x.a"])
+            )
         }
         Rule::EmptyFilter => {
             let never = r.pick(&["false", "null", "not true"]);
-            let tables =
-                r.pick(&["t x", "u x", "t x join u y on x.a = y.a", "t x left join u y on x.a = y.b"]);
-            format!("select x.a, count(*) from {tables} where {} and {never} group by x.a", r.safe(&["x"]))
+            let tables = r.pick(&[
+                "t x",
+                "u x",
+                "t x join u y on x.a = y.a",
+                "t x left join u y on x.a = y.b",
+            ]);
+            format!(
+                "select x.a, count(*) from {tables} where {} and {never} group by x.a",
+                r.safe(&["x"])
+            )
         }
         Rule::FuseFilters => {
             // A condition on the row outside is tested first, one that can raise behind it.
@@ -342,7 +407,8 @@ struct Tables {
 impl Tables {
     fn new() -> Tables {
         let directory = tempfile::tempdir().unwrap();
-        let mut session = Session::new(Config { threads: 2, chunk_rows: 7, ..Config::default() }).unwrap();
+        let mut session =
+            Session::new(Config { threads: 2, chunk_rows: 7, ..Config::default() }).unwrap();
         let path = directory.path().join("p.parquet");
         let rows = "(1, 2, 'a', '0', true), (2, null, 'ab', '-0', false), (null, 1, '', 'NaN', null), \
             (3, 3, 'ä', '1.5', true), (0, 0, null, 'infinity', false), (1, 1, 'b', null, null), \

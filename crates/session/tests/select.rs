@@ -1,5 +1,5 @@
-//! Smart storage: which plans ask the store, and what comes of answers that are late, cut, damaged or wrong. The store here gives
-//! the records that it was told to.
+//! Smart storage: which plans ask the store, and what comes of answers that are late, cut, damaged
+//! or wrong. The store here gives the records that it was told to.
 
 use std::path::Path;
 
@@ -8,13 +8,15 @@ use tessera_session::{Config, Session, StatementResult};
 
 use crate::server::{Fault, Server};
 
-const STATS: &str = "<Stats><BytesScanned>100</BytesScanned><BytesReturned>10</BytesReturned></Stats>";
+const STATS: &str =
+    "<Stats><BytesScanned>100</BytesScanned><BytesReturned>10</BytesReturned></Stats>";
 
 /// A store with the objects of a folder, that is taken for `store`.
 fn session(server: &Server, store: &str) -> Session {
     let mut stores = server.settings();
     stores.push(("TESSERA_SELECT_AS".to_string(), store.to_string()));
-    let config = Config { threads: 2, stores, smart_storage: SmartStorage::On, ..Config::default() };
+    let config =
+        Config { threads: 2, stores, smart_storage: SmartStorage::On, ..Config::default() };
     Session::new(config).unwrap()
 }
 
@@ -75,7 +77,9 @@ fn three_sub_operators_take_the_place_of_a_scan() {
     let log = server.log();
     let asked: Vec<_> = log.iter().filter(|request| request.is_select()).collect();
     assert_eq!(asked.len(), 1, "{log:?}");
-    assert!(String::from_utf8_lossy(&asked[0].body).contains("<FileHeaderInfo>IGNORE</FileHeaderInfo>"));
+    assert!(
+        String::from_utf8_lossy(&asked[0].body).contains("<FileHeaderInfo>IGNORE</FileHeaderInfo>")
+    );
     let analyzed = match session.execute(&format!("EXPLAIN ANALYZE {QUERY}")).unwrap().pop() {
         Some(StatementResult::Text(text)) => text,
         other => panic!("{other:?}"),
@@ -100,9 +104,14 @@ fn answers_that_break_off_are_asked_for_again() {
     server.select(&messages);
     let mut session = session(&server, "tessera");
     let sql = "SELECT count(*), sum(n), min(length(t)) FROM (SELECT n, t FROM 's3://b/x.csv' WHERE n > 1) x";
-    for fault in
-        [Fault::Status(503), Fault::Status(429), Fault::Reset, Fault::Cut, Fault::Short, Fault::Damaged]
-    {
+    for fault in [
+        Fault::Status(503),
+        Fault::Status(429),
+        Fault::Reset,
+        Fault::Cut,
+        Fault::Short,
+        Fault::Damaged,
+    ] {
         let mut left = 2;
         server.fail(move |request| {
             if !request.is_select() || left == 0 {
@@ -114,7 +123,10 @@ fn answers_that_break_off_are_asked_for_again() {
         assert_eq!(run(&mut session, sql).unwrap(), ["50000 1249975000 8"], "{fault:?}");
         server.fail(move |request| if request.is_select() { fault } else { Fault::None });
         let error = run(&mut session, sql).unwrap_err();
-        assert!(error.contains("cannot select from 's3://b/x.csv' in 4 attempts"), "{fault:?}: {error}");
+        assert!(
+            error.contains("cannot select from 's3://b/x.csv' in 4 attempts"),
+            "{fault:?}: {error}"
+        );
     }
 }
 
@@ -126,9 +138,15 @@ fn what_no_store_should_answer() {
     let end = [("Stats", STATS), ("End", "")];
     for (messages, expected) in [
         (vec![("Records", "2,two\n")], "the answer ends before its end"),
-        (vec![("Records", "2,two\n"), ("error", "OverMaxRecordSize")], "the store answers OverMaxRecordSize"),
+        (
+            vec![("Records", "2,two\n"), ("error", "OverMaxRecordSize")],
+            "the store answers OverMaxRecordSize",
+        ),
         (vec![("Records", "2,two,2\n"), end[0], end[1]], "record 1 that the store selects"),
-        (vec![("Records", "2,two\nx,y\n"), end[0], end[1]], "column n: 'x' is not a value of type int64"),
+        (
+            vec![("Records", "2,two\nx,y\n"), end[0], end[1]],
+            "column n: 'x' is not a value of type int64",
+        ),
     ] {
         server.select(&messages);
         let error = run(&mut session, QUERY).unwrap_err();
@@ -148,7 +166,10 @@ fn an_object_that_changes_meanwhile_is_an_error() {
     let mut session = session(&server, "tessera");
     server.change_selected();
     let error = run(&mut session, QUERY).unwrap_err();
-    assert!(error.contains("'s3://b/x.csv' changed while it was read; run the statement again"), "{error}");
+    assert!(
+        error.contains("'s3://b/x.csv' changed while it was read; run the statement again"),
+        "{error}"
+    );
 }
 
 /// A Parquet file of columns of many types in a store.
@@ -177,7 +198,8 @@ fn a_store_is_trusted_with_what_it_does_right() {
     let mut minio = session(&server, "minio");
     let mut own = session(&server, "tessera");
     let mut other = session(&server, "nginx");
-    let asks = |session: &mut Session, sql: &str| explained(session, sql).contains("select_request");
+    let asks =
+        |session: &mut Session, sql: &str| explained(session, sql).contains("select_request");
     // The statement, and whether MinIO and our own endpoint are asked.
     for (sql, of_minio, of_own) in [
         ("SELECT n, d FROM 's3://b/p.parquet' WHERE n < 5", true, true),
@@ -190,8 +212,10 @@ fn a_store_is_trusted_with_what_it_does_right() {
         assert_eq!(asks(&mut own, sql), of_own, "{sql}");
         assert!(!asks(&mut other, sql), "{sql}");
     }
-    let plan =
-        explained(&mut minio, "SELECT n FROM 's3://b/p.parquet' WHERE f > 5 AND d >= DATE '1994-02-03'");
+    let plan = explained(
+        &mut minio,
+        "SELECT n FROM 's3://b/p.parquet' WHERE f > 5 AND d >= DATE '1994-02-03'",
+    );
     assert!(plan.contains("NOT (s.\"f\" <= 5.0)") && plan.contains("filter("), "{plan}");
     assert!(plan.contains("CAST(''1994-02-03T00:00:00Z'' AS TIMESTAMP)"), "{plan}");
 }
@@ -203,9 +227,11 @@ fn aggregates_are_computed_by_the_store() {
     let mut session = session(&server, "tessera");
     let sql = "SELECT count(*), min(n), max(m), sum(n) FROM 's3://b/p.parquet' WHERE n < 11";
     let plan = explained(&mut session, sql);
-    let asked =
-        "SELECT COUNT(*), MIN(s.\"n\"), MAX(s.\"m\"), SUM(s.\"n\") FROM S3Object s WHERE s.\"n\" < 11";
-    assert!(plan.contains(asked) && plan.contains("merge_sum") && plan.contains("merge_count"), "{plan}");
+    let asked = "SELECT COUNT(*), MIN(s.\"n\"), MAX(s.\"m\"), SUM(s.\"n\") FROM S3Object s WHERE s.\"n\" < 11";
+    assert!(
+        plan.contains(asked) && plan.contains("merge_sum") && plan.contains("merge_count"),
+        "{plan}"
+    );
     server.select(&[("Records", "10,1,10,55\n"), ("Stats", STATS), ("End", "")]);
     assert_eq!(run(&mut session, sql).unwrap(), ["10 1 10 55"]);
     let plan = explained(&mut session, "SELECT sum(f) FROM 's3://b/p.parquet' WHERE n < 11");

@@ -38,8 +38,9 @@ fn texts(batches: impl Iterator<Item = Result<arrow::array::RecordBatch, Error>>
     let mut texts = Vec::new();
     for batch in batches.map(Result::unwrap) {
         for row in 0..batch.num_rows() {
-            let value =
-                |column| arrow::util::display::array_value_to_string(batch.column(column), row).unwrap();
+            let value = |column| {
+                arrow::util::display::array_value_to_string(batch.column(column), row).unwrap()
+            };
             texts.push((0..batch.num_columns()).map(value).collect::<Vec<_>>().join("|"));
         }
     }
@@ -161,7 +162,8 @@ fn long_limits_pass_tuples_on_in_order() {
     for (threads, memory) in [(1, "8MB"), (2, "8MB"), (3, "1GB")] {
         let mut session = session(threads);
         set(&mut session, "memory", memory);
-        let ordered = format!("select n, t from ({MANY}) as s order by n limit 1000000 offset 700000");
+        let ordered =
+            format!("select n, t from ({MANY}) as s order by n limit 1000000 offset 700000");
         let mut next = 700_000;
         for batch in session.query(&ordered).unwrap() {
             for n in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
@@ -197,7 +199,9 @@ fn long_limits_of_files_end_when_they_are_met() {
     let folder = tempfile::tempdir().unwrap();
     for format in ["parquet", "csv"] {
         let file = folder.path().join(format!("file.{format}")).display().to_string();
-        session(2).execute(&format!("copy (select n, t from ({MANY}) as s order by n) to '{file}'")).unwrap();
+        session(2)
+            .execute(&format!("copy (select n, t from ({MANY}) as s order by n) to '{file}'"))
+            .unwrap();
         for threads in [1, 2, 4] {
             let mut session = session(threads);
             set(&mut session, "memory", "32MB");
@@ -212,7 +216,11 @@ fn long_limits_of_files_end_when_they_are_met() {
                 }
                 assert_eq!(next, offset + limit, "{sql}");
                 let counted = format!("select count(t) from ({sql}) as s where n % 2 = 0");
-                assert_eq!(texts(session.query(&counted).unwrap()), [(limit / 2).to_string()], "{sql}");
+                assert_eq!(
+                    texts(session.query(&counted).unwrap()),
+                    [(limit / 2).to_string()],
+                    "{sql}"
+                );
             }
         }
     }
@@ -221,7 +229,8 @@ fn long_limits_of_files_end_when_they_are_met() {
 #[test]
 fn a_file_that_is_replaced_meanwhile_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let [file, other] = ["file", "other"].map(|name| folder.path().join(name).display().to_string());
+    let [file, other] =
+        ["file", "other"].map(|name| folder.path().join(name).display().to_string());
     let mut session = session(1);
     for (format, numbers) in [("csv", "n"), ("csv", "n + 1000000"), ("parquet", "n + 1000000")] {
         let (file, other) = (format!("{file}.{format}"), format!("{other}.{format}"));
@@ -229,7 +238,9 @@ fn a_file_that_is_replaced_meanwhile_is_an_error() {
         session
             .execute(&format!("copy (select n + 1000000 as n, t from ({MANY}) as s) to '{file}'"))
             .unwrap();
-        session.execute(&format!("copy (select {numbers} as n, t from ({MANY}) as s) to '{other}'")).unwrap();
+        session
+            .execute(&format!("copy (select {numbers} as n, t from ({MANY}) as s) to '{other}'"))
+            .unwrap();
         set(&mut session, "memory", "2MB");
         let mut rows = session.query(&format!("select * from '{file}'")).unwrap();
         rows.next().unwrap().unwrap();

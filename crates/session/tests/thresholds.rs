@@ -1,4 +1,5 @@
-//! The first ones of a sort, while scans leave out what sorts behind them: the same as the whole sort, cut off.
+//! The first ones of a sort, while scans leave out what sorts behind them: the same as the whole
+//! sort, cut off.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,10 +12,15 @@ const FILES: usize = 12;
 const ROWS: usize = 700;
 
 fn mixed(i: usize) -> usize {
-    (i.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d) % 10_007
+    (i.wrapping_add(1))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+        .wrapping_mul(0xbf58_476d)
+        % 10_007
 }
 
-/// Files whose values of `a`, `d` and `s` lie apart, like those of row groups that were written in order; `b` is anywhere.
+/// Files whose values of `a`, `d` and `s` lie apart, like those of row groups that were written in
+/// order; `b` is anywhere.
 fn files(folder: &Path) {
     let mut session = Session::new(Config::default()).unwrap();
     for file in 0..FILES {
@@ -30,17 +36,21 @@ fn files(folder: &Path) {
                 5 => null(3, i.to_string()),
                 _ => (i / 2).to_string(),
             };
-            let (b, d) = (null(7, (mixed(i) % 60).to_string()), format!("{}.{:02}", i / 100, i % 100));
-            let f = if i == 4_000 { "NaN".to_string() } else { format!("{}.5e0", i as i64 - 3_000) };
+            let (b, d) =
+                (null(7, (mixed(i) % 60).to_string()), format!("{}.{:02}", i / 100, i % 100));
+            let f =
+                if i == 4_000 { "NaN".to_string() } else { format!("{}.5e0", i as i64 - 3_000) };
             let s = format!("a common beginning and then {:05}", FILES * ROWS - i);
-            writeln!(csv, "{i},{a},{b},{d},{f},{s},{}", null(2, format!("t{}", mixed(i) % 9))).unwrap();
+            writeln!(csv, "{i},{a},{b},{d},{f},{s},{}", null(2, format!("t{}", mixed(i) % 9)))
+                .unwrap();
         }
         let (from, to) =
             (folder.join(format!("{file:02}.csv")), folder.join(format!("part_{file:02}.parquet")));
         std::fs::write(&from, csv).unwrap();
         let columns = "CAST(i AS bigint) AS i, CAST(a AS integer) AS a, CAST(b AS bigint) AS b, \
              CAST(d AS decimal(9,2)) AS d, CAST(f AS double) AS f, s, t";
-        let sql = format!("COPY (SELECT {columns} FROM '{}') TO '{}'", from.display(), to.display());
+        let sql =
+            format!("COPY (SELECT {columns} FROM '{}') TO '{}'", from.display(), to.display());
         session.execute(&sql).unwrap_or_else(|error| panic!("{error}"));
         std::fs::remove_file(from).unwrap();
     }
@@ -68,10 +78,13 @@ fn the_first_ones_are_those_of_the_whole_sort() {
     let folder = tempfile::tempdir().unwrap();
     files(folder.path());
     let from = format!("'{}/part_*.parquet'", folder.path().display());
-    let joined = format!("{from} x JOIN (SELECT DISTINCT b AS c FROM {from} WHERE b < 20) y ON x.b = y.c");
-    let outer =
-        format!("{from} x LEFT JOIN (SELECT DISTINCT b AS c FROM {from} WHERE b < 20) y ON x.b = y.c");
-    let filtered = format!("(SELECT i, a AS b, b AS a, d, f, s, t FROM {from}) x WHERE t IS NOT NULL");
+    let joined =
+        format!("{from} x JOIN (SELECT DISTINCT b AS c FROM {from} WHERE b < 20) y ON x.b = y.c");
+    let outer = format!(
+        "{from} x LEFT JOIN (SELECT DISTINCT b AS c FROM {from} WHERE b < 20) y ON x.b = y.c"
+    );
+    let filtered =
+        format!("(SELECT i, a AS b, b AS a, d, f, s, t FROM {from}) x WHERE t IS NOT NULL");
     let both = format!("(SELECT * FROM {from} UNION ALL SELECT * FROM {from}) x");
     let orders = [
         "a",
@@ -90,11 +103,13 @@ fn the_first_ones_are_those_of_the_whole_sort() {
         "t DESC, a NULLS FIRST, i",
     ];
     for (threads, chunk_rows) in [(1, 2_048), (2, 100)] {
-        let mut session = Session::new(Config { threads, chunk_rows, ..Config::default() }).unwrap();
+        let mut session =
+            Session::new(Config { threads, chunk_rows, ..Config::default() }).unwrap();
         for source in [&format!("{from} x"), &joined, &outer, &filtered, &both] {
             for order in orders {
                 // Of joined tuples no order is promised where keys are equal.
-                let order = if source.contains("JOIN") { format!("{order}, i") } else { order.to_string() };
+                let order =
+                    if source.contains("JOIN") { format!("{order}, i") } else { order.to_string() };
                 let whole = format!("SELECT x.i, x.a, x.s, x.f FROM {source} ORDER BY {order}");
                 let all = rows(&mut session, &whole);
                 for (limit, offset) in [(1, 0), (10, 3), (400, 2_000)] {
@@ -125,14 +140,16 @@ fn what_statistics_show_to_be_behind_is_not_read() {
     }
     let nulls_first = format!("SELECT * FROM {from} ORDER BY a NULLS FIRST LIMIT 5");
     assert_eq!(skipped(&nulls_first), (FILES - 2) * ROWS, "two files have NULLs");
-    let join =
-        format!("SELECT * FROM {from} x LEFT JOIN (SELECT 1 AS c) y ON x.b = y.c ORDER BY x.d LIMIT 5");
+    let join = format!(
+        "SELECT * FROM {from} x LEFT JOIN (SELECT 1 AS c) y ON x.b = y.c ORDER BY x.d LIMIT 5"
+    );
     assert_eq!(skipped(&join), (FILES - 1) * ROWS);
     // What counts tuples needs all of them.
     let grouped = format!("SELECT a, count(*) FROM {from} GROUP BY a ORDER BY a LIMIT 5");
     assert_eq!(skipped(&grouped), 0);
     // An error is one wherever its tuple sorts.
-    let error =
-        session.execute(&format!("SELECT 1 / (i - 8000) FROM {from} ORDER BY i LIMIT 5")).unwrap_err();
+    let error = session
+        .execute(&format!("SELECT 1 / (i - 8000) FROM {from} ORDER BY i LIMIT 5"))
+        .unwrap_err();
     assert!(error.to_string().contains("zero"), "{error}");
 }

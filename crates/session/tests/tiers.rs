@@ -1,4 +1,5 @@
-//! The compiled tier gives what the vectorised one gives: random aggregates over random expressions, their errors, too.
+//! The compiled tier gives what the vectorised one gives: random aggregates over random
+//! expressions, their errors, too.
 
 use tessera_jit::Tier;
 use tessera_session::{Config, Session, StatementResult};
@@ -11,8 +12,9 @@ const QUERIES: usize = 400;
 /// How long the compiler may take beside others before a test gives up.
 const PATIENCE_SECONDS: u64 = 300;
 
-/// Values of all types that compiled code knows, the extreme ones rarely; with NULLs in every second column, in some of them only
-/// in a part of the table: the code of a column differs where a chunk has none.
+/// Values of all types that compiled code knows, the extreme ones rarely; with NULLs in every
+/// second column, in some of them only in a part of the table: the code of a column differs where a
+/// chunk has none.
 const ROWS: &str = "
     select i, i % 4 as few, i % 997 as many,
         cast(i % 200 - 100 as tinyint) as tiny, case when i % 11 > 0 then cast(i * 7 % 60000 - 30000 as smallint) end as small,
@@ -32,7 +34,8 @@ const ROWS: &str = "
             as words
     from generate_series(1, 5000) as t(i)";
 
-/// What those are joined with: keys that several tuples have, or none, and values of which some are NULL.
+/// What those are joined with: keys that several tuples have, or none, and values of which some are
+/// NULL.
 const OTHERS: &str = "
     select i * 7 % 4 as u_few, case when i % 9 > 0 then cast(i * 7 % 60000 - 30000 as smallint) end as u_small,
         cast(i * 31 % 500 as integer) as u_middle, case when i % 8 > 0 then i * 1237 % 100003 - 50000 end as u_large,
@@ -146,7 +149,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % most
     }
 
@@ -215,8 +219,16 @@ impl Random {
             6 => self.one(&TEXTS).to_string(),
             0 => self.one(&["flag", "maybe", "text = 'text 3'", "text like '%1'"]).to_string(),
             1 | 2 => {
-                let operator =
-                    self.one(&["=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"]);
+                let operator = self.one(&[
+                    "=",
+                    "<>",
+                    "<",
+                    "<=",
+                    ">",
+                    ">=",
+                    "is distinct from",
+                    "is not distinct from",
+                ]);
                 format!("{} {operator} {}", self.number(next), self.number(next))
             }
             3 => {
@@ -227,7 +239,10 @@ impl Random {
                 }
             }
             4 => format!("{} is null", self.number(next)),
-            5 => format!("{} in (1, 5, 17, 300)", self.one(&["tiny", "middle", "large", "i", "price"])),
+            5 => format!(
+                "{} in (1, 5, 17, 300)",
+                self.one(&["tiny", "middle", "large", "i", "price"])
+            ),
             7 | 8 => format!("({} and {})", self.truth(next), self.truth(next)),
             9 => format!("({} or {})", self.truth(next), self.truth(next)),
             _ => format!("(not {})", self.truth(next)),
@@ -255,7 +270,8 @@ impl Random {
     fn first_ones(&mut self) -> String {
         let (first, second, third) = (self.number(2), self.truth(2), self.number(1));
         let source = self.source();
-        let condition = if self.below(2) == 0 { format!(" where {}", self.truth(1)) } else { String::new() };
+        let condition =
+            if self.below(2) == 0 { format!(" where {}", self.truth(1)) } else { String::new() };
         let key = self.one(&["a", "a", "b", "c", "day", "exact", "real"]);
         let (direction, then) = (self.one(&["asc", "desc"]), self.one(&["asc", "desc"]));
         let nulls = self.one(&["first", "last"]);
@@ -283,7 +299,9 @@ impl Random {
         match self.below(3) {
             0 => format!("select {list} from {source}{condition}"),
             1 => format!("select few, {list} from {source}{condition} group by few order by few"),
-            _ => format!("select many, {list} from {source}{condition} group by many order by many"),
+            _ => {
+                format!("select many, {list} from {source}{condition} group by many order by many")
+            }
         }
     }
 
@@ -305,8 +323,14 @@ impl Random {
 
 fn session(tier: Tier, chunk_rows: usize) -> Session {
     let native_functions = true;
-    let config =
-        Config { threads: 1, chunk_rows, memory_bytes: 1 << 30, tier, native_functions, ..Config::default() };
+    let config = Config {
+        threads: 1,
+        chunk_rows,
+        memory_bytes: 1 << 30,
+        tier,
+        native_functions,
+        ..Config::default()
+    };
     let mut session = Session::new(config).unwrap();
     session.execute(FUNCTIONS).unwrap();
     session.execute(&format!("create temp table t as {ROWS}")).unwrap();
@@ -327,17 +351,26 @@ fn queries() -> usize {
     std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES)
 }
 
-/// Whether two answers are the same, but for the order in which floats were added; `cancels` where some are so large that what is left of
-/// their sum depends on that.
-fn is_close(one: &Result<Vec<String>, String>, other: &Result<Vec<String>, String>, cancels: bool) -> bool {
+/// Whether two answers are the same, but for the order in which floats were added; `cancels` where
+/// some are so large that what is left of their sum depends on that.
+fn is_close(
+    one: &Result<Vec<String>, String>,
+    other: &Result<Vec<String>, String>,
+    cancels: bool,
+) -> bool {
     let is_close_value = |(one, other): (&str, &str)| {
-        let floats =
-            one.parse::<f64>().ok().filter(|_| one.contains(['.', 'e'])).zip(other.parse::<f64>().ok());
-        let is_near = |(one, other): (f64, f64)| cancels || (one - other).abs() <= 1e-9 * one.abs().max(1.0);
+        let floats = one
+            .parse::<f64>()
+            .ok()
+            .filter(|_| one.contains(['.', 'e']))
+            .zip(other.parse::<f64>().ok());
+        let is_near =
+            |(one, other): (f64, f64)| cancels || (one - other).abs() <= 1e-9 * one.abs().max(1.0);
         one == other || floats.is_some_and(is_near)
     };
     let is_close_row = |(one, other): (&String, &String)| {
-        let (one, other): (Vec<&str>, Vec<&str>) = (one.split(' ').collect(), other.split(' ').collect());
+        let (one, other): (Vec<&str>, Vec<&str>) =
+            (one.split(' ').collect(), other.split(' ').collect());
         one.len() == other.len() && one.into_iter().zip(other).all(is_close_value)
     };
     match (one, other) {
@@ -356,7 +389,8 @@ fn both_tiers_and_a_virtual_gpu_agree() {
             (session(Tier::Vectorized, chunk_rows), session(Tier::Compiled, chunk_rows));
         let mut on_a_gpu = session(Tier::Compiled, chunk_rows);
         // The environment may name NVIDIA's, `gpu`.
-        let device = std::env::var("TESSERA_TEST_DEVICE").unwrap_or_else(|_| "virtual-gpu".to_string());
+        let device =
+            std::env::var("TESSERA_TEST_DEVICE").unwrap_or_else(|_| "virtual-gpu".to_string());
         on_a_gpu.execute(&format!("set device = '{device}'")).unwrap();
         for _ in 0..queries / 2 {
             let sql = random.query();
@@ -372,7 +406,8 @@ fn both_tiers_and_a_virtual_gpu_agree() {
             compiled_rows += rows_compiled(&mut compiled, &sql);
         }
     }
-    // The random queries are worth something: some raise errors, far more do not, and most of their tuples were compiled.
+    // The random queries are worth something: some raise errors, far more do not, and most of their
+    // tuples were compiled.
     assert!(errors * 20 > queries && errors * 2 < queries, "{errors} of {queries} raise errors");
     assert!(compiled_rows > queries * 1_000, "{compiled_rows} tuples went through compiled code");
     assert!(gpu_rows > queries * 500, "{gpu_rows} tuples went through the GPU's");
@@ -380,7 +415,8 @@ fn both_tiers_and_a_virtual_gpu_agree() {
 
 /// What EXPLAIN ANALYZE says of it.
 fn rows_compiled(session: &mut Session, sql: &str) -> usize {
-    let explained = session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
+    let explained =
+        session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
     let Ok(Some(StatementResult::Text(text))) = explained else { return 0 };
     let rows = |line: &str| line.strip_prefix("-- compiled rows: ")?.trim().parse::<usize>().ok();
     text.lines().filter_map(rows).sum()
@@ -390,16 +426,26 @@ fn rows_compiled(session: &mut Session, sql: &str) -> usize {
 fn joins_are_looked_up_in_code() {
     let mut session = session(Tier::Compiled, 8_192);
     let mut probes = |sql: &str| {
-        let explained = session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
-        let Ok(Some(StatementResult::Text(text))) = explained else { panic!("{sql} is not explained") };
+        let explained =
+            session.execute(&format!("explain analyze {sql}")).map(|mut results| results.pop());
+        let Ok(Some(StatementResult::Text(text))) = explained else {
+            panic!("{sql} is not explained")
+        };
         let lines: Vec<&str> = text.lines().collect();
         let of_probe = |pair: &&[&str]| pair[1].contains(" = probe(");
-        lines.windows(2).filter(of_probe).map(|pair| pair[0].contains("compiled rows")).collect::<Vec<_>>()
+        lines
+            .windows(2)
+            .filter(of_probe)
+            .map(|pair| pair[0].contains("compiled rows"))
+            .collect::<Vec<_>>()
     };
     assert_eq!(probes("select sum(weight * i) from t join u on middle = u_middle"), [true]);
     assert_eq!(probes("select sum(weight) from t join u on day = u_day and few = u_few"), [true]);
     // Tables with NULL keys and strings have no code.
-    assert_eq!(probes("select sum(weight) from t join u on large = u_large and small = u_small"), [false]);
+    assert_eq!(
+        probes("select sum(weight) from t join u on large = u_large and small = u_small"),
+        [false]
+    );
     assert_eq!(probes("select sum(weight) from t join u on text = u_text"), [false]);
 }
 
@@ -408,7 +454,8 @@ fn what_is_hot_is_compiled_meanwhile() {
     let mut session = session(Tier::Auto, 2_048);
     let sql = "select sum(a.i * b.large) from t a, t b where a.i <= 4000";
     let first = answer(&mut session, sql);
-    // The compiler works beside the queries, at low priority: how soon it is done is up to the machine.
+    // The compiler works beside the queries, at low priority: how soon it is done is up to the
+    // machine.
     let started = std::time::Instant::now();
     while rows_compiled(&mut session, sql) == 0 {
         assert!(started.elapsed().as_secs() < PATIENCE_SECONDS, "nothing is compiled");
@@ -426,7 +473,8 @@ fn a_tuple_that_is_guarded_raises_nothing() {
         "case when few = 0 then 0 when i % few = 0 then i / few end",
         "coalesce(small, i / (small - small))",
     ] {
-        let condition = if guarded.starts_with("coalesce") { " where small is not null" } else { "" };
+        let condition =
+            if guarded.starts_with("coalesce") { " where small is not null" } else { "" };
         let sql = format!(
             "select sum({guarded}), count(*) filter (where few = 0 or i / few > 7) from t{condition}"
         );
@@ -451,13 +499,15 @@ fn many_queries_keep_few_pieces_of_code() {
     let mut session = session(Tier::Compiled, 2_048);
     let held = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
+        text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0)
+            * 4_096
     };
     // Each bit is another operator: numbers alone would be the same code.
     let mut run = |from: usize, to: usize| {
         for number in from..to {
             let sign = |bit: i32| if number >> bit & 1 == 1 { 1 } else { -1 };
-            let terms: String = (0..14).map(|bit| if sign(bit) == 1 { " + few" } else { " - few" }).collect();
+            let terms: String =
+                (0..14).map(|bit| if sign(bit) == 1 { " + few" } else { " - few" }).collect();
             let expected = 5_000 * 5_001 / 2 + (0..14).map(sign).sum::<i64>() * 7_500;
             let found = answer(&mut session, &format!("select sum(i{terms}) from t")).unwrap();
             assert_eq!(found, [expected.to_string()]);

@@ -49,7 +49,10 @@ const SHORT: [&str; 3] =
 fn check((message, took): (String, Duration), setting: &str) {
     assert!(message.contains(&format!("(setting {setting})")), "{message}");
     assert!(message.contains("x.csv") && message.contains("0.2 s"), "{message}");
-    assert!((Duration::from_millis(200)..Duration::from_secs(5)).contains(&took), "{took:?}: {message}");
+    assert!(
+        (Duration::from_millis(200)..Duration::from_secs(5)).contains(&took),
+        "{took:?}: {message}"
+    );
 }
 
 #[test]
@@ -82,7 +85,8 @@ fn a_server_that_stops_within_its_answer() {
 fn settings_are_shown_and_come_from_the_environments_names() {
     let stores = vec![("TESSERA_STALL_TIMEOUT".to_string(), "7".to_string())];
     let mut session = Session::new(Config { stores, ..Config::default() }).unwrap();
-    let shown = |session: &mut Session| format!("{:?}", session.execute("show stall_timeout").unwrap());
+    let shown =
+        |session: &mut Session| format!("{:?}", session.execute("show stall_timeout").unwrap());
     assert!(shown(&mut session).contains('7'), "{}", shown(&mut session));
     session.execute("set stall_timeout = none").unwrap();
     assert!(shown(&mut session).contains("none"), "{}", shown(&mut session));

@@ -53,13 +53,17 @@ fn both_tiers_give_the_same_and_the_same_errors() {
     let (mut one, mut other) = (session(Tier::Vectorized, true), session(Tier::Compiled, true));
     for session in [&mut one, &mut other] {
         assert_eq!(answer(session, NEXT).unwrap(), ["CREATE FUNCTION"]);
-        let rows = "create temp table t as select i, case when i % 3 > 0 then cast(i as integer) end as x,
+        let rows =
+            "create temp table t as select i, case when i % 3 > 0 then cast(i as integer) end as x,
             case when i % 5 = 0 then 0.75 else 7 end as y from generate_series(1, 5000) as s(i)";
         session.execute(rows).unwrap();
     }
     for (sql, expected) in [
         ("select next(7), next(null), next(101), next(-1)", Ok("8 NULL NULL 0")),
-        ("select next(2147483647)", Err("overflow: next(2147483647) is out of range for type int32")),
+        (
+            "select next(2147483647)",
+            Err("overflow: next(2147483647) is out of range for type int32"),
+        ),
         ("select sum(next(x)), count(next(x)), count(*) from t", Ok("3434 67 5000")),
         ("select count(*) from t where next(x) > 50", Ok("34")),
         (
@@ -72,7 +76,10 @@ fn both_tiers_give_the_same_and_the_same_errors() {
         ),
         ("select next(3000000000)", Err("overflow: 3000000000 is out of range for type int32")),
         ("select max(next(cast(i % 90 as bigint))) from t", Ok("90")),
-        ("select next('1')", Err("semantic: function next takes (int32), not (string); cast the arguments")),
+        (
+            "select next('1')",
+            Err("semantic: function next takes (int32), not (string); cast the arguments"),
+        ),
         (
             "select next(y) from t",
             Err("function next takes (int32), not (decimal(12,2)); cast the arguments"),
@@ -85,7 +92,10 @@ fn both_tiers_give_the_same_and_the_same_errors() {
         match expected {
             Ok(rows) => assert_eq!(compiled.unwrap(), [rows], "{sql}"),
             Err(part) => {
-                assert!(compiled.as_ref().is_err_and(|error| error.contains(part)), "{sql}: {compiled:?}")
+                assert!(
+                    compiled.as_ref().is_err_and(|error| error.contains(part)),
+                    "{sql}: {compiled:?}"
+                )
             }
         }
     }
@@ -103,10 +113,17 @@ fn functions_are_replaced_and_dropped() {
     assert!(error.contains("CREATE OR REPLACE FUNCTION"), "{error}");
     run(&mut session, &twice.replace("create function", "create or replace function")).unwrap();
     assert_eq!(run(&mut session, "select next(20)").unwrap(), "40");
-    for wrong in ["drop function other", "drop function next(bigint)", "drop function other, next"] {
-        assert!(run(&mut session, wrong).unwrap_err().contains("there is no such function"), "{wrong}");
+    for wrong in ["drop function other", "drop function next(bigint)", "drop function other, next"]
+    {
+        assert!(
+            run(&mut session, wrong).unwrap_err().contains("there is no such function"),
+            "{wrong}"
+        );
     }
-    assert_eq!(run(&mut session, "drop function if exists other, next(bigint)").unwrap(), "DROP FUNCTION");
+    assert_eq!(
+        run(&mut session, "drop function if exists other, next(bigint)").unwrap(),
+        "DROP FUNCTION"
+    );
     assert_eq!(run(&mut session, "select next(20)").unwrap(), "40");
     assert_eq!(run(&mut session, "drop function next(integer)").unwrap(), "DROP FUNCTION");
     assert!(run(&mut session, "select next(20)").is_err());

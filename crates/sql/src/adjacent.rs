@@ -9,7 +9,8 @@ pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     for token in tokens {
         if let Token::SingleQuotedString(more) = &token.token
             && let Some(before) = text_before_line_end(&out)
-            && let Some(TokenWithSpan { token: Token::SingleQuotedString(text), span }) = out.get_mut(before)
+            && let Some(TokenWithSpan { token: Token::SingleQuotedString(text), span }) =
+                out.get_mut(before)
         {
             text.push_str(more);
             span.end = token.span.end;
@@ -26,7 +27,10 @@ fn text_before_line_end(tokens: &[TokenWithSpan]) -> Option<usize> {
     let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let blanks = tokens.iter().rev().take_while(is_blank);
     let ends_line = |blank: &TokenWithSpan| {
-        matches!(blank.token, Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }))
+        matches!(
+            blank.token,
+            Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. })
+        )
     };
     let (count, line_end) =
         blanks.fold((0, false), |(count, end), blank| (count + 1, end || ends_line(blank)));

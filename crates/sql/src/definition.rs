@@ -1,4 +1,5 @@
-//! Statements that make or forget tables and views. Each part of one is used, or refused by its name.
+//! Statements that make or forget tables and views. Each part of one is used, or refused by its
+//! name.
 
 use sqlparser::ast::{
     Analyze, CreateTable, CreateTableOptions, CreateView, HiveDistributionStyle, HiveFormat, Ident,
@@ -11,7 +12,8 @@ use tessera_types::{Error, Result, SqlState};
 
 use crate::statement::{CreateTableAs, Planned, Planning, Statement, parts};
 
-/// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`: columns without types.
+/// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`: columns without
+/// types.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedColumns {
     name: ObjectName,
@@ -23,7 +25,9 @@ pub(crate) struct NamedColumns {
 }
 
 /// The statement that begins here, if it is one.
-pub(crate) fn parse(parser: &mut Parser<'_>) -> std::result::Result<Option<NamedColumns>, ParserError> {
+pub(crate) fn parse(
+    parser: &mut Parser<'_>,
+) -> std::result::Result<Option<NamedColumns>, ParserError> {
     use Keyword::{AS, CREATE, EXISTS, IF, NOT, OR, REPLACE, TABLE, TEMP, TEMPORARY};
     if !parser.peek_keyword(CREATE) {
         return Ok(None);
@@ -141,7 +145,10 @@ pub(crate) fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Res
     } = create;
     let hive = |format: &HiveFormat| {
         let HiveFormat { row_format, serde_properties, storage, location } = format;
-        row_format.is_some() || serde_properties.is_some() || storage.is_some() || location.is_some()
+        row_format.is_some()
+            || serde_properties.is_some()
+            || storage.is_some()
+            || location.is_some()
     };
     refuse(
         "CREATE TABLE",
@@ -164,10 +171,16 @@ pub(crate) fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Res
             ("CLUSTERED BY", clustered_by.is_some()),
             ("PRIMARY KEY", primary_key.is_some()),
             ("options", !matches!(table_options, CreateTableOptions::None)),
-            ("PARTITIONED BY or SKEWED BY", !matches!(hive_distribution, HiveDistributionStyle::NONE)),
+            (
+                "PARTITIONED BY or SKEWED BY",
+                !matches!(hive_distribution, HiveDistributionStyle::NONE),
+            ),
             ("ROW FORMAT or STORED AS", hive_formats.as_ref().is_some_and(hive)),
             ("a file's format", file_format.is_some()),
-            ("LOCATION", location.is_some() || base_location.is_some() || external_volume.is_some()),
+            (
+                "LOCATION",
+                location.is_some() || base_location.is_some() || external_volume.is_some(),
+            ),
             ("WITHOUT ROWID", *without_rowid),
             ("STRICT", *strict),
             ("a version", version.is_some()),
@@ -290,7 +303,12 @@ pub(crate) fn drop(dropped: &SqlStatement) -> Result<Statement> {
     };
     refuse(
         "DROP",
-        &[("CASCADE", *cascade), ("PURGE", *purge), ("TEMPORARY", *temporary), ("ON", table.is_some())],
+        &[
+            ("CASCADE", *cascade),
+            ("PURGE", *purge),
+            ("TEMPORARY", *temporary),
+            ("ON", table.is_some()),
+        ],
     )?;
     let names = names.iter().map(parts).collect::<Result<Vec<_>>>()?;
     Ok(Statement::Drop { names, view, if_exists: *if_exists })
@@ -315,8 +333,9 @@ pub(crate) fn analyze(analyze: &Analyze) -> Result<Statement> {
         ("COMPUTE STATISTICS", *compute_statistics),
     ];
     if let Some((part, _)) = more.iter().find(|(_, is_there)| *is_there) {
-        let message =
-            format!("ANALYZE takes a table's name, or none for all tables; {part} is not supported");
+        let message = format!(
+            "ANALYZE takes a table's name, or none for all tables; {part} is not supported"
+        );
         return Err(Error::unsupported(message));
     }
     Ok(Statement::Analyze { name: table_name.as_ref().map(parts).transpose()? })
@@ -325,7 +344,9 @@ pub(crate) fn analyze(analyze: &Analyze) -> Result<Statement> {
 /// Refuses the parts of a statement that are there and not offered.
 pub(crate) fn refuse(statement: &str, parts: &[(&str, bool)]) -> Result<()> {
     match parts.iter().find(|(_, is_there)| *is_there) {
-        Some((part, _)) => Err(Error::unsupported(format!("{statement} with {part} is not supported"))),
+        Some((part, _)) => {
+            Err(Error::unsupported(format!("{statement} with {part} is not supported")))
+        }
         None => Ok(()),
     }
 }

@@ -8,7 +8,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// PostgreSQL's dialect with DuckDB's `[1, 2]`, `{'a': 1}`, `EXCLUDE`, `REPLACE` and `FROM`-first queries.
+/// PostgreSQL's dialect with DuckDB's `[1, 2]`, `{'a': 1}`, `EXCLUDE`, `REPLACE` and `FROM`-first
+/// queries.
 #[derive(Debug)]
 pub(crate) struct Tessera;
 
@@ -65,7 +66,12 @@ impl Dialect for Tessera {
         Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
     }
 
-    fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
         if word_follows(parser, "isnull") {
             parser.next_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
@@ -191,7 +197,11 @@ fn word_follows(parser: &Parser<'_>, word: &str) -> bool {
 
 impl Tessera {
     /// `IS [NOT] DISTINCT FROM`, whose right side ends before AND and OR.
-    fn distinct_from(&self, parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    fn distinct_from(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+    ) -> Option<Result<Expr, ParserError>> {
         use Keyword::{DISTINCT, FROM, IS, NOT};
         let negated = if parser.parse_keywords(&[IS, DISTINCT, FROM]) {
             false

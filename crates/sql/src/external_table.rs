@@ -10,7 +10,8 @@ use crate::statement::{CreateExternalTable, parts};
 
 type Parsed<T> = std::result::Result<T, ParserError>;
 
-/// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format [PARTITIONED BY (names)]
+/// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
+/// [PARTITIONED BY (names)]
 /// [OPTIONS (name value, …)] LOCATION 'path'`; what follows the columns may stand in any order.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalTable {
@@ -63,7 +64,8 @@ fn table(parser: &mut Parser<'_>, or_replace: bool, is_unbounded: bool) -> Parse
     let mut clauses = Clauses::default();
     clauses.parse(parser)?;
     columns.extend(clauses.partition_columns);
-    let missing = |clause: &str| format!("Missing {clause} clause in CREATE EXTERNAL TABLE statement");
+    let missing =
+        |clause: &str| format!("Missing {clause} clause in CREATE EXTERNAL TABLE statement");
     let Some(format) = clauses.format else { return error(missing("STORED AS")) };
     let Some(locations) = clauses.locations else { return error(missing("LOCATION")) };
     Ok(ExternalTable {
@@ -100,7 +102,9 @@ impl Clauses {
                 set_once(&mut self.format, format, "STORED AS")?;
             } else if parser.parse_keyword(Keyword::LOCATION) {
                 let locations = match parser.peek_token_ref().token {
-                    Token::LParen => list(parser, "location definition", Parser::parse_literal_string)?,
+                    Token::LParen => {
+                        list(parser, "location definition", Parser::parse_literal_string)?
+                    }
                     _ => vec![parser.parse_literal_string()?],
                 };
                 if locations.is_empty() {
@@ -150,7 +154,8 @@ fn list<'a, T>(
     while !parser.consume_token(&Token::RParen) {
         items.push(item(parser)?);
         if !parser.consume_token(&Token::Comma) && parser.peek_token_ref().token != Token::RParen {
-            return parser.expected_ref(&format!("',' or ')' after {name}"), parser.peek_token_ref());
+            return parser
+                .expected_ref(&format!("',' or ')' after {name}"), parser.peek_token_ref());
         }
     }
     Ok(items)
@@ -247,7 +252,11 @@ fn field(column: &ColumnDef) -> Result<Field> {
         match &option.option {
             ColumnOption::NotNull => nullable = false,
             ColumnOption::Null => {}
-            other => return Err(Error::unsupported(format!("the column option {other} is not supported"))),
+            other => {
+                return Err(Error::unsupported(format!(
+                    "the column option {other} is not supported"
+                )));
+            }
         }
     }
     let atom = crate::bind::atom_of_type(&column.data_type)?;
@@ -300,7 +309,8 @@ mod tests {
         assert_eq!(created.options, options.map(|(name, value)| (text(name), text(value))));
         assert!(created.or_replace && !created.if_not_exists);
         let created =
-            asked("create external table if not exists t stored as json location ('p', 'q',)").unwrap();
+            asked("create external table if not exists t stored as json location ('p', 'q',)")
+                .unwrap();
         assert_eq!((created.columns, created.locations), (None, vec![text("p"), text("q")]));
         assert!(created.if_not_exists && !created.or_replace);
     }
@@ -315,18 +325,31 @@ mod tests {
             ("stored as csv location 'p' location 'p'", "LOCATION specified more than once"),
             ("options (a 1) options (a 1)", "OPTIONS specified more than once"),
             ("stored as 'csv' location 'p'", "expected: one of PARQUET"),
-            ("stored as csv location 'p' delimiter ','", "expected: end of statement or ;, found: delimiter"),
-            ("(a int b) stored as csv location 'p'", "',' or ')' after column definition, found: b"),
+            (
+                "stored as csv location 'p' delimiter ','",
+                "expected: end of statement or ;, found: delimiter",
+            ),
+            (
+                "(a int b) stored as csv location 'p'",
+                "',' or ')' after column definition, found: b",
+            ),
             ("stored as csv options (a) location 'p'", "string or numeric value, found: )"),
-            ("stored as csv options (a 1 b 2) location 'p'", "',' or ')' after option definition, found: b"),
+            (
+                "stored as csv options (a 1 b 2) location 'p'",
+                "',' or ')' after option definition, found: b",
+            ),
             ("partitioned by (1) stored as csv location 'p'", "identifier, found: 1"),
         ] {
             let error = asked(&format!("create external table t {sql}")).unwrap_err();
             assert_eq!(error.sql_state(), SqlState::SYNTAX_ERROR, "{sql}: {error}");
-            assert!(error.message().to_lowercase().contains(&message.to_lowercase()), "{sql}: {error}");
+            assert!(
+                error.message().to_lowercase().contains(&message.to_lowercase()),
+                "{sql}: {error}"
+            );
         }
         assert!(
-            asked("create or replace external table if not exists t stored as csv location 'p'").is_err()
+            asked("create or replace external table if not exists t stored as csv location 'p'")
+                .is_err()
         );
     }
 

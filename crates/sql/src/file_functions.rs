@@ -1,6 +1,8 @@
 //! Functions in FROM that read files, with options by name: `read_csv('path', delim = ';')`.
 
-use sqlparser::ast::{BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, Value};
+use sqlparser::ast::{
+    BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, Value,
+};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 use tessera_optimizer::table::{FileOption, OptionValue};
@@ -36,8 +38,11 @@ pub(crate) fn format_of(function: &str) -> &'static str {
 /// Other arguments.
 pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String, Vec<FileOption>)> {
     let path = match args.first() {
-        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))) => match &value.value {
-            Value::SingleQuotedString(path) | Value::EscapedStringLiteral(path) => Some(path.clone()),
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))) => match &value.value
+        {
+            Value::SingleQuotedString(path) | Value::EscapedStringLiteral(path) => {
+                Some(path.clone())
+            }
             _ => None,
         },
         _ => None,
@@ -67,7 +72,8 @@ pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String,
 /// There is none.
 pub fn type_called(text: &str) -> Result<Atom> {
     let unknown = || Error::semantic(format!("there is no type '{text}'"));
-    let mut parser = Parser::new(&Tessera).try_with_sql(text).map_err(|error| from_parser(&error))?;
+    let mut parser =
+        Parser::new(&Tessera).try_with_sql(text).map_err(|error| from_parser(&error))?;
     let data_type = parser.parse_data_type().map_err(|_| unknown())?;
     if parser.peek_token().token != Token::EOF {
         return Err(unknown());
@@ -78,7 +84,9 @@ pub fn type_called(text: &str) -> Result<Atom> {
 /// Name and value of `name = value`, `name := value` or `name => value`.
 fn option(arg: FunctionArg) -> Option<(String, OptionValue)> {
     let (name, value) = match arg {
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (normalized(&name), value),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+            (normalized(&name), value)
+        }
         FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
             (option_name(&name)?, value)
         }

@@ -1,5 +1,5 @@
-//! `FROM t` without SELECT, which is `SELECT * FROM t`: the parser takes nothing that follows the tables
-//! of such a query, so the two words are put before it. `TABLE t` is `SELECT * FROM t`.
+//! `FROM t` without SELECT, which is `SELECT * FROM t`: the parser takes nothing that follows the
+//! tables of such a query, so the two words are put before it. `TABLE t` is `SELECT * FROM t`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
@@ -70,9 +70,11 @@ pub(crate) fn with_select(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
                     State::Body
                 }
                 Keyword::WITH | Keyword::EXPLAIN if *state == State::Start => State::Before,
-                Keyword::SELECT | Keyword::VALUES | Keyword::INSERT | Keyword::DELETE | Keyword::UPDATE => {
-                    State::Body
-                }
+                Keyword::SELECT
+                | Keyword::VALUES
+                | Keyword::INSERT
+                | Keyword::DELETE
+                | Keyword::UPDATE => State::Body,
                 Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => State::Start,
                 Keyword::ALL | Keyword::DISTINCT if *state == State::Start => State::Start,
                 _ if *state == State::Start => State::Body,

@@ -41,7 +41,9 @@ impl Literal<'_> {
         let value = |value| Ast::Value(ValueWithSpan { value, span });
         match self {
             Literal::Null => value(Value::Null),
-            Literal::Text(text) => value(Value::SingleQuotedString(Literal::unquoted(text).into_owned())),
+            Literal::Text(text) => {
+                value(Value::SingleQuotedString(Literal::unquoted(text).into_owned()))
+            }
             Literal::Number(digits, false) => value(Value::Number(digits.to_string(), false)),
             Literal::Number(digits, true) => {
                 let expr = Box::new(value(Value::Number(digits.to_string(), false)));
@@ -110,7 +112,9 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let (mut from, mut place) = (0, Location { line: 1, column: 1 });
     for (start, end) in cuts.into_iter().chain([(sql.len(), sql.len())]) {
         // An error has its place in the whole.
-        let Ok(part) = crate::numbers::tokens(&sql[from..start]) else { return crate::numbers::tokens(sql) };
+        let Ok(part) = crate::numbers::tokens(&sql[from..start]) else {
+            return crate::numbers::tokens(sql);
+        };
         tokens.extend(part.into_iter().map(|token| TokenWithSpan {
             span: Span { start: moved(token.span.start, place), end: moved(token.span.end, place) },
             token: token.token,
@@ -166,7 +170,9 @@ fn cuts(sql: &str) -> Vec<(usize, usize)> {
                 let open = blanks(bytes, end);
                 let inside = match bytes.get(open) {
                     Some(b'(') if sql[at..end].eq_ignore_ascii_case("in") => list(sql, open + 1),
-                    Some(b'(') if sql[at..end].eq_ignore_ascii_case("values") => rows(sql, open + 1),
+                    Some(b'(') if sql[at..end].eq_ignore_ascii_case("values") => {
+                        rows(sql, open + 1)
+                    }
                     _ => None,
                 };
                 match inside {
@@ -248,7 +254,8 @@ fn literal(sql: &str, at: usize) -> Option<(Literal<'_>, usize)> {
                     return None;
                 }
             }
-            (end > digits).then_some((Literal::Number(sql.get(digits..end)?, *sign == b'-'), end))?
+            (end > digits)
+                .then_some((Literal::Number(sql.get(digits..end)?, *sign == b'-'), end))?
         }
     };
     match bytes.get(found.1) {
@@ -335,8 +342,10 @@ mod tests {
     #[test]
     fn long_lists_are_one_token() {
         let list = numbers(300);
-        let rows =
-            (0..1_100).map(|n| format!("({n}, 'it''s {n}',-1.5 ,NULL)")).collect::<Vec<_>>().join(",\n");
+        let rows = (0..1_100)
+            .map(|n| format!("({n}, 'it''s {n}',-1.5 ,NULL)"))
+            .collect::<Vec<_>>()
+            .join(",\n");
         for (sql, lists) in [
             (format!("select 1 where a in ({list}) and b IN\n({list})"), 2),
             (format!("values {rows}"), 1),
@@ -348,7 +357,8 @@ mod tests {
             (format!("select begin ({list})"), 0),
         ] {
             let tokens = tokens(&sql).unwrap();
-            let found = tokens.iter().filter(|token| matches!(token.token, Token::Placeholder(_))).count();
+            let found =
+                tokens.iter().filter(|token| matches!(token.token, Token::Placeholder(_))).count();
             assert_eq!(found, lists, "{}", &sql[..40]);
             // Nothing is lost, and all places are those of the whole.
             let whole: Vec<_> = crate::numbers::tokens(&sql).unwrap();

@@ -90,13 +90,18 @@ fn with_blanks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 1);
     for token in tokens {
         if is_word(&token.token, &["from"]) {
-            let mut before =
-                out.iter().rev().map(|token| &token.token).filter(|t| !matches!(t, Token::Whitespace(_)));
+            let mut before = out
+                .iter()
+                .rev()
+                .map(|token| &token.token)
+                .filter(|t| !matches!(t, Token::Whitespace(_)));
             let mut last = before.next();
             if last.is_some_and(|last| is_word(last, &["both", "leading", "trailing"])) {
                 last = before.next();
             }
-            if matches!(last, Some(Token::LParen)) && before.next().is_some_and(|t| is_word(t, &["trim"])) {
+            if matches!(last, Some(Token::LParen))
+                && before.next().is_some_and(|t| is_word(t, &["trim"]))
+            {
                 let blank = Token::SingleQuotedString(" ".to_string());
                 out.push(TokenWithSpan { token: blank, span: token.span });
                 let space = Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
@@ -108,7 +113,8 @@ fn with_blanks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Whether a token is `0x…` and not `x'…'`, which the tokenizer tells apart by nothing but its length.
+/// Whether a token is `0x…` and not `x'…'`, which the tokenizer tells apart by nothing but its
+/// length.
 fn is_prefixed_hexadecimal(token: &TokenWithSpan) -> bool {
     let Token::HexStringLiteral(digits) = &token.token else { return false };
     let (start, end) = (token.span.start, token.span.end);
@@ -138,7 +144,8 @@ fn whole(digits: &str, radix: u32) -> Option<String> {
 fn junk(token: &TokenWithSpan, text: &str) -> Error {
     let start = token.span.start;
     let place = Span { line: start.line as u32, column: start.column as u32 };
-    Error::new(Code::Syntax, format!("trailing junk after numeric literal at or near \"{text}\"")).at(place)
+    Error::new(Code::Syntax, format!("trailing junk after numeric literal at or near \"{text}\""))
+        .at(place)
 }
 
 #[cfg(test)]

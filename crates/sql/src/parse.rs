@@ -75,14 +75,18 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
 fn end_of(sql: &str) -> Span {
     let text = sql.trim_end();
     let last_line = text.rsplit('\n').next().unwrap_or(text);
-    Span { line: text.matches('\n').count() as u32 + 1, column: last_line.chars().count() as u32 + 1 }
+    Span {
+        line: text.matches('\n').count() as u32 + 1,
+        column: last_line.chars().count() as u32 + 1,
+    }
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     let tokens = crate::adjacent::joined(crate::long_lists::tokens(sql)?);
     let tokens = crate::row_star::plain(crate::from_first::with_select(tokens));
-    let mut parser =
-        Parser::new(&Tessera).with_tokens_with_locations(tokens).with_recursion_limit(SQL_DEPTH_MAX);
+    let mut parser = Parser::new(&Tessera)
+        .with_tokens_with_locations(tokens)
+        .with_recursion_limit(SQL_DEPTH_MAX);
     let mut statements = Vec::new();
     loop {
         while parser.consume_token(&Token::SemiColon) {}
@@ -95,7 +99,8 @@ fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
         if !matches!(end.token, Token::SemiColon | Token::EOF) {
             return Err(unexpected("the end of the statement (;)", &parser));
         }
-        let text = between(sql, start.span.start, (end.token != Token::EOF).then_some(end.span.start));
+        let text =
+            between(sql, start.span.start, (end.token != Token::EOF).then_some(end.span.start));
         statements.push(ParsedStatement { kind, text });
     }
 }
@@ -106,8 +111,11 @@ fn between(
     end: Option<sqlparser::tokenizer::Location>,
 ) -> String {
     let offset = |place: sqlparser::tokenizer::Location| {
-        let line_start: usize =
-            sql.split_inclusive('\n').take(place.line.saturating_sub(1) as usize).map(str::len).sum();
+        let line_start: usize = sql
+            .split_inclusive('\n')
+            .take(place.line.saturating_sub(1) as usize)
+            .map(str::len)
+            .sum();
         let rest = sql.get(line_start..).unwrap_or("");
         let column = place.column.saturating_sub(1) as usize;
         line_start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
@@ -183,8 +191,9 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
                 "platform" => options.platform = Some(value),
                 "format" => options.format = explain_format(&value)?,
                 _ => {
-                    let message =
-                        format!("EXPLAIN has no option {name}; it has ANALYZE, VERBOSE, PLATFORM and FORMAT");
+                    let message = format!(
+                        "EXPLAIN has no option {name}; it has ANALYZE, VERBOSE, PLATFORM and FORMAT"
+                    );
                     return Err(Error::new(Code::Syntax, message));
                 }
             }
@@ -199,9 +208,8 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
 /// Whether the parenthesis after EXPLAIN opens options and not a query.
 fn option_follows(parser: &Parser<'_>) -> bool {
     match parser.peek_nth_token(1).token {
-        Token::Word(word) => {
-            ["analyze", "verbose", "platform", "format"].contains(&word.value.to_ascii_lowercase().as_str())
-        }
+        Token::Word(word) => ["analyze", "verbose", "platform", "format"]
+            .contains(&word.value.to_ascii_lowercase().as_str()),
         _ => false,
     }
 }
@@ -211,7 +219,10 @@ fn explain_format(name: &str) -> Result<ExplainFormat> {
         "text" => Ok(ExplainFormat::Text),
         "json" => Ok(ExplainFormat::Json),
         "html" => Ok(ExplainFormat::Html),
-        _ => Err(Error::new(Code::Syntax, format!("EXPLAIN format {name}; there are TEXT, JSON and HTML"))),
+        _ => Err(Error::new(
+            Code::Syntax,
+            format!("EXPLAIN format {name}; there are TEXT, JSON and HTML"),
+        )),
     }
 }
 
@@ -226,7 +237,10 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
             Token::Word(word) => word.value.to_ascii_lowercase(),
             Token::SingleQuotedString(text) => text.to_ascii_lowercase(),
             other => {
-                return Err(Error::new(Code::Syntax, format!("an option's name is expected, not {other}")));
+                return Err(Error::new(
+                    Code::Syntax,
+                    format!("an option's name is expected, not {other}"),
+                ));
             }
         };
         let _ = parser.consume_token(&Token::Eq);
@@ -244,14 +258,16 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
         options.push((name, value));
         if !parser.consume_token(&Token::Comma) && parser.peek_token().token != Token::RParen {
             let token = parser.peek_token();
-            let span = Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
+            let span =
+                Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
             let message = format!("expected , or ) in a list of options, found {token}");
             return Err(Error::new(Code::Syntax, message).at(span));
         }
     }
 }
 
-/// `COPY table | (query) TO 'path' | STDOUT [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after `COPY`.
+/// `COPY table | (query) TO 'path' | STDOUT [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after
+/// `COPY`.
 fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
     let query = if parser.consume_token(&Token::LParen) {
         let query = parser.parse_query().map_err(|e| from_parser(&e))?;
@@ -272,7 +288,12 @@ fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
         if parser.parse_keywords(&[Keyword::STORED, Keyword::AS]) {
             match parser.next_token().token {
                 Token::Word(word) => format = Some(word.value.to_ascii_lowercase()),
-                other => return Err(Error::new(Code::Syntax, format!("a format is expected, not {other}"))),
+                other => {
+                    return Err(Error::new(
+                        Code::Syntax,
+                        format!("a format is expected, not {other}"),
+                    ));
+                }
             }
         } else if parser.parse_keyword(Keyword::OPTIONS) || parser.parse_keyword(Keyword::WITH) {
             parser.expect_token(&Token::LParen).map_err(|e| from_parser(&e))?;

@@ -6,10 +6,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 pub(crate) fn plain(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut dropped = Vec::new();
     let solid: Vec<usize> = (0..tokens.len())
-        .filter(|at| !matches!(tokens.get(*at).map(|token| &token.token), Some(Token::Whitespace(_))))
+        .filter(|at| {
+            !matches!(tokens.get(*at).map(|token| &token.token), Some(Token::Whitespace(_)))
+        })
         .collect();
     for (first, window) in solid.windows(5).enumerate() {
-        let of = |at: usize| window.get(at).and_then(|at| tokens.get(*at)).map(|token| &token.token);
+        let of =
+            |at: usize| window.get(at).and_then(|at| tokens.get(*at)).map(|token| &token.token);
         let is_star = matches!(
             (of(0), of(1), of(2), of(3), of(4)),
             (
@@ -21,7 +24,8 @@ pub(crate) fn plain(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             )
         );
         // What stands behind a name is a call.
-        let before = first.checked_sub(1).and_then(|at| solid.get(at)).and_then(|at| tokens.get(*at));
+        let before =
+            first.checked_sub(1).and_then(|at| solid.get(at)).and_then(|at| tokens.get(*at));
         let begins = match before.map(|token| &token.token) {
             Some(Token::Word(word)) => word.keyword != sqlparser::keywords::Keyword::NoKeyword,
             Some(token) => matches!(token, Token::Comma),

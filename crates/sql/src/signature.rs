@@ -1,4 +1,5 @@
-//! What the planner says of arguments that a function does not take, in one line: it lists every signature that it has tried.
+//! What the planner says of arguments that a function does not take, in one line: it lists every
+//! signature that it has tried.
 
 /// The message in our words; none if the text is about something else.
 pub(crate) fn message(text: &str) -> Option<String> {
@@ -9,22 +10,28 @@ pub(crate) fn message(text: &str) -> Option<String> {
 fn none_of_many(text: &str) -> Option<String> {
     let (name, complaints) = function(text)?;
     let complaints = complaints.strip_prefix("failed to match any signature, errors: ")?;
-    let (mut types, mut given_type, mut counts, mut given_count) = (Vec::new(), None, Vec::new(), None);
-    for complaint in complaints.split("Error during planning: ").filter_map(|one| Some(function(one)?.1)) {
+    let (mut types, mut given_type, mut counts, mut given_count) =
+        (Vec::new(), None, Vec::new(), None);
+    for complaint in
+        complaints.split("Error during planning: ").filter_map(|one| Some(function(one)?.1))
+    {
         let complaint = complaint.trim_end_matches([',', '.', ' ']);
         if let Some((wanted, given)) = difference(complaint, "requires ", ", but received ") {
             push(&mut types, wanted);
             given_type = given.split(" (DataType").next();
-        } else if let Some((wanted, given)) = difference(complaint, "expects ", " arguments but received ") {
+        } else if let Some((wanted, given)) =
+            difference(complaint, "expects ", " arguments but received ")
+        {
             push(&mut counts, wanted);
             given_count = Some(given);
         }
     }
     counts.sort_unstable();
     match (given_type, given_count) {
-        (Some(given), _) => {
-            Some(format!("function {name} takes {}, not {given}; cast the argument", types.join(" or ")))
-        }
+        (Some(given), _) => Some(format!(
+            "function {name} takes {}, not {given}; cast the argument",
+            types.join(" or ")
+        )),
         (None, Some(given)) => {
             Some(format!("function {name} takes {} arguments, not {given}", counts.join(" or ")))
         }

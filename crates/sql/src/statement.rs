@@ -58,7 +58,8 @@ pub struct Explain {
     pub query: Planned,
 }
 
-/// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format [PARTITIONED BY (names)] [OPTIONS (…)] LOCATION 'path'`.
+/// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format [PARTITIONED BY (names)] [OPTIONS (…)]
+/// LOCATION 'path'`.
 #[derive(Debug, Clone)]
 pub struct CreateExternalTable {
     /// The name in parts.
@@ -200,8 +201,8 @@ impl Default for Settings {
 /// Turns a parsed statement into what the session is to do.
 ///
 /// # Errors
-/// Names that do not resolve, types that do not fit, constructs that are not offered; with their place where the
-/// parser kept one.
+/// Names that do not resolve, types that do not fit, constructs that are not offered; with their
+/// place where the parser kept one.
 pub fn plan(
     statement: &ParsedStatement,
     catalog: &dyn Catalog,
@@ -296,8 +297,11 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
         SqlStatement::DropFunction(dropped) => user_function::drop_functions(dropped),
         SqlStatement::Set(set) => of_set(set),
         SqlStatement::ShowVariable { variable } => {
-            let name =
-                variable.iter().map(|part| part.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
+            let name = variable
+                .iter()
+                .map(|part| part.value.to_ascii_lowercase())
+                .collect::<Vec<_>>()
+                .join(".");
             Ok(Statement::Show { name })
         }
         SqlStatement::Analyze(analyze) => definition::analyze(analyze),
@@ -319,7 +323,9 @@ fn of_set(set: &Set) -> Result<Statement> {
         } => match values.as_slice() {
             [value] => (variable.to_string().to_ascii_lowercase(), value),
             _ => {
-                return Err(Error::unsupported(format!("SET {variable} to several values is not supported")));
+                return Err(Error::unsupported(format!(
+                    "SET {variable} to several values is not supported"
+                )));
             }
         },
         Set::SetTimeZone { local: false, value } => ("timezone".to_string(), value),
@@ -330,7 +336,9 @@ fn of_set(set: &Set) -> Result<Statement> {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
             other => other.to_string(),
         },
-        SqlExpr::Identifier(word) if word.quote_style.is_none() && is_default(&name, &word.value) => {
+        SqlExpr::Identifier(word)
+            if word.quote_style.is_none() && is_default(&name, &word.value) =>
+        {
             return Ok(Statement::Reset { name });
         }
         SqlExpr::Identifier(word) => word.value.clone(),

@@ -1,8 +1,8 @@
 //! Functions of users: how they are created and dropped.
 
 use sqlparser::ast::{
-    CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr, FunctionBehavior,
-    FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
+    CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr,
+    FunctionBehavior, FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
 };
 use tessera_types::{Atom, Error, Result};
 
@@ -11,7 +11,8 @@ use crate::statement::{Statement, parts};
 /// The language of the functions that there are.
 const LANGUAGE: &str = "llvm";
 
-/// `CREATE FUNCTION name([arg] type, …) RETURNS type LANGUAGE llvm [IMMUTABLE | STABLE | VOLATILE] [STRICT] AS 'module'`.
+/// `CREATE FUNCTION name([arg] type, …) RETURNS type LANGUAGE llvm [IMMUTABLE | STABLE | VOLATILE]
+/// [STRICT] AS 'module'`.
 #[derive(Debug, Clone)]
 pub struct CreateFunction {
     /// The name.
@@ -54,7 +55,9 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     let refuse = |what: &str| Err(Error::unsupported(format!("CREATE FUNCTION {name}: {what}")));
     let language = language.as_ref().map(|language| language.value.to_ascii_lowercase());
     if language.as_deref() != Some(LANGUAGE) {
-        return refuse("there are functions in LLVM IR; say LANGUAGE llvm, and AS 'the text of a module'");
+        return refuse(
+            "there are functions in LLVM IR; say LANGUAGE llvm, and AS 'the text of a module'",
+        );
     }
     if *called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
         return refuse(
@@ -76,7 +79,8 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
             ("REMOTE WITH CONNECTION", remote_connection.is_some()),
         ],
     )?;
-    let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = function_body else {
+    let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = function_body
+    else {
         return refuse("say AS 'the text of a module', which defines a function of this name");
     };
     let ir = match body {
@@ -129,7 +133,9 @@ fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
         OperateFunctionArg { mode: None, default_expr: None, data_type, .. } => {
             crate::bind::atom_of_type(data_type)
         }
-        other => Err(Error::unsupported(format!("the argument {other}: there are names and types"))),
+        other => {
+            Err(Error::unsupported(format!("the argument {other}: there are names and types")))
+        }
     };
     args.iter().map(one).collect()
 }

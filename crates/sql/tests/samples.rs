@@ -22,11 +22,19 @@ struct Every {
 impl Draw for Every {
     fn draw(&self, columns: &[usize]) -> Option<Drawn> {
         let of = |column: &usize| -> ArrayRef {
-            Arc::new((0..self.rows).step_by(self.nth).map(self.columns[*column]).collect::<Int64Array>())
+            Arc::new(
+                (0..self.rows).step_by(self.nth).map(self.columns[*column]).collect::<Int64Array>(),
+            )
         };
         let columns: Vec<ArrayRef> = columns.iter().map(of).collect();
         let rows = (self.rows as usize).div_ceil(self.nth);
-        Some(Drawn { columns, rows, table_rows: self.rows as f64, even: true, distinct: Vec::new() })
+        Some(Drawn {
+            columns,
+            rows,
+            table_rows: self.rows as f64,
+            even: true,
+            distinct: Vec::new(),
+        })
     }
 
     fn replace(&self, _drawn: &Drawn) -> bool {
@@ -49,7 +57,8 @@ impl Catalog for Sampled {
     }
 }
 
-/// Facts of which most are of few keys, and a dimension that is there whole. Twice the facts, and a part of them.
+/// Facts of which most are of few keys, and a dimension that is there whole. Twice the facts, and a
+/// part of them.
 fn catalog(registry: &Registry, sampled: bool) -> Sampled {
     let facts: Vec<fn(i64) -> i64> =
         vec![|i| i, |i| if i % 10 < 6 { 0 } else { i % 100 }, |i| i % 7, |i| i / 4];
@@ -72,8 +81,10 @@ fn catalog(registry: &Registry, sampled: bool) -> Sampled {
             max: Some(Scalar::Integer(largest)),
             ..ColumnStatistics::default()
         };
-        let statistics =
-            Statistics { rows: Some(rows as f64), columns: largest.into_iter().map(known).collect() };
+        let statistics = Statistics {
+            rows: Some(rows as f64),
+            columns: largest.into_iter().map(known).collect(),
+        };
         let draw = Box::new(Every { rows, nth, columns });
         let sample = Sample::new(tuple.clone(), draw, registry.library().clone());
         made.push(Arc::new(Table {
@@ -114,14 +125,16 @@ fn estimates_of(sql: &str, operator: &str, choose: fn(&[u64]) -> Option<u64>) ->
 #[test]
 fn a_frequent_key_is_seen_in_a_join() {
     // 6,000 of the facts have key 0, and the other 4,000 40 keys.
-    let (with, without) = estimates("SELECT id, b FROM fact, dim WHERE key = k AND k = 0 AND a = 0", "probe");
+    let (with, without) =
+        estimates("SELECT id, b FROM fact, dim WHERE key = k AND k = 0 AND a = 0", "probe");
     assert!((5_000..7_500).contains(&with), "{with}");
     assert!(without < 1_000, "{without}");
 }
 
 #[test]
 fn conditions_that_say_the_same_are_counted_once() {
-    let sql = "SELECT id, b FROM fact, dim WHERE key = k AND a = 3 AND b = 6 AND k >= 30 AND k < 40";
+    let sql =
+        "SELECT id, b FROM fact, dim WHERE key = k AND a = 3 AND b = 6 AND k >= 30 AND k < 40";
     let (with, without) = estimates(sql, "probe");
     // Keys 36 to 39 have 100 facts each.
     assert!((200..800).contains(&with), "{with}");
@@ -148,17 +161,21 @@ fn an_outer_join_keeps_what_has_no_match() {
 
 #[test]
 fn groups_of_several_keys_are_those_that_occur_together() {
-    let (with, without) =
-        estimates("SELECT a, b, count(*) FROM fact, dim WHERE key = k GROUP BY a, b", "reduce_by_key");
+    let (with, without) = estimates(
+        "SELECT a, b, count(*) FROM fact, dim WHERE key = k GROUP BY a, b",
+        "reduce_by_key",
+    );
     assert!(with <= 12, "{with}");
     assert!(without >= 90, "{without}");
 }
 
 #[test]
 fn few_groups_have_a_sum_far_from_the_mean() {
-    // A group of four has a sum of 12, and hardly one of more than 30; some do by the chance that a sample leaves.
+    // A group of four has a sum of 12, and hardly one of more than 30; some do by the chance that a
+    // sample leaves.
     let large = "SELECT four AS f FROM fact GROUP BY four HAVING sum(seven) > 30";
-    let (with, without) = estimates(&format!("SELECT k FROM dim, ({large}) AS l WHERE k = f"), "filter");
+    let (with, without) =
+        estimates(&format!("SELECT k FROM dim, ({large}) AS l WHERE k = f"), "filter");
     assert!(with < 100, "{with}");
     assert!(without > 500, "{without}");
 }

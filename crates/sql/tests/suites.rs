@@ -1,4 +1,5 @@
-//! All TPC-H and SSB queries become plans that the verifier accepts, with the joins in a good order.
+//! All TPC-H and SSB queries become plans that the verifier accepts, with the joins in a good
+//! order.
 
 use std::path::Path;
 
@@ -33,7 +34,10 @@ fn queries(suite: &str) -> Vec<(String, String)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .map(|path| {
-            (path.file_stem().unwrap().to_string_lossy().into(), std::fs::read_to_string(path).unwrap())
+            (
+                path.file_stem().unwrap().to_string_lossy().into(),
+                std::fs::read_to_string(path).unwrap(),
+            )
         })
         .collect();
     found.sort();
@@ -117,11 +121,15 @@ fn groups_are_reduced_to_those_a_small_relation_asks_for() {
         shape(&plan, plan.root)
     };
     assert!(!shape_of(large).contains("semi"), "{}", shape_of(large));
-    // A limit may keep other tuples the second time, so that what it asks for cannot be computed twice.
+    // A limit may keep other tuples the second time, so that what it asks for cannot be computed
+    // twice.
     let limited = "SELECT q FROM (SELECT o_orderkey FROM orders LIMIT 10) AS o,
         (SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey) AS l WHERE o_orderkey = l_orderkey";
     assert!(!shape_of(limited).contains("semi"), "{}", shape_of(limited));
-    assert!(shape_of(&limited.replace("LIMIT 10", "WHERE o_orderdate = date '1995-01-01'")).contains("semi"));
+    assert!(
+        shape_of(&limited.replace("LIMIT 10", "WHERE o_orderdate = date '1995-01-01'"))
+            .contains("semi")
+    );
 }
 
 #[test]
@@ -129,8 +137,10 @@ fn a_grouping_that_is_read_twice_is_computed_once() {
     let (_, sql) = queries("tpch").swap_remove(14);
     let registry = standard_registry();
     let plan = planned(&sql, &Tables::tpch(), &registry).plan;
-    let optimised = tessera_optimizer::physical::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
-    let count = |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
+    let optimised =
+        tessera_optimizer::physical::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
+    let count =
+        |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
     assert_eq!(
         (count("reduce_by_key"), count("parquet_scan")),
         (1, 2),

@@ -1,6 +1,8 @@
-//! A tree of losers: which of several sorted inputs has the next tuple (Knuth, *The Art of Computer Programming* 3, §5.4.1).
+//! A tree of losers: which of several sorted inputs has the next tuple (Knuth, *The Art of Computer
+//! Programming* 3, §5.4.1).
 
-/// Inputs by number; each inner node keeps who lost there, so that one path is played again for each tuple.
+/// Inputs by number; each inner node keeps who lost there, so that one path is played again for
+/// each tuple.
 #[derive(Debug)]
 pub struct LoserTree {
     losers: Vec<usize>,
@@ -8,10 +10,11 @@ pub struct LoserTree {
 }
 
 impl LoserTree {
-    /// A tree of `count` inputs, at least one; `is_first(a, b)`: the next tuple of `a` comes before that of `b`. Inputs
-    /// that have ended come last.
+    /// A tree of `count` inputs, at least one; `is_first(a, b)`: the next tuple of `a` comes before
+    /// that of `b`. Inputs that have ended come last.
     pub fn new(count: usize, is_first: impl Fn(usize, usize) -> bool) -> LoserTree {
-        // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner node.
+        // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner
+        // node.
         let mut losers = vec![0; count];
         let mut winners: Vec<usize> = vec![0; 2 * count];
         for (leaf, node) in (count..2 * count).enumerate() {

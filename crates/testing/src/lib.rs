@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tessera_functions::Library;
 use tessera_operator::Registry;
 
-/// A registry with every sub-operator that no platform forces to differ, and the whole function library.
+/// A registry with every sub-operator that no platform forces to differ, and the whole function
+/// library.
 pub fn standard_registry() -> Registry {
     let mut registry = Registry::new(Arc::new(Library::default()));
     tessera_operators::register(&mut registry);

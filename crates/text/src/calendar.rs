@@ -26,8 +26,9 @@ pub fn with_rules(seconds: i64) -> i64 {
 
 /// A zone's offset from UTC at a moment, in seconds.
 pub fn offset_at(zone: &Tz, seconds: i64) -> i64 {
-    DateTime::from_timestamp(with_rules(seconds), 0)
-        .map_or(0, |utc| zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into())
+    DateTime::from_timestamp(with_rules(seconds), 0).map_or(0, |utc| {
+        zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into()
+    })
 }
 
 /// A day (since 1970-01-01) so many months later, at most the last of its month.
@@ -38,7 +39,8 @@ pub fn add_months(day: i64, months: i64) -> i64 {
     let (year, month, date) = civil(day);
     let index = year * 12 + (month - 1) + months;
     let (year, month) = (index.div_euclid(12), index.rem_euclid(12) + 1);
-    let next = if month == 12 { day_number(year + 1, 1, 1) } else { day_number(year, month + 1, 1) };
+    let next =
+        if month == 12 { day_number(year + 1, 1, 1) } else { day_number(year, month + 1, 1) };
     let first = day_number(year, month, 1);
     first + (date - 1).min(next - first - 1)
 }
@@ -48,7 +50,8 @@ pub fn civil(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let date = day_of_year - (153 * shifted_month + 2) / 5 + 1;

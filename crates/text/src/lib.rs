@@ -1,5 +1,5 @@
-//! Moments and numbers as texts: the calendar, and the patterns of PostgreSQL's `to_char`, `to_date`, `to_timestamp` and
-//! `to_number`.
+//! Moments and numbers as texts: the calendar, and the patterns of PostgreSQL's `to_char`,
+//! `to_date`, `to_timestamp` and `to_number`.
 
 pub mod calendar;
 mod moment_patterns;

@@ -1,6 +1,7 @@
 //! Patterns of dates and times, cut into fields and other characters.
 
-/// What a field shows or reads. Names in capitals, with one capital or small are fields of their own.
+/// What a field shows or reads. Names in capitals, with one capital or small are fields of their
+/// own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `AD` or `BC`; with points.
@@ -100,8 +101,10 @@ impl Kind {
     pub(crate) fn convention(self) -> Option<Convention> {
         use Kind::*;
         match self {
-            DayOfYear | DayOfMonth | DayOfWeek | Month | MonthName(_) | MonthShort(_) | Roman(_) | Week
-            | WeekOfMonth | YearWithComma | Year(_) => Some(Convention::Gregorian),
+            DayOfYear | DayOfMonth | DayOfWeek | Month | MonthName(_) | MonthShort(_)
+            | Roman(_) | Week | WeekOfMonth | YearWithComma | Year(_) => {
+                Some(Convention::Gregorian)
+            }
             IsoDayOfYear | IsoDayOfWeek | IsoWeek | IsoYear(_) => Some(Convention::IsoWeek),
             _ => None,
         }
@@ -248,7 +251,8 @@ impl Pattern {
             let (mut fill, mut local) = (false, false);
             if let Some(behind) = rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
                 (fill, rest) = (true, behind);
-            } else if let Some(behind) = rest.strip_prefix("TM").or_else(|| rest.strip_prefix("tm")) {
+            } else if let Some(behind) = rest.strip_prefix("TM").or_else(|| rest.strip_prefix("tm"))
+            {
                 (local, rest) = (true, behind);
             }
             if let Some((name, kind)) = field(rest) {

@@ -20,7 +20,10 @@ const OFFSET_HOURS_MAX: i64 = 15;
 const TO_2000: i64 = 946_684_800_000_000;
 
 fn overflow(text: &str) -> Error {
-    fault(format!("date/time field value out of range: '{text}'"), SqlState::DATETIME_FIELD_OVERFLOW)
+    fault(
+        format!("date/time field value out of range: '{text}'"),
+        SqlState::DATETIME_FIELD_OVERFLOW,
+    )
 }
 
 /// What has been read. A field that was not is 0, as is one that is.
@@ -76,8 +79,9 @@ impl Found {
     /// # Errors
     /// The calendar has no such day.
     pub fn date(&self, text: &str) -> Result<i64> {
-        self.day()
-            .ok_or_else(|| fault(format!("date out of range: '{text}'"), SqlState::DATETIME_FIELD_OVERFLOW))
+        self.day().ok_or_else(|| {
+            fault(format!("date out of range: '{text}'"), SqlState::DATETIME_FIELD_OVERFLOW)
+        })
     }
 
     /// As microseconds since 1970, in UTC.
@@ -167,7 +171,9 @@ impl Reader<'_> {
                     if let Some(convention) = field.kind.convention() {
                         match self.told.convention {
                             Some(known) if known != convention => {
-                                return Err(format_fault("invalid combination of date conventions"));
+                                return Err(format_fault(
+                                    "invalid combination of date conventions",
+                                ));
                             }
                             _ => self.told.convention = Some(convention),
                         }
@@ -240,7 +246,8 @@ impl Reader<'_> {
                     self.skip();
                 } else {
                     // The sign may have been taken for a separator.
-                    self.told.zone_sign = if extra > 0 && self.before == Some('-') { -1 } else { 1 };
+                    self.told.zone_sign =
+                        if extra > 0 && self.before == Some('-') { -1 } else { 1 };
                 }
                 number!(zone_hour, 2);
                 return Ok(());
@@ -327,7 +334,8 @@ impl Reader<'_> {
         Ok(index)
     }
 
-    /// A whole number, of exactly `width` characters where another digit may follow, and how many characters were read.
+    /// A whole number, of exactly `width` characters where another digit may follow, and how many
+    /// characters were read.
     fn number(&mut self, field: &str, width: usize, reads_all: bool) -> Result<(i64, usize)> {
         let start = self.rest.len();
         self.skip_spaces();
@@ -414,7 +422,10 @@ impl Told {
         time = (or(self.hour, time.0), or(self.minute, time.1), or(self.second, time.2));
         if self.twelve_hours {
             if !(1..=12).contains(&time.0) {
-                return Err(format_fault(format!("hour '{}' is invalid for the 12-hour clock", time.0)));
+                return Err(format_fault(format!(
+                    "hour '{}' is invalid for the 12-hour clock",
+                    time.0
+                )));
             }
             time.0 = time.0 % 12 + if self.half == 1 { 12 } else { 0 };
         }
@@ -487,8 +498,9 @@ impl Told {
                 (has_year, has_month, has_date) = (true, true, true);
             } else {
                 let before = |month: i64| day_number(year, month, 1) - day_number(year, 1, 1);
-                let ends =
-                    |month: i64| if month == 12 { 365 + i64::from(is_leap(year)) } else { before(month + 1) };
+                let ends = |month: i64| {
+                    if month == 12 { 365 + i64::from(is_leap(year)) } else { before(month + 1) }
+                };
                 let found = (1..=12).find(|month| self.day_of_year <= ends(*month)).unwrap_or(13);
                 if month <= 1 {
                     month = found;
@@ -516,7 +528,8 @@ impl Told {
             return Err(overflow(text));
         }
         if self.zone_sign != 0
-            && !((0..=OFFSET_HOURS_MAX).contains(&self.zone_hour) && (0..60).contains(&self.zone_minute))
+            && !((0..=OFFSET_HOURS_MAX).contains(&self.zone_hour)
+                && (0..60).contains(&self.zone_minute))
         {
             return Err(fault(
                 format!("time zone displacement out of range: '{text}'"),

@@ -89,7 +89,8 @@ impl Moment {
     /// The year of the ISO week, and the Julian day with which that begins.
     fn iso_year(&self) -> (i64, i64) {
         let day = self.julian();
-        let first = [self.year + 1, self.year].into_iter().map(|year| (year, first_of_iso_year(year)));
+        let first =
+            [self.year + 1, self.year].into_iter().map(|year| (year, first_of_iso_year(year)));
         let found = first.into_iter().find(|(_, first)| *first <= day);
         found.unwrap_or_else(|| (self.year - 1, first_of_iso_year(self.year - 1)))
     }
@@ -191,7 +192,9 @@ fn write_field(moment: &Moment, field: &Field, out: &mut String) -> Result<()> {
         Kind::SecondOfDay => {
             Shown::Number((moment.hour * 3_600 + moment.minute * 60 + moment.second).to_string())
         }
-        Kind::Zone(case) => Shown::Name(if moment.has_zone { case.of("UTC") } else { String::new() }),
+        Kind::Zone(case) => {
+            Shown::Name(if moment.has_zone { case.of("UTC") } else { String::new() })
+        }
         Kind::ZoneHour => Shown::Name("+00".to_string()),
         Kind::ZoneMinute => Shown::Name("00".to_string()),
         Kind::Offset => Shown::Name(if field.fill { "+0" } else { "+00" }.to_string()),
@@ -214,7 +217,8 @@ fn write_field(moment: &Moment, field: &Field, out: &mut String) -> Result<()> {
         Kind::Julian => Shown::Number(moment.julian().to_string()),
         Kind::Roman(_) if moment.month == 0 && moment.year == 0 => return Ok(()),
         Kind::Roman(case) => {
-            // Months of an interval may be missing or negative: whole years show December or January.
+            // Months of an interval may be missing or negative: whole years show December or
+            // January.
             let index = match moment.month {
                 0 => {
                     if moment.year >= 0 {
@@ -235,7 +239,9 @@ fn write_field(moment: &Moment, field: &Field, out: &mut String) -> Result<()> {
             Shown::Number(format!("{},{:03}", year / 1_000, year % 1_000))
         }
         Kind::Year(digits) => year(moment.shown(moment.year), digits, field.fill, moment),
-        Kind::IsoYear(digits) => year(moment.shown(moment.iso_year().0), digits, field.fill, moment),
+        Kind::IsoYear(digits) => {
+            year(moment.shown(moment.iso_year().0), digits, field.fill, moment)
+        }
     };
     match (shown, field.ordinal) {
         (Shown::Number(number), Some(case)) => {

@@ -30,7 +30,8 @@ pub(crate) enum Item {
     Roman(Case),
     /// `TH`, `th`
     Ordinal(Case),
-    /// What is said of the whole number: `S`, `PR`, `V`, `FM`, `EEEE`, and `B`, `C` and `SP`, which say nothing.
+    /// What is said of the whole number: `S`, `PR`, `V`, `FM`, `EEEE`, and `B`, `C` and `SP`, which
+    /// say nothing.
     Mark,
     /// Another character.
     Text(char),
@@ -79,10 +80,11 @@ pub struct NumberPattern {
     blank: bool,
 }
 
-/// The names of items; those of two letters before those that they begin with. Small letters mean the same.
+/// The names of items; those of two letters before those that they begin with. Small letters mean
+/// the same.
 const NAMES: [&str; 20] = [
-    ",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP", "S", "TH",
-    "V",
+    ",", ".", "0", "9", "B", "C", "D", "EEEE", "FM", "G", "L", "MI", "PL", "PR", "RN", "SG", "SP",
+    "S", "TH", "V",
 ];
 
 /// The name that a text begins with, in capitals, and whether it is written in small letters.
@@ -173,7 +175,8 @@ impl NumberPattern {
                 if lone_sign || self.brackets {
                     return Err(refused("S and PL, MI, SG or PR do not go together"));
                 }
-                self.sign = Some(if self.has_point { SignPlace::Behind } else { SignPlace::Before });
+                self.sign =
+                    Some(if self.has_point { SignPlace::Behind } else { SignPlace::Before });
                 if !self.has_point {
                     self.before_sign = self.before;
                 }
@@ -213,8 +216,12 @@ impl NumberPattern {
                 if self.exponent {
                     return Err(refused("it has EEEE twice"));
                 }
-                let others =
-                    self.blank || self.fill || self.brackets || lone_sign || self.roman || self.shifts;
+                let others = self.blank
+                    || self.fill
+                    || self.brackets
+                    || lone_sign
+                    || self.roman
+                    || self.shifts;
                 if others || self.sign.is_some() {
                     return Err(refused("EEEE goes with digits and a decimal point only"));
                 }

@@ -32,7 +32,8 @@ pub fn read(text: &str, pattern: &NumberPattern, precision: u8, scale: i8) -> Re
         ));
     }
     let overflow = || {
-        let message = format!("to_number('{text}') is out of range for type decimal({precision}, {scale})");
+        let message =
+            format!("to_number('{text}') is out of range for type decimal({precision}, {scale})");
         Error::new(Code::Overflow, message)
     };
     // Digits behind `V` stand behind the point of the number.
@@ -49,7 +50,8 @@ pub fn read(text: &str, pattern: &NumberPattern, precision: u8, scale: i8) -> Re
             factor.map(|factor| (value + factor / 2) / factor).or(Some(0))
         }
     };
-    let value = value.filter(|value| *value < 10_i128.pow(precision.into())).ok_or_else(overflow)?;
+    let value =
+        value.filter(|value| *value < 10_i128.pow(precision.into())).ok_or_else(overflow)?;
     Ok(if reader.sign == Some('-') { -value } else { value })
 }
 
@@ -75,7 +77,10 @@ impl Reader<'_> {
     /// Skips characters that are no part of a number.
     fn skip_others(&mut self, count: usize) {
         for _ in 0..count {
-            if self.rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-')) {
+            if self
+                .rest
+                .starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-'))
+            {
                 return;
             }
             self.skip();
@@ -121,15 +126,17 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a digit or the point, and a sign before the first digit or behind the last. What was read last is skipped by
-    /// the caller, whether it was of use or not.
+    /// Reads a digit or the point, and a sign before the first digit or behind the last. What was
+    /// read last is skipped by the caller, whether it was of use or not.
     fn digit(&mut self, item: Item) {
         if self.rest.starts_with(' ') {
             self.skip();
         }
         if self.sign.is_none() && item != Item::Point && self.before + self.behind == 0 {
             let sign = match self.rest.chars().next() {
-                Some('<') if self.pattern.brackets && self.pattern.sign != Some(SignPlace::Before) => {
+                Some('<')
+                    if self.pattern.brackets && self.pattern.sign != Some(SignPlace::Before) =>
+                {
                     Some('-')
                 }
                 Some(sign @ ('-' | '+')) => Some(sign),
@@ -171,7 +178,10 @@ impl Reader<'_> {
                 self.sign = Some(sign);
                 self.skip();
             }
-        } else if !was_read && self.pattern.sign.is_none() && (self.pattern.plus || self.pattern.minus) {
+        } else if !was_read
+            && self.pattern.sign.is_none()
+            && (self.pattern.plus || self.pattern.minus)
+        {
             self.sign = here.filter(|sign| matches!(sign, '-' | '+'));
         }
     }

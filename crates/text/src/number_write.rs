@@ -71,7 +71,8 @@ pub fn write(number: Number<'_>, pattern: &NumberPattern) -> Result<String> {
     Writer::new(pattern, digits, blanks, places, behind, negative).write()
 }
 
-/// The digits of a number, rounded to the places of the pattern, and how many of these there are behind the point.
+/// The digits of a number, rounded to the places of the pattern, and how many of these there are
+/// behind the point.
 fn digits_of(number: Number<'_>, pattern: &NumberPattern) -> Result<(String, usize)> {
     let shift = pattern.shifted;
     let floating = |value: f64, digits: usize| {
@@ -82,7 +83,8 @@ fn digits_of(number: Number<'_>, pattern: &NumberPattern) -> Result<(String, usi
     Ok(match number {
         Number::Short(value) | Number::Long(value) => {
             let factor = u32::try_from(shift).ok().and_then(|shift| 10_i64.checked_pow(shift));
-            let value = factor.and_then(|factor| value.checked_mul(factor)).ok_or_else(out_of_range)?;
+            let value =
+                factor.and_then(|factor| value.checked_mul(factor)).ok_or_else(out_of_range)?;
             let mut digits = value.to_string();
             if pattern.behind > 0 {
                 digits.push('.');
@@ -91,11 +93,13 @@ fn digits_of(number: Number<'_>, pattern: &NumberPattern) -> Result<(String, usi
             (digits, pattern.behind)
         }
         Number::Single(value) => {
-            let value = if pattern.shifts { value * 10_f32.powi(shift.min(999) as i32) } else { value };
+            let value =
+                if pattern.shifts { value * 10_f32.powi(shift.min(999) as i32) } else { value };
             floating(value.into(), SINGLE_DIGITS)
         }
         Number::Double(value) => {
-            let value = if pattern.shifts { value * 10_f64.powi(shift.min(999) as i32) } else { value };
+            let value =
+                if pattern.shifts { value * 10_f64.powi(shift.min(999) as i32) } else { value };
             floating(value, DOUBLE_DIGITS)
         }
         Number::Decimal(digits) => (rounded(digits, shift, pattern.behind), pattern.behind),
@@ -180,7 +184,8 @@ fn signed(text: String) -> String {
     if text.starts_with('-') { text } else { format!(" {text}") }
 }
 
-/// A decimal divided by the power of ten of its first digit, rounded; what is carried stays before the point.
+/// A decimal divided by the power of ten of its first digit, rounded; what is carried stays before
+/// the point.
 fn decimal_exponent(text: &str, behind: usize) -> String {
     let (sign, text) = match text.strip_prefix('-') {
         Some(text) => ("-", text),
@@ -285,7 +290,9 @@ impl<'a> Writer<'a> {
     ) -> Self {
         let lone_sign = pattern.plus || pattern.minus;
         let sign = match pattern.sign {
-            Some(SignPlace::Before) if !lone_sign && places == pattern.before_sign => Some(SignPlace::Behind),
+            Some(SignPlace::Before) if !lone_sign && places == pattern.before_sign => {
+                Some(SignPlace::Behind)
+            }
             sign => sign,
         };
         let brackets = pattern.brackets && (lone_sign || negative || !pattern.fill);
@@ -298,7 +305,10 @@ impl<'a> Writer<'a> {
         if pattern.fill && pattern.has_point {
             let point = bytes.iter().position(|byte| *byte == b'.');
             last_relevant = point.map(|point| {
-                bytes[point + 1..].iter().rposition(|byte| *byte != b'0').map_or(point, |at| point + 1 + at)
+                bytes[point + 1..]
+                    .iter()
+                    .rposition(|byte| *byte != b'0')
+                    .map_or(point, |at| point + 1 + at)
             });
             // Digits of `0` are shown.
             if let Some(last) = &mut last_relevant
@@ -359,7 +369,8 @@ impl<'a> Writer<'a> {
         }
         let number: String = self.number.iter().copied().map(char::from).collect();
         if !number.ends_with(|last: char| last.is_ascii_digit()) {
-            let message = format!("to_char: '{number}' has no ordinal; leave TH out of the pattern");
+            let message =
+                format!("to_char: '{number}' has no ordinal; leave TH out of the pattern");
             return Err(fault(message, SqlState::INVALID_TEXT_REPRESENTATION));
         }
         self.out.push_str(ordinal(&number, case));
@@ -379,8 +390,12 @@ impl<'a> Writer<'a> {
     fn digit(&mut self, item: Item) {
         self.in_number = false;
         let pattern = self.pattern;
-        let begins = self.place >= self.blanks || (pattern.has_zero && pattern.zero_start == self.place);
-        if !self.sign_written && begins && (!self.is_zero_before_point() || self.has_only_zeros_behind()) {
+        let begins =
+            self.place >= self.blanks || (pattern.has_zero && pattern.zero_start == self.place);
+        if !self.sign_written
+            && begins
+            && (!self.is_zero_before_point() || self.has_only_zeros_behind())
+        {
             self.write_sign();
         }
         let is_before = self.place < self.blanks;

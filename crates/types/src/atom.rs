@@ -46,7 +46,8 @@ pub enum Atom {
     Float32,
     /// 64-bit IEEE float.
     Float64,
-    /// Exact number of `precision` (1 to 38) digits, `scale` (0 to precision) of them after the point.
+    /// Exact number of `precision` (1 to 38) digits, `scale` (0 to precision) of them after the
+    /// point.
     Decimal(u8, i8),
     /// UTF-8 text.
     String,
@@ -114,7 +115,10 @@ impl Atom {
                     ArrowField::new("key", key.atom.arrow(), false),
                     value.arrow_field("value"),
                 ]);
-                DataType::Map(Arc::new(ArrowField::new("entries", DataType::Struct(entries), false)), false)
+                DataType::Map(
+                    Arc::new(ArrowField::new("entries", DataType::Struct(entries), false)),
+                    false,
+                )
             }
         }
     }
@@ -220,10 +224,14 @@ impl Atom {
 
     /// Whether this is a date, a time, a point in time or a span of it.
     pub fn is_temporal(&self) -> bool {
-        matches!(self, Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::Interval | Atom::Duration(_))
+        matches!(
+            self,
+            Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::Interval | Atom::Duration(_)
+        )
     }
 
-    /// Bytes of a value in the plain form, where it is fixed (strings and bytes: their 16-byte view).
+    /// Bytes of a value in the plain form, where it is fixed (strings and bytes: their 16-byte
+    /// view).
     pub fn width_bytes(&self) -> Option<usize> {
         Some(match self {
             Atom::Null => 0,
@@ -321,9 +329,13 @@ mod tests {
 
     #[test]
     fn a_zone_that_cannot_be_shown_is_an_error() {
-        for (zone, is_known) in
-            [("UTC", true), ("Europe/Berlin", true), ("+02:00", true), ("Europe/Berin", false), ("", false)]
-        {
+        for (zone, is_known) in [
+            ("UTC", true),
+            ("Europe/Berlin", true),
+            ("+02:00", true),
+            ("Europe/Berin", false),
+            ("", false),
+        ] {
             let moments = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
             let lists = DataType::new_list(moments.clone(), true);
             for data_type in [moments, lists] {

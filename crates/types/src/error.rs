@@ -77,7 +77,8 @@ pub struct Span {
     pub column: u32,
 }
 
-/// An error with a code, a message that says what to do, and the place in the text where there is one.
+/// An error with a code, a message that says what to do, and the place in the text where there is
+/// one.
 #[derive(Debug, Clone)]
 pub struct Error {
     inner: Box<Inner>,
@@ -200,7 +201,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+        self.inner
+            .source
+            .as_ref()
+            .map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -10,7 +10,8 @@ const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 ///
 /// ```
 /// let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-/// assert_eq!(tessera_types::io_cause(&full), "the disk is full; free some space or name another place");
+/// let expected = "the disk is full; free some space or name another place";
+/// assert_eq!(tessera_types::io_cause(&full), expected);
 /// ```
 pub fn io_cause(error: &io::Error) -> String {
     let cause = match error.kind() {

@@ -1,12 +1,12 @@
 //! Logical types: what a tuple is, and nothing about how it is stored.
 //!
-//! The type system is recursive (Modularis §2.3.3): `tuple := ⟨field: item, …⟩` and
-//! `item := atom | collection⟨tuple⟩`. Atoms are SQL's scalar types, lists, structs and maps included; a
-//! *collection* is any physical format that holds tuples of one type. Encodings (dictionary, constant, …)
-//! change cost, never type, and are therefore not here.
+//! The type system is recursive (Modularis §2.3.3): `tuple := ⟨field: item, …⟩` and `item := atom |
+//! collection⟨tuple⟩`. Atoms are SQL's scalar types, lists, structs and maps included; a
+//! *collection* is any physical format that holds tuples of one type. Encodings (dictionary,
+//! constant, …) change cost, never type, and are therefore not here.
 //!
-//! Each atom has one *plain* Arrow form ([`Atom::arrow`]); other Arrow forms are converted at scans and at
-//! kernel calls.
+//! Each atom has one *plain* Arrow form ([`Atom::arrow`]); other Arrow forms are converted at scans
+//! and at kernel calls.
 //!
 //! ```
 //! use tessera_types::{Atom, Field, Tuple};
@@ -38,5 +38,6 @@ pub use sql_state::SqlState;
 pub use timeout::parse_timeout;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};
 
-/// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers accept.
+/// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers
+/// accept.
 pub const TYPE_DEPTH_MAX: usize = 32;

@@ -1,6 +1,7 @@
 //! The name that was probably meant.
 
-/// Of these names the one that differs least from `name`; none where all differ in more than a third of it.
+/// Of these names the one that differs least from `name`; none where all differ in more than a
+/// third of it.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (name.chars().count() / 3).max(1);
     let near = names.into_iter().map(|known| (edit_distance(name, known), known));

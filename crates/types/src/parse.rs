@@ -17,7 +17,11 @@ pub fn is_plain_name(name: &str) -> bool {
 
 /// A name as printed: plain where it can be, else in double quotes with `""` for a quote.
 pub fn quote_name(name: &str) -> String {
-    if is_plain_name(name) { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if is_plain_name(name) {
+        name.to_string()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
 
 /// Reads types out of a longer text; the plan's parser embeds it.
@@ -210,12 +214,13 @@ impl<'a> TypeParser<'a> {
                 let has_zone = self.accept(",");
                 self.skip_space();
                 let start = self.position;
-                let zone: Option<Arc<str>> = if has_zone { Some(Arc::from(self.name()?)) } else { None };
+                let zone: Option<Arc<str>> =
+                    if has_zone { Some(Arc::from(self.name()?)) } else { None };
                 if zone.as_deref().is_some_and(|zone| !is_zone(zone)) {
                     self.position = start;
-                    return Err(
-                        self.error("expected a time zone such as UTC, \"Europe/Berlin\" or \"+02:00\"")
-                    );
+                    return Err(self.error(
+                        "expected a time zone such as UTC, \"Europe/Berlin\" or \"+02:00\"",
+                    ));
                 }
                 self.expect(")")?;
                 Atom::Timestamp(unit, zone)

@@ -5,8 +5,17 @@ use std::borrow::Cow;
 /// In the place of a secret.
 const HIDDEN: &str = "***";
 /// Parameters whose values are secrets: those whose names contain one of these …
-const PARTS: [&str; 9] =
-    ["signature", "token", "secret", "passw", "credential", "apikey", "api_key", "api-key", "accesskey"];
+const PARTS: [&str; 9] = [
+    "signature",
+    "token",
+    "secret",
+    "passw",
+    "credential",
+    "apikey",
+    "api_key",
+    "api-key",
+    "accesskey",
+];
 /// … or are one of these.
 const NAMES: [&str; 7] = ["sig", "key", "pwd", "sas", "code", "auth", "authorization"];
 /// Schemes in whose addresses a container stands before the host, rather than a user.
@@ -41,7 +50,8 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 
 /// Where an address ends in a text, unless it is odd.
 fn is_end(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\'' | '"' | '`' | ')' | ']' | '}' | '>' | '<' | ',' | ';' | '\\')
+    c.is_whitespace()
+        || matches!(c, '\'' | '"' | '`' | ')' | ']' | '}' | '>' | '<' | ',' | ';' | '\\')
 }
 
 /// Writes who logs in and the host; gives what follows.
@@ -50,8 +60,8 @@ fn login<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
     let end = text.find(['/', '?', '#', '\n']).unwrap_or(text.len());
     let mut host = 0;
     if let Some(at) = text[..end].rfind('@') {
-        let is_container =
-            CONTAINERS.iter().any(|known| scheme.eq_ignore_ascii_case(known)) && !text[..at].contains(':');
+        let is_container = CONTAINERS.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+            && !text[..at].contains(':');
         if !is_container {
             out.push_str(HIDDEN);
             host = at;
@@ -59,9 +69,9 @@ fn login<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
     } else {
         let end = text[..end].find(is_end).unwrap_or(end);
         // A password with a slash in it, say: what follows a colon is no port.
-        let odd = text[..end]
-            .split_once(':')
-            .filter(|(name, port)| !name.starts_with('[') && !port.bytes().all(|byte| byte.is_ascii_digit()));
+        let odd = text[..end].split_once(':').filter(|(name, port)| {
+            !name.starts_with('[') && !port.bytes().all(|byte| byte.is_ascii_digit())
+        });
         if let Some((name, port)) = odd {
             let behind = &text[name.len() + 1 + port.len()..];
             // Up to the host, if one is named later in the address.

@@ -123,7 +123,10 @@ impl SqlState {
     /// The state that a text names: five capitals or digits.
     pub fn named(text: &str) -> Option<SqlState> {
         let state: [u8; 5] = text.as_bytes().try_into().ok()?;
-        state.iter().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()).then_some(SqlState(state))
+        state
+            .iter()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+            .then_some(SqlState(state))
     }
 
     /// Its five characters.

@@ -87,7 +87,11 @@ impl Field {
 
     /// A field that holds a collection.
     pub fn collection(name: impl Into<Arc<str>>, format: impl Into<Format>, tuple: Tuple) -> Self {
-        Field { name: name.into(), item: Item::Collection(Collection::new(format, tuple)), nullable: false }
+        Field {
+            name: name.into(),
+            item: Item::Collection(Collection::new(format, tuple)),
+            nullable: false,
+        }
     }
 
     /// The same field under another name.

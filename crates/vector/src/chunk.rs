@@ -12,7 +12,8 @@ use tessera_types::{Result, Tuple};
 
 use crate::column::Column;
 
-/// The most tuples in a chunk, unless a query is set otherwise: what stands between two loops over a chunk stays in the second-level cache.
+/// The most tuples in a chunk, unless a query is set otherwise: what stands between two loops over
+/// a chunk stays in the second-level cache.
 pub const CHUNK_ROWS: usize = 8_192;
 
 /// The most that can be set.
@@ -21,7 +22,8 @@ pub const CHUNK_ROWS_MAX: usize = 65_536;
 /// Positions of the tuples that count, ascending.
 pub type Selection = UInt32Array;
 
-/// Tuples that lie elsewhere than in columns: who knows the place reads them there, others get columns.
+/// Tuples that lie elsewhere than in columns: who knows the place reads them there, others get
+/// columns.
 pub trait Elsewhere: Any + Debug + Send + Sync {
     /// How many fields they have.
     fn width(&self) -> usize;
@@ -56,7 +58,8 @@ pub trait HashFields {
     fn hash(&self, fields: &[usize], out: &mut Vec<u64>) -> Result<()>;
 }
 
-/// At most [`CHUNK_ROWS_MAX`] tuples, column-wise, of which a selection vector names those that count.
+/// At most [`CHUNK_ROWS_MAX`] tuples, column-wise, of which a selection vector names those that
+/// count.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     columns: Columns,
@@ -121,10 +124,18 @@ impl Chunk {
     /// The same tuples with these columns only, in this order.
     pub fn project(&self, columns: &[usize]) -> Chunk {
         let projected = match &self.columns {
-            Columns::Elsewhere(lying) if self.is_lying() => Columns::lying(lying.tuples.project(columns)),
-            _ => Columns::Made(columns.iter().map(|column| self.stored()[*column].clone()).collect()),
+            Columns::Elsewhere(lying) if self.is_lying() => {
+                Columns::lying(lying.tuples.project(columns))
+            }
+            _ => {
+                Columns::Made(columns.iter().map(|column| self.stored()[*column].clone()).collect())
+            }
         };
-        Chunk { columns: projected, rows_stored: self.rows_stored, selection: self.selection.clone() }
+        Chunk {
+            columns: projected,
+            rows_stored: self.rows_stored,
+            selection: self.selection.clone(),
+        }
     }
 
     /// One tuple without fields: what starts a plan that has no input.
@@ -189,7 +200,8 @@ impl Chunk {
             None if self.is_lying() => Ok(Chunk::new(self.stored().to_vec(), self.rows_stored)),
             None => Ok(self),
             Some(selection) => {
-                let columns = self.stored().iter().map(|c| c.take(selection)).collect::<Result<Vec<_>>>()?;
+                let columns =
+                    self.stored().iter().map(|c| c.take(selection)).collect::<Result<Vec<_>>>()?;
                 Ok(Chunk::new(columns, selection.len()))
             }
         }
@@ -217,7 +229,9 @@ impl Chunk {
         let kept = |i: &usize| mask.is_valid(*i) && mask.value(*i);
         let selection: Selection = match (&self.selection, mask.null_count()) {
             (None, 0) => UInt32Array::from_iter_values(mask.values().set_indices_u32()),
-            (None, _) => UInt32Array::from_iter_values((0..mask.len()).filter(kept).map(|i| i as u32)),
+            (None, _) => {
+                UInt32Array::from_iter_values((0..mask.len()).filter(kept).map(|i| i as u32))
+            }
             (Some(old), _) => {
                 UInt32Array::from_iter_values((0..mask.len()).filter(kept).map(|i| old.value(i)))
             }
@@ -249,7 +263,10 @@ impl Chunk {
                 selection: Some(Arc::new(selection.slice(offset, len))),
             },
             None if (offset, len) == (0, self.rows_stored) => self.clone(),
-            None => Chunk::new(self.stored().iter().map(|column| column.slice(offset, len)).collect(), len),
+            None => Chunk::new(
+                self.stored().iter().map(|column| column.slice(offset, len)).collect(),
+                len,
+            ),
         }
     }
 
@@ -259,7 +276,8 @@ impl Chunk {
     /// A column holds collections.
     pub fn to_batch(&self, tuple: &Tuple) -> Result<RecordBatch> {
         let schema: Schema = tuple.arrow_schema()?;
-        let arrays = (0..self.width()).map(|i| self.column(i)?.plain()).collect::<Result<Vec<_>>>()?;
+        let arrays =
+            (0..self.width()).map(|i| self.column(i)?.plain()).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows()));
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)?)
     }

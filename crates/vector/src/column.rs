@@ -37,10 +37,9 @@ impl Handle {
     /// # Errors
     /// It is of another kind: the verifier let a wrong format through.
     pub fn get<T: Any + Send + Sync>(&self) -> Result<Arc<T>> {
-        self.0
-            .clone()
-            .downcast::<T>()
-            .map_err(|_| Error::internal(format!("a collection is not a {}", std::any::type_name::<T>())))
+        self.0.clone().downcast::<T>().map_err(|_| {
+            Error::internal(format!("a collection is not a {}", std::any::type_name::<T>()))
+        })
     }
 }
 
@@ -83,7 +82,8 @@ impl Column {
         match self {
             Column::Plain(array) | Column::Constant(array, _) => array.logical_null_count() > 0,
             Column::Dictionary(array) => {
-                array.null_count() > 0 || array.as_any_dictionary().values().logical_null_count() > 0
+                array.null_count() > 0
+                    || array.as_any_dictionary().values().logical_null_count() > 0
             }
             Column::Handles(_) => false,
         }
@@ -104,7 +104,9 @@ impl Column {
                 let zeros = UInt32Array::from_value(0, *len);
                 Ok(compute::take(value, &zeros, None)?)
             }
-            Column::Handles(_) => Err(Error::internal("a column of collections was read as values")),
+            Column::Handles(_) => {
+                Err(Error::internal("a column of collections was read as values"))
+            }
         }
     }
 
@@ -125,13 +127,14 @@ impl Column {
             Column::Plain(array) => Column::Plain(compute::take(array, positions, None)?),
             Column::Dictionary(array) => Column::Dictionary(compute::take(array, positions, None)?),
             Column::Constant(value, _) => Column::Constant(value.clone(), positions.len()),
-            Column::Handles(handles) => {
-                Column::Handles(positions.values().iter().map(|&p| handles[p as usize].clone()).collect())
-            }
+            Column::Handles(handles) => Column::Handles(
+                positions.values().iter().map(|&p| handles[p as usize].clone()).collect(),
+            ),
         })
     }
 
-    /// The values without what else is in the buffers that they refer to, where they are plain strings.
+    /// The values without what else is in the buffers that they refer to, where they are plain
+    /// strings.
     pub fn with_own_strings(&self) -> Column {
         match self {
             Column::Plain(array) => Column::Plain(own_strings(array)),
@@ -169,8 +172,8 @@ impl Column {
     }
 }
 
-/// The values of an array without what else is in the buffers that they refer to: few strings of a large file's chunk would keep all
-/// of it alive.
+/// The values of an array without what else is in the buffers that they refer to: few strings of a
+/// large file's chunk would keep all of it alive.
 pub fn own_strings(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
@@ -179,8 +182,8 @@ pub fn own_strings(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Asked for every chunk that flows: types whose values tell it do not build the array's generic form, which for strings
-/// would copy the list of their buffers.
+/// Asked for every chunk that flows: types whose values tell it do not build the array's generic
+/// form, which for strings would copy the list of their buffers.
 fn plain_bytes(array: &ArrayRef) -> usize {
     let views = |views: &[u128]| {
         let long = |view: &u128| if *view as u32 > 12 { *view as u32 as usize } else { 0 };
@@ -205,5 +208,6 @@ impl From<ArrayRef> for Column {
 
 /// Checks at construction sites that dictionary keys are of a width kernels expect.
 pub(crate) fn dictionary_key_is_32_bits(array: &dyn Array) -> bool {
-    array.as_dictionary_opt::<Int32Type>().is_some() || array.as_dictionary_opt::<UInt32Type>().is_some()
+    array.as_dictionary_opt::<Int32Type>().is_some()
+        || array.as_dictionary_opt::<UInt32Type>().is_some()
 }

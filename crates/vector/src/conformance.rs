@@ -15,10 +15,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal64Array, Decimal128Array,
-    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
-    ListArray, NullArray, StringViewArray, StructArray, Time64MicrosecondArray, TimestampMicrosecondArray,
-    UInt8Array, UInt32Array, UInt64Array, make_comparator, new_null_array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal64Array,
+    Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    IntervalMonthDayNanoArray, ListArray, NullArray, StringViewArray, StructArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray, UInt8Array, UInt32Array, UInt64Array,
+    make_comparator, new_null_array,
 };
 use arrow::compute::{SortOptions, take};
 use arrow::datatypes::{
@@ -58,7 +59,11 @@ pub fn encoding(encode: Encode) -> Vec<DataType> {
             let Some(offer) = encode(&values).expect("an offer or none") else { continue };
             let bytes = offer.bytes;
             let made = (offer.make)().expect("what was offered");
-            assert!(made.bytes() <= 2 * bytes + 4_096, "{made:?}: {} bytes of {bytes}", made.bytes());
+            assert!(
+                made.bytes() <= 2 * bytes + 4_096,
+                "{made:?}: {} bytes of {bytes}",
+                made.bytes()
+            );
             assert!(!made.name().is_empty() && made.name() != "none");
             encoded(&*made, &array);
             // By itself, too, it is a segment.
@@ -146,7 +151,9 @@ pub(crate) fn aggregates(encoding: &dyn Encoding, array: &ArrayRef) {
     let find = |aggregate| encoding.aggregate(aggregate).expect("an aggregate");
     let count = find(Aggregate::Count).expect("everything is counted");
     assert_eq!(count.as_primitive::<Int64Type>().value(0), rows.len() as i64, "{encoding:?}");
-    for (aggregate, better) in [(Aggregate::Min, Ordering::Less), (Aggregate::Max, Ordering::Greater)] {
+    for (aggregate, better) in
+        [(Aggregate::Min, Ordering::Less), (Aggregate::Max, Ordering::Greater)]
+    {
         let Some(found) = find(aggregate) else { continue };
         assert_eq!((found.len(), found.data_type()), (1, array.data_type()), "{encoding:?}");
         assert_eq!(is_null(&found, 0), rows.is_empty(), "{aggregate:?} of {encoding:?}");
@@ -163,7 +170,8 @@ pub(crate) fn aggregates(encoding: &dyn Encoding, array: &ArrayRef) {
     let wide = arrow::compute::cast(array, &DataType::Decimal128(38, found_scale(&found)));
     let Ok(wide) = wide else { return };
     let wide = wide.as_primitive::<Decimal128Type>();
-    let sum = wide.iter().flatten().fold(None, |sum: Option<i128>, value| Some(sum.unwrap_or(0) + value));
+    let sum =
+        wide.iter().flatten().fold(None, |sum: Option<i128>, value| Some(sum.unwrap_or(0) + value));
     let found = found.as_primitive::<Decimal128Type>();
     assert_eq!(found.is_valid(0).then(|| found.value(0)), sum, "{encoding:?}");
 }
@@ -201,7 +209,9 @@ const FEW: usize = 5;
 
 fn listed(positions: &Positions) -> UInt32Array {
     match positions {
-        Positions::Range(start, len) => UInt32Array::from_iter_values(*start as u32..(start + len) as u32),
+        Positions::Range(start, len) => {
+            UInt32Array::from_iter_values(*start as u32..(start + len) as u32)
+        }
         Positions::Listed(list) => list.clone().into(),
     }
 }
@@ -223,7 +233,11 @@ fn is_null(array: &ArrayRef, row: usize) -> bool {
 }
 
 /// What a comparison says of a value, found value by value.
-fn says(comparison: Comparison, nulls: (bool, bool), ordering: impl FnOnce() -> Ordering) -> Option<bool> {
+fn says(
+    comparison: Comparison,
+    nulls: (bool, bool),
+    ordering: impl FnOnce() -> Ordering,
+) -> Option<bool> {
     let same_null = match nulls {
         (false, false) => None,
         (left, right) => Some(left == right),
@@ -289,23 +303,30 @@ pub fn samples() -> Vec<ArrayRef> {
         |i| (i / 9 % 4 > 0).then_some((i / 9 % 3) as i64 - 1),
         |i| Some(if i < 100 { -1 } else { i64::MAX }),
     ];
-    let mut samples: Vec<ArrayRef> = numbers.iter().flat_map(|number| of_every_type(ROWS, *number)).collect();
+    let mut samples: Vec<ArrayRef> =
+        numbers.iter().flat_map(|number| of_every_type(ROWS, *number)).collect();
     samples.extend(of_every_type(0, |_| None));
     let special = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN, 1.5];
     for rows_of_each in [1, 25] {
         let of = |i: usize| special[i / rows_of_each % special.len()];
         samples.push(Arc::new(Float64Array::from_iter_values((0..ROWS).map(of))));
         samples.push(Arc::new(Float32Array::from_iter_values((0..ROWS).map(|i| of(i) as f32))));
-        samples.push(Arc::new(Float64Array::from_iter((0..ROWS).map(|i| (i % 50 > 20).then_some(of(i))))));
+        samples.push(Arc::new(Float64Array::from_iter(
+            (0..ROWS).map(|i| (i % 50 > 20).then_some(of(i))),
+        )));
     }
     samples.push(Arc::new(NullArray::new(ROWS)));
     samples
 }
 
 /// An array of each type in plain form of these numbers.
-pub(crate) fn of_every_type(rows: usize, number: impl Fn(usize) -> Option<i64> + Copy) -> Vec<ArrayRef> {
+pub(crate) fn of_every_type(
+    rows: usize,
+    number: impl Fn(usize) -> Option<i64> + Copy,
+) -> Vec<ArrayRef> {
     let all = move || (0..rows).map(number);
-    let strings = |of: fn(i64) -> i64| all().map(move |n| n.map(|n| format!("string number {}", of(n))));
+    let strings =
+        |of: fn(i64) -> i64| all().map(move |n| n.map(|n| format!("string number {}", of(n))));
     let decimals = |shift: u32| {
         let values = all().map(|n| n.map(|n| i128::from(n) << shift)).collect::<Decimal128Array>();
         values.with_precision_and_scale(38, 2).expect("38 digits")
@@ -327,7 +348,9 @@ pub(crate) fn of_every_type(rows: usize, number: impl Fn(usize) -> Option<i64> +
         Arc::new(all().collect::<Time64MicrosecondArray>()),
         Arc::new(all().collect::<TimestampMicrosecondArray>().with_timezone("UTC")),
         Arc::new(all().map(|n| n.map(interval)).collect::<IntervalMonthDayNanoArray>()),
-        Arc::new(all().collect::<Decimal64Array>().with_precision_and_scale(18, 2).expect("18 digits")),
+        Arc::new(
+            all().collect::<Decimal64Array>().with_precision_and_scale(18, 2).expect("18 digits"),
+        ),
         Arc::new(decimals(0)),
         Arc::new(decimals(50)),
         Arc::new(all().map(|n| n.map(|n| n as f32)).collect::<Float32Array>()),

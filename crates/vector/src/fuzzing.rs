@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, Decimal128Array, Float32Array, Int16Array, Int64Array, StringViewArray, UInt32Array,
+    Array, ArrayRef, Decimal128Array, Float32Array, Int16Array, Int64Array, StringViewArray,
+    UInt32Array,
 };
 use arrow::compute::take;
 
@@ -60,15 +61,17 @@ fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
         2 => Arc::new(Int16Array::from_iter(
             bytes.iter().map(|byte| some((*byte).into()).map(|byte| byte as i16)),
         )),
-        3 => Arc::new(Decimal128Array::from_iter(eights().map(|number| some(number).map(i128::from)))),
+        3 => Arc::new(Decimal128Array::from_iter(
+            eights().map(|number| some(number).map(i128::from)),
+        )),
         4 => Arc::new(Decimal128Array::from_iter_values(
             eights().map(|number| i128::from(number) << (number & 63)),
         )),
         // Runs: a byte's high half is the value, its low half the length.
         6 => {
-            let runs = bytes
-                .iter()
-                .flat_map(|byte| std::iter::repeat_n(some((byte >> 4).into()), usize::from(byte & 15) + 1));
+            let runs = bytes.iter().flat_map(|byte| {
+                std::iter::repeat_n(some((byte >> 4).into()), usize::from(byte & 15) + 1)
+            });
             Arc::new(Int64Array::from_iter(runs.map(|number| number.map(|number| number - 8))))
         }
         7 => {
@@ -95,9 +98,13 @@ mod tests {
     fn segments() {
         let numbers: Vec<u8> = (0..90u64).flat_map(|number| (number * 977).to_le_bytes()).collect();
         let of = |kind: u8, bytes: &[u8]| [&[kind, 3, 60, 2], bytes].concat();
-        let texts = [&b"a\0"[..], b"bb\0", b"null\0", b"a longer text than twelve\0"].concat().repeat(9);
-        let seeds: Vec<Vec<u8>> =
-            [0, 1, 2, 3, 4, 6, 7].map(|kind| of(kind, &numbers)).into_iter().chain([of(5, &texts)]).collect();
+        let texts =
+            [&b"a\0"[..], b"bb\0", b"null\0", b"a longer text than twelve\0"].concat().repeat(9);
+        let seeds: Vec<Vec<u8>> = [0, 1, 2, 3, 4, 6, 7]
+            .map(|kind| of(kind, &numbers))
+            .into_iter()
+            .chain([of(5, &texts)])
+            .collect();
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         tessera_fuzzing::mutate("segments", &seeds, super::segments);
     }

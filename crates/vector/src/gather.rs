@@ -11,7 +11,8 @@ use tessera_types::{Error, Result};
 use crate::chunk::Chunk;
 use crate::column::{Column, Handle};
 
-/// The values of `columns`, one column after the other. An encoding that all share is kept where that is free.
+/// The values of `columns`, one column after the other. An encoding that all share is kept where
+/// that is free.
 ///
 /// # Errors
 /// Values and collections are mixed.
@@ -40,7 +41,9 @@ pub fn concat_columns(columns: &[Column]) -> Result<Column> {
 /// Values and collections are mixed.
 pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> Result<Column> {
     if let Some(handles) = handles(columns)? {
-        return Ok(Column::Handles(positions.iter().map(|&(c, p)| handles[c][p].clone()).collect()));
+        return Ok(Column::Handles(
+            positions.iter().map(|&(c, p)| handles[c][p].clone()).collect(),
+        ));
     }
     if let Some(value) = shared_constant(columns) {
         return Ok(Column::Constant(value, positions.len()));
@@ -51,7 +54,8 @@ pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> R
     // Decoding whole columns for a few of their values would cost far more than these do.
     let sources = columns.iter().map(Source::new).collect::<Result<Vec<_>>>()?;
     let mut arrays: Vec<&dyn Array> = sources.iter().map(|source| source.values).collect();
-    let no_value = new_null_array(arrays.first().map_or(&DataType::Null, |array| array.data_type()), 1);
+    let no_value =
+        new_null_array(arrays.first().map_or(&DataType::Null, |array| array.data_type()), 1);
     arrays.push(&*no_value);
     let places: Vec<(usize, usize)> = positions
         .iter()
@@ -99,12 +103,15 @@ impl Source<'_> {
             Places::Same => Some(position),
             Places::First => Some(0),
             Places::Signed(keys) => keys.is_valid(position).then(|| keys.value(position) as usize),
-            Places::Unsigned(keys) => keys.is_valid(position).then(|| keys.value(position) as usize),
+            Places::Unsigned(keys) => {
+                keys.is_valid(position).then(|| keys.value(position) as usize)
+            }
         }
     }
 }
 
-/// The tuples of `chunks`, one chunk after the other, without a selection. There must be at least one chunk.
+/// The tuples of `chunks`, one chunk after the other, without a selection. There must be at least
+/// one chunk.
 ///
 /// # Errors
 /// As [`concat_columns`].
@@ -115,7 +122,8 @@ pub fn concat_chunks(chunks: &[Chunk]) -> Result<Chunk> {
         [first, ..] => {
             let rows = chunks.iter().map(Chunk::rows).sum();
             let columns = (0..first.width()).map(|i| {
-                let parts = chunks.iter().map(|chunk| chunk.column(i)).collect::<Result<Vec<_>>>()?;
+                let parts =
+                    chunks.iter().map(|chunk| chunk.column(i)).collect::<Result<Vec<_>>>()?;
                 concat_columns(&parts)
             });
             Ok(Chunk::new(columns.collect::<Result<_>>()?, rows))
@@ -139,7 +147,9 @@ pub fn repeat_value(column: &Column, position: usize, len: usize) -> Result<Colu
 /// The handles of each column, where they hold collections; nothing where they hold values.
 fn handles(columns: &[Column]) -> Result<Option<Vec<&[Handle]>>> {
     match columns.first() {
-        Some(Column::Handles(_)) => columns.iter().map(Column::handles).collect::<Result<_>>().map(Some),
+        Some(Column::Handles(_)) => {
+            columns.iter().map(Column::handles).collect::<Result<_>>().map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -155,8 +165,8 @@ fn shared_constant(columns: &[Column]) -> Option<ArrayRef> {
     columns.iter().all(same).then(|| first.clone())
 }
 
-/// The arrays, where all are encoded by the very same dictionary. Others would have to be merged, which costs more
-/// than plain values do.
+/// The arrays, where all are encoded by the very same dictionary. Others would have to be merged,
+/// which costs more than plain values do.
 fn shared_dictionary(columns: &[Column]) -> Option<Vec<&dyn Array>> {
     let Some(Column::Dictionary(first)) = columns.first() else { return None };
     let values = first.as_any_dictionary().values();
@@ -202,7 +212,10 @@ mod tests {
         assert!(matches!(concat_columns(&[one(), one()]).unwrap(), Column::Constant(_, 4)));
         assert_eq!(ints(&concat_columns(&[one(), two.clone()]).unwrap()), [1, 1, 2]);
         let columns = [one(), two, plain(&[7, 8])];
-        assert_eq!(ints(&interleave_columns(&columns, &[(2, 1), (0, 1), (1, 0)]).unwrap()), [8, 1, 2]);
+        assert_eq!(
+            ints(&interleave_columns(&columns, &[(2, 1), (0, 1), (1, 0)]).unwrap()),
+            [8, 1, 2]
+        );
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The one hash function: of a tuple of values, 64 bits, good in all of them.
 //!
-//! Partitioning takes bits from the top, hash tables take slots from the top and tags from the bottom, exchanges take
-//! any: all from this hash, so that a tuple is hashed once. The definition, byte by byte, is in `docs/layout.md`;
-//! compiled code and other platforms follow it.
+//! Partitioning takes bits from the top, hash tables take slots from the top and tags from the
+//! bottom, exchanges take any: all from this hash, so that a tuple is hashed once. The definition,
+//! byte by byte, is in `docs/layout.md`; compiled code and other platforms follow it.
 //!
-//! A value contributes a 64-bit *word*; words are folded, left to right, into a state that starts as [`SEED`]:
-//! `state = fold(state ^ word, MULTIPLIER)` where `fold(a, b)` is the 128-bit product of `a` and `b`, upper half
-//! exclusive-or lower half. NULL has a word of its own. Values that SQL calls equal have equal words: `-0.0` and `0.0`,
-//! all NaNs, intervals of the same length. Both sides of a comparison have the same type.
+//! A value contributes a 64-bit *word*; words are folded, left to right, into a state that starts
+//! as [`SEED`]: `state = fold(state ^ word, MULTIPLIER)` where `fold(a, b)` is the 128-bit product
+//! of `a` and `b`, upper half exclusive-or lower half. NULL has a word of its own. Values that SQL
+//! calls equal have equal words: `-0.0` and `0.0`, all NaNs, intervals of the same length. Both
+//! sides of a comparison have the same type.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
@@ -17,12 +18,15 @@ use tessera_types::{Error, Result};
 
 use crate::chunk::{Chunk, HashFields};
 use crate::column::Column;
-use crate::physical::{Physical, canonical32, canonical64, interval_length, interval_values, raw_values};
+use crate::physical::{
+    Physical, canonical32, canonical64, interval_length, interval_values, raw_values,
+};
 
 /// The state before the first value.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
-/// What a state is multiplied with. Of 60,000 random odd numbers the one that did best on its worst case: of 4,096 multiples
-/// of any power of two, any 12 bits of the hash take at least 2,444 values (random ones take 2,589, the golden ratio 1,552).
+/// What a state is multiplied with. Of 60,000 random odd numbers the one that did best on its worst
+/// case: of 4,096 multiples of any power of two, any 12 bits of the hash take at least 2,444 values
+/// (random ones take 2,589, the golden ratio 1,552).
 pub const MULTIPLIER: u64 = 0xb3e2_9bff_af0f_8729;
 /// The word of NULL.
 pub const NULL_WORD: u64 = 0xc2b2_ae3d_27d4_eb4f;
@@ -86,12 +90,14 @@ fn read64(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64 bits and without NULL: such are hashed
-/// where their hashes are wanted, by [`hash_of_word`], and not kept.
+/// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64
+/// bits and without NULL: such are hashed where their hashes are wanted, by [`hash_of_word`], and
+/// not kept.
 pub fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
     let ([field], None) = (fields, hasher(chunk)) else { return None };
     let Column::Plain(array) = &chunk.stored()[*field] else { return None };
-    let is_word = matches!(Physical::of(array.data_type()), Ok(Physical::Bits64)) && array.null_count() == 0;
+    let is_word =
+        matches!(Physical::of(array.data_type()), Ok(Physical::Bits64)) && array.null_count() == 0;
     is_word.then(|| raw_values(array))
 }
 
@@ -205,8 +211,9 @@ impl Consumer for Collect<'_> {
 fn with_nulls(array: &ArrayRef, words: impl Iterator<Item = u64>, consumer: impl Consumer) {
     match array.nulls().filter(|nulls| nulls.null_count() > 0) {
         None => consumer.consume(words),
-        Some(nulls) => consumer
-            .consume(words.zip(nulls.iter()).map(|(word, valid)| if valid { word } else { NULL_WORD })),
+        Some(nulls) => consumer.consume(
+            words.zip(nulls.iter()).map(|(word, valid)| if valid { word } else { NULL_WORD }),
+        ),
     }
 }
 
@@ -247,7 +254,11 @@ fn words(array: &ArrayRef, consumer: impl Consumer) -> Result<()> {
         }
         Physical::Interval => {
             let values = interval_values(array)?;
-            with_nulls(array, values.iter().map(|v| word_of_wide(interval_length(*v) as u128)), consumer);
+            with_nulls(
+                array,
+                values.iter().map(|v| word_of_wide(interval_length(*v) as u128)),
+                consumer,
+            );
         }
         Physical::View => view_words(array, consumer),
         Physical::Nested => {
@@ -279,12 +290,15 @@ fn view_words(array: &ArrayRef, consumer: impl Consumer) {
     with_nulls(array, views.iter().map(word), consumer);
 }
 
-/// Words of lists, structs and maps: those of their parts folded in order, lists with their length first.
+/// Words of lists, structs and maps: those of their parts folded in order, lists with their length
+/// first.
 fn nested_words(array: &ArrayRef) -> Result<Vec<u64>> {
     let list = |offsets: &[i32], words: &[u64]| -> Vec<u64> {
         let word = |pair: &[i32]| {
             let items = words.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
-            items.iter().fold(combine(SEED, items.len() as u64), |state, word| combine(state, *word))
+            items
+                .iter()
+                .fold(combine(SEED, items.len() as u64), |state, word| combine(state, *word))
         };
         offsets.windows(2).map(word).collect()
     };
@@ -296,7 +310,10 @@ fn nested_words(array: &ArrayRef) -> Result<Vec<u64>> {
         return Ok(list(array.offsets(), &words_of(&entries)?));
     }
     let Some(array) = array.as_struct_opt() else {
-        return Err(Error::internal(format!("a nested column of Arrow type {}", array.data_type())));
+        return Err(Error::internal(format!(
+            "a nested column of Arrow type {}",
+            array.data_type()
+        )));
     };
     let mut states = vec![SEED; array.len()];
     for column in array.columns() {

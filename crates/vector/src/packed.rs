@@ -1,4 +1,5 @@
-//! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits first.
+//! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits
+//! first.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -17,7 +18,8 @@ const GROUP: usize = 8;
 /// Bytes after the last number, so that eight can be read at each.
 const PAD_BYTES: usize = 8;
 
-/// Of numbers at positions, which may lie far apart, how many are between the one that is read and the one whose bytes are asked for.
+/// Of numbers at positions, which may lie far apart, how many are between the one that is read and
+/// the one whose bytes are asked for.
 const AHEAD: usize = 32;
 
 /// Packed numbers.
@@ -87,9 +89,14 @@ impl Packed {
         let done = avx512::unpack(&self.bytes, start, (self.bits, base), slots);
         #[cfg(not(target_arch = "x86_64"))]
         let done = 0;
-        Widths::<N>::UNPACK[self.bits as usize](&self.bytes, start + done, base, &mut slots[done..]);
-        // SAFETY: there is room for `len` numbers, of which the first `done` are written, and `unpack` writes every number of the slice that it
-        // is given.
+        Widths::<N>::UNPACK[self.bits as usize](
+            &self.bytes,
+            start + done,
+            base,
+            &mut slots[done..],
+        );
+        // SAFETY: there is room for `len` numbers, of which the first `done` are written, and
+        // `unpack` writes every number of the slice that it is given.
         unsafe { out.set_len(len) };
         out
     }
@@ -102,7 +109,9 @@ impl Packed {
             let eight = self.bytes[bit / 8..].first_chunk::<8>().copied().unwrap_or_default();
             N::of(base, u64::from_le_bytes(eight) >> (bit % 8) & mask)
         };
-        let ask = |position: &u32| prefetch(self.bytes.as_ptr().wrapping_add(*position as usize * bits / 8));
+        let ask = |position: &u32| {
+            prefetch(self.bytes.as_ptr().wrapping_add(*position as usize * bits / 8))
+        };
         let mut out = Vec::with_capacity(positions.len());
         let (first, ahead) = positions.split_at(AHEAD.min(positions.len()));
         first.iter().for_each(ask);
@@ -125,7 +134,12 @@ impl Packed {
 }
 
 /// Writes every number of `out`.
-fn unpack<N: Number, const BITS: usize>(bytes: &[u8], start: usize, base: i64, out: &mut [MaybeUninit<N>]) {
+fn unpack<N: Number, const BITS: usize>(
+    bytes: &[u8],
+    start: usize,
+    base: i64,
+    out: &mut [MaybeUninit<N>],
+) {
     let mask = (1u64 << BITS) - 1;
     let number = |bytes: &[u8], at: usize| {
         let bit = at * BITS;
@@ -162,18 +176,32 @@ mod tests {
         for bits in 0..=BITS_MAX {
             let largest = (1u64 << bits) - 1;
             let number = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) & largest;
-            let numbers: Vec<u64> = (0..101).map(|i| if i % 10 == 0 { largest } else { number(i) }).collect();
+            let numbers: Vec<u64> =
+                (0..101).map(|i| if i % 10 == 0 { largest } else { number(i) }).collect();
             let packed = Packed::new(&numbers, bits);
             assert_eq!(packed.bytes(), (101 * bits as usize).div_ceil(8) + PAD_BYTES);
             for (start, len) in
                 [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (8, 90), (13, 80), (99, 2), (101, 0)]
             {
                 let expected = &numbers[start..start + len];
-                assert_eq!(packed.unpack::<u64>(start, len, 0), expected, "{bits} bits, {len} from {start}");
-                let lower: Vec<i128> = expected.iter().map(|number| i128::from(*number) - 9).collect();
-                assert_eq!(packed.unpack::<i128>(start, len, -9), lower, "{bits} bits, {len} from {start}");
+                assert_eq!(
+                    packed.unpack::<u64>(start, len, 0),
+                    expected,
+                    "{bits} bits, {len} from {start}"
+                );
+                let lower: Vec<i128> =
+                    expected.iter().map(|number| i128::from(*number) - 9).collect();
+                assert_eq!(
+                    packed.unpack::<i128>(start, len, -9),
+                    lower,
+                    "{bits} bits, {len} from {start}"
+                );
                 let short: Vec<i32> = expected.iter().map(|number| i32::of(-9, *number)).collect();
-                assert_eq!(packed.unpack::<i32>(start, len, -9), short, "{bits} bits, {len} from {start}");
+                assert_eq!(
+                    packed.unpack::<i32>(start, len, -9),
+                    short,
+                    "{bits} bits, {len} from {start}"
+                );
                 let positions: Vec<u32> = (start as u32..(start + len) as u32).collect();
                 assert_eq!(
                     packed.unpack_at::<i128>(&positions, -9),

@@ -46,7 +46,9 @@ impl Physical {
             DataType::Boolean => Physical::Boolean,
             DataType::Int8 | DataType::UInt8 => Physical::Bits8,
             DataType::Int16 | DataType::UInt16 => Physical::Bits16,
-            DataType::Int32 | DataType::UInt32 | DataType::Date32 | DataType::Time32(_) => Physical::Bits32,
+            DataType::Int32 | DataType::UInt32 | DataType::Date32 | DataType::Time32(_) => {
+                Physical::Bits32
+            }
             DataType::Int64
             | DataType::UInt64
             | DataType::Decimal64(..)
@@ -120,7 +122,11 @@ pub fn interval_length(value: IntervalMonthDayNano) -> i128 {
 /// An interval from the 16 bytes a row stores (Arrow's own layout, little endian).
 #[inline(always)]
 pub fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
-    IntervalMonthDayNano::new(bits as u32 as i32, (bits >> 32) as u32 as i32, (bits >> 64) as u64 as i64)
+    IntervalMonthDayNano::new(
+        bits as u32 as i32,
+        (bits >> 32) as u32 as i32,
+        (bits >> 64) as u64 as i64,
+    )
 }
 
 /// The 16 bytes of an interval in a row.

@@ -4,7 +4,9 @@ use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use tessera_types::Result;
 
 use crate::column::Column;
-use crate::encoding::{Aggregate, Condition, ENCODINGS, Encode, Encoding, Verdict, shortest, values_at};
+use crate::encoding::{
+    Aggregate, Condition, ENCODINGS, Encode, Encoding, Verdict, shortest, values_at,
+};
 
 /// Encoded values of one logical type.
 ///
@@ -126,7 +128,9 @@ impl Positions {
         let start = |start: &usize| chosen.values().iter().map(|at| *start as u32 + at).collect();
         Positions::Listed(match self {
             Positions::Range(first, _) => start(first),
-            Positions::Listed(list) => chosen.values().iter().map(|at| list[*at as usize]).collect(),
+            Positions::Listed(list) => {
+                chosen.values().iter().map(|at| list[*at as usize]).collect()
+            }
         })
     }
 }
@@ -179,8 +183,14 @@ mod tests {
             Arc::new(StringViewArray::from_iter_values((0..10_000).map(text)))
         };
         assert_eq!(encoding_of(&numbers(|_| 42)).0, "constant");
-        assert_eq!(encoding_of(&numbers(|i| i * 7 % 100)), ("frame_of_reference", 10_000 * 7 / 8 + 8));
-        assert_eq!(encoding_of(&numbers(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))).0, "plain");
+        assert_eq!(
+            encoding_of(&numbers(|i| i * 7 % 100)),
+            ("frame_of_reference", 10_000 * 7 / 8 + 8)
+        );
+        assert_eq!(
+            encoding_of(&numbers(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))).0,
+            "plain"
+        );
         assert_eq!(encoding_of(&numbers(|i| i / 100)).0, "run_length");
         // A bit for each row is less than a value and an end for each ten rows.
         assert_eq!(encoding_of(&numbers(|i| i / 10 % 2)).0, "frame_of_reference");

@@ -1,8 +1,10 @@
-//! The distributed radix hash join as a plan of sub-operators (Modularis §2.4.1, Fig 2.3), measured as the monolithic one is.
+//! The distributed radix hash join as a plan of sub-operators (Modularis §2.4.1, Fig 2.3), measured
+//! as the monolithic one is.
 //!
-//! `mpiexec -n 2 join --tuples 16777216` joins two relations of 16-byte tuples, whose keys are unique and spread over all ranks,
-//! several times, checks count and checksum against what the generator predicts, and prints the time of each sub-operator.
-//! With `--plan` it runs other plans over such relations: sequences of joins, and grouping (Modularis, Figs 2.10 and 2.11).
+//! `mpiexec -n 2 join --tuples 16777216` joins two relations of 16-byte tuples, whose keys are
+//! unique and spread over all ranks, several times, checks count and checksum against what the
+//! generator predicts, and prints the time of each sub-operator. With `--plan` it runs other plans
+//! over such relations: sequences of joins, and grouping (Modularis, Figs 2.10 and 2.11).
 
 mod figures;
 mod tuples;
@@ -51,7 +53,8 @@ struct Options {
     /// What the plan runs as: vectorized, compiled or auto
     #[arg(long, default_value_t = if tessera_jit::IS_BUILT { Tier::Compiled } else { Tier::Vectorized })]
     tier: Tier,
-    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, packed, two-sided or split
+    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, packed,
+    /// two-sided or split
     #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
     exchange: Way,
     /// Which ranks have the tuples, where the plan is written by hand: as for this way of crossing
@@ -84,7 +87,8 @@ const PLAN: &str = "plan {
   return %s
 }";
 
-/// What all ranks take part in before the clock starts: then what the last run held has been given back, as in the join in one piece.
+/// What all ranks take part in before the clock starts: then what the last run held has been given
+/// back, as in the join in one piece.
 const BARRIER: &str = "plan {
   %all = executor() {platform = :mpi}
     plan {
@@ -119,7 +123,9 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     if options.copies.is_empty()
         || options.copies.iter().any(|copies| !copies.is_power_of_two() || *copies > count)
     {
-        return Err(Error::data("--copies: powers of two, not above --tuples, one for each relation"));
+        return Err(Error::data(
+            "--copies: powers of two, not above --tuples, one for each relation",
+        ));
     }
     let share = options.shares.unwrap_or(options.exchange).share(link.rank(), link.ranks());
     let tuples = Tuples::new(count, &options.copies, share);
@@ -127,7 +133,8 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     mpi.register(&mut registry);
     registry.register(tuples.clone());
     let engine = Engine::new(options.threads)?;
-    let settings = Settings { compiler: compiler(options.tier, Device::Cpu, None)?, ..Settings::default() };
+    let settings =
+        Settings { compiler: compiler(options.tier, Device::Cpu, None)?, ..Settings::default() };
     let mut runs = Vec::new();
     let barrier = text::parse(BARRIER)?;
     let served = mpi.serve(&mut |sent| {
@@ -154,7 +161,8 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
         engine.run(&ready, Query::new(settings.clone(), &Governor::unlimited()))?;
         let record = RunRecord::new(&CompiledPlan::lower(&plan, &registry)?);
         let started = Instant::now();
-        let result = engine.run_recorded(&record, Query::new(settings.clone(), &Governor::unlimited()))?;
+        let result =
+            engine.run_recorded(&record, Query::new(settings.clone(), &Governor::unlimited()))?;
         let elapsed = started.elapsed();
         let row = result.single()?;
         let matches = row.column(0)?.plain()?.as_primitive::<Int64Type>().value(0);
@@ -188,7 +196,8 @@ fn plan(options: &Options, mpi: &Mpi, registry: &Registry) -> Result<Plan> {
 fn report(options: &Options, (link, library): (&Link, &str), plan: &Plan, runs: &[(f64, Profile)]) {
     let all: Vec<f64> = runs.iter().map(|(seconds, _)| *seconds).collect();
     let median = &runs[(runs.len() - 1) / 2];
-    let rate = 2.0 * options.tuples.next_power_of_two() as f64 / median.0 / link.ranks() as f64 / 1e6;
+    let rate =
+        2.0 * options.tuples.next_power_of_two() as f64 / median.0 / link.ranks() as f64 / 1e6;
     let mut nodes = Vec::new();
     figures::nodes(plan, &median.1, 0, &mut nodes);
     if options.json {
@@ -201,7 +210,11 @@ fn report(options: &Options, (link, library): (&Link, &str), plan: &Plan, runs: 
         println!("{report:#}");
         return;
     }
-    println!("{} ranks, median {:.3} s of {all:.3?}: {rate:.1} M tuples/s and rank", link.ranks(), median.0);
+    println!(
+        "{} ranks, median {:.3} s of {all:.3?}: {rate:.1} M tuples/s and rank",
+        link.ranks(),
+        median.0
+    );
     for node in nodes {
         let (indent, name) = (2 * node.depth, node.sub_operator);
         println!("{:>10.1} ms {:>12} tuples  {:indent$}{name}", node.ms, node.rows, "");

@@ -14,8 +14,9 @@ use tessera_vector::{CHUNK_ROWS, Chunk};
 /// Tuples of a morsel.
 const MORSEL_ROWS: u64 = 1 << 16;
 
-/// Relations of `<key: int64, payload: int64>` whose keys are dense, each as often as the relation's copies, in an order that
-/// spreads every rank's over all; this rank's share is in memory.
+/// Relations of `<key: int64, payload: int64>` whose keys are dense, each as often as the
+/// relation's copies, in an order that spreads every rank's over all; this rank's share is in
+/// memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuples {
     tuples: u64,
@@ -56,7 +57,8 @@ impl Tuples {
         let relation = |relation: usize| -> Vec<Chunk> {
             let morsels = if share.index < share.count { tuples.div_ceil(MORSEL_ROWS) } else { 0 };
             let own = (share.index as u64..morsels).step_by(share.count);
-            own.map(|m| chunk(relation, m * MORSEL_ROWS..tuples.min((m + 1) * MORSEL_ROWS))).collect()
+            own.map(|m| chunk(relation, m * MORSEL_ROWS..tuples.min((m + 1) * MORSEL_ROWS)))
+                .collect()
         };
         let relations = (0..copies.len()).map(relation).collect();
         Tuples { tuples, share, copies: copies.into(), relations }
@@ -84,7 +86,8 @@ impl Tuples {
             Some(number) => usize::try_from(number).unwrap_or(usize::MAX),
             None => usize::from(node.params.choice("side", &["left", "right"])? == "right"),
         };
-        let missing = || Error::semantic("there is no such relation; give --copies one number for each");
+        let missing =
+            || Error::semantic("there is no such relation; give --copies one number for each");
         if relation < self.copies.len() { Ok(relation) } else { Err(missing()) }
     }
 }
@@ -104,7 +107,8 @@ impl Descriptor for Tuples {
             relation => ["k", "p"].map(|name| format!("{name}{}", relation + 1)),
         };
         let tuple = Tuple::new(names.map(|name| Field::new(name, Atom::Int64)).to_vec());
-        let traits = inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
+        let traits =
+            inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
         Ok(Edge { tuple, traits, order: Order::Source })
     }
 

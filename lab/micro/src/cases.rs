@@ -15,7 +15,8 @@ pub(crate) struct Case {
     pub(crate) plain: fn(&Columns) -> i128,
 }
 
-/// 003's cases over tuples of two 32-bit numbers. `[Scalar]` ends in a register, the others in memory.
+/// 003's cases over tuples of two 32-bit numbers. `[Scalar]` ends in a register, the others in
+/// memory.
 pub(crate) const NARROW: [Case; 10] = [
     Case {
         name: "Add [Scalar]",
@@ -152,7 +153,8 @@ fn sum(columns: &Columns, of: impl Fn(i32) -> (i32, bool)) -> i128 {
     if wrong { 0 } else { sum.into() }
 }
 
-/// How many tuples were written to memory, morsel by morsel: those made of each whose second part is true.
+/// How many tuples were written to memory, morsel by morsel: those made of each whose second part
+/// is true.
 fn materialised(columns: &Columns, of: impl Fn(i32, i32) -> ((i32, i32), bool)) -> i128 {
     let morsel = |(keys, numbers): (&[i32], &[i32])| {
         let (mut rows, mut count) = (vec![(0, 0); keys.len()], 0);

@@ -41,7 +41,9 @@ impl Columns {
             let range = first..tuples.min(first + MORSEL_ROWS);
             let narrow = |of: fn(usize) -> i32| Int32Array::from_iter_values(range.clone().map(of));
             match wide {
-                true => Morsel::Wide(Int64Array::from_iter_values(range.map(|at| number(at).into()))),
+                true => {
+                    Morsel::Wide(Int64Array::from_iter_values(range.map(|at| number(at).into())))
+                }
                 false => Morsel::Narrow(narrow(|at| at as i32), narrow(number)),
             }
         };
@@ -73,7 +75,8 @@ impl Descriptor for Columns {
             Some(Morsel::Wide(_)) => vec![Field::new("a", Atom::Int64)],
             _ => vec![Field::new("k", Atom::Int32), Field::new("a", Atom::Int32)],
         };
-        let traits = inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
+        let traits =
+            inputs.edges.first().ok_or_else(|| Error::internal("a leaf without an edge"))?.traits;
         Ok(Edge { tuple: Tuple::new(fields), traits, order: Order::Source })
     }
 
@@ -90,7 +93,10 @@ impl SubOperator for Columns {
 
 impl Source for Columns {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(ColumnsRun { morsels: self.morsels.clone(), chunk_rows: run.context.chunk_rows() }))
+        Ok(Arc::new(ColumnsRun {
+            morsels: self.morsels.clone(),
+            chunk_rows: run.context.chunk_rows(),
+        }))
     }
 }
 
@@ -117,7 +123,9 @@ impl SourceRun for ColumnsRun {
 impl ColumnsRun {
     fn reader(&self, morsel: usize, chunk_rows: usize) -> ChunksReader {
         let columns: Vec<ArrayRef> = match &self.morsels[morsel] {
-            Morsel::Narrow(keys, numbers) => vec![Arc::new(keys.clone()), Arc::new(numbers.clone())],
+            Morsel::Narrow(keys, numbers) => {
+                vec![Arc::new(keys.clone()), Arc::new(numbers.clone())]
+            }
             Morsel::Wide(numbers) => vec![Arc::new(numbers.clone())],
         };
         ChunksReader::new(vec![Chunk::from_arrays(columns)], chunk_rows)

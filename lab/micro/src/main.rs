@@ -1,7 +1,9 @@
-//! What sub-operators cost beside plain loops (003, §4.2.1, Figs 4.1 and 4.2), in both tiers; and what a long scan and sum costs.
+//! What sub-operators cost beside plain loops (003, §4.2.1, Figs 4.1 and 4.2), in both tiers; and
+//! what a long scan and sum costs.
 //!
-//! `micro --tuples 10000000` runs each case in turn as a plan on one thread, compiled and vectorised, and as a loop in Rust, several times,
-//! checks that all give the same, and prints seconds.
+//! `micro --tuples 10000000` runs each case in turn as a plan on one thread, compiled and
+//! vectorised, and as a loop in Rust, several times, checks that all give the same, and prints
+//! seconds.
 
 mod cases;
 mod column;
@@ -28,8 +30,9 @@ use column::Columns;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The widest vectors that the loops are compiled for. `lab/measure` builds this crate, and no other, for the processor at hand,
-/// as code of sub-operators is made: a loop in the form for any x86-64 processor would be half as fast.
+/// The widest vectors that the loops are compiled for. `lab/measure` builds this crate, and no
+/// other, for the processor at hand, as code of sub-operators is made: a loop in the form for any
+/// x86-64 processor would be half as fast.
 const LOOPS: &str = if cfg!(target_feature = "avx512f") {
     "avx512f"
 } else if cfg!(target_feature = "avx2") {
@@ -95,15 +98,21 @@ fn run(options: &Options) -> Result<()> {
     let tiers = tiers.filter(|tier| compiler(*tier, Device::Cpu, None).is_ok());
     let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
     let mut reports = Vec::new();
-    for case in cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name)) {
+    for case in
+        cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name))
+    {
         let plan = physical::optimise(&text::parse(case.plan)?, registry.catalogue(), Rules::ALL)?;
         let (expected, mut seconds) = ((case.plain)(&columns), vec![Vec::new(); ways.len()]);
         // The first round touches memory and compiles.
         for round in 0..=options.repeat {
             for turn in 0..ways.len() {
                 let number = (turn + round) % ways.len();
-                let (given, took) =
-                    timed((ways[number], options.chunk_rows), case, (&columns, &plan), (&registry, &engine))?;
+                let (given, took) = timed(
+                    (ways[number], options.chunk_rows),
+                    case,
+                    (&columns, &plan),
+                    (&registry, &engine),
+                )?;
                 if given != expected {
                     return Err(Error::internal(format!(
                         "{} {} gives {given}",
@@ -116,8 +125,11 @@ fn run(options: &Options) -> Result<()> {
                 }
             }
         }
-        let ways: serde_json::Map<_, _> =
-            ways.iter().map(|way| way.name()).zip(seconds.into_iter().map(|of| json!(of))).collect();
+        let ways: serde_json::Map<_, _> = ways
+            .iter()
+            .map(|way| way.name())
+            .zip(seconds.into_iter().map(|of| json!(of)))
+            .collect();
         reports.push(json!({ "case": case.name, "plan": case.plan, "seconds": ways }));
     }
     println!(
@@ -145,8 +157,11 @@ fn timed(
         }
         Way::Tier(tier) => tier,
     };
-    let settings =
-        Settings { chunk_rows, compiler: compiler(tier, Device::Cpu, None)?, ..Settings::default() };
+    let settings = Settings {
+        chunk_rows,
+        compiler: compiler(tier, Device::Cpu, None)?,
+        ..Settings::default()
+    };
     let compiled = CompiledPlan::lower(plan, registry)?;
     let query = Query::new(settings, &Governor::unlimited());
     let started = Instant::now();

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::raw::Area;
 use crate::tuple::Tuple;
 
-/// A permutation of 0..`len`, and its inverse: an invertible hash of `bits` bits, repeated until it falls into the range.
+/// A permutation of 0..`len`, and its inverse: an invertible hash of `bits` bits, repeated until it
+/// falls into the range.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     len: u64,
@@ -57,7 +58,8 @@ pub(crate) fn domain_bits(len: u64) -> u32 {
     (64 - len.saturating_sub(1).leading_zeros()).max(1)
 }
 
-/// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that are right.
+/// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that
+/// are right.
 fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
@@ -105,7 +107,8 @@ impl Relation {
     }
 
     fn tuple(&self, number: u64) -> Tuple {
-        let key = if self.is_heavy(number) { HEAVY_KEY } else { self.order.apply(number) / self.copies };
+        let key =
+            if self.is_heavy(number) { HEAVY_KEY } else { self.order.apply(number) / self.copies };
         Tuple { key, payload: self.payload(number) }
     }
 
@@ -119,7 +122,8 @@ impl Relation {
     /// How many tuples have a key for not being heavy, and the sum of their payloads.
     fn of_key(&self, key: u64) -> (u64, u64) {
         let places = key * self.copies..((key + 1) * self.copies).min(self.order.len);
-        let numbers = places.map(|place| self.order.invert(place)).filter(|&number| !self.is_heavy(number));
+        let numbers =
+            places.map(|place| self.order.invert(place)).filter(|&number| !self.is_heavy(number));
         numbers.fold((0, 0), |(count, sum), number| (count + 1, sum + self.payload(number)))
     }
 }
@@ -166,8 +170,8 @@ impl Shape {
         }
     }
 
-    /// The part of the answer that a range of numbers accounts for: of the light probe tuples by key, of the heavy ones by
-    /// number.
+    /// The part of the answer that a range of numbers accounts for: of the light probe tuples by
+    /// key, of the heavy ones by number.
     pub(crate) fn answer(&self, numbers: Range<u64>) -> Answer {
         let (build, probe) = (self.build(), self.probe());
         let mut answer = Answer::default();

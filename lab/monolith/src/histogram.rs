@@ -1,4 +1,5 @@
-//! How many tuples go where: counted at each rank, added up over all, and turned into the regions that each rank writes.
+//! How many tuples go where: counted at each rank, added up over all, and turned into the regions
+//! that each rank writes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,8 +10,8 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 
 use crate::tuple::Tuple;
 
-/// Counts the tuples of each partition, by the lowest bits of the key. Four counters for each, in turn: a run of one key would
-/// wait for itself with one.
+/// Counts the tuples of each partition, by the lowest bits of the key. Four counters for each, in
+/// turn: a run of one key would wait for itself with one.
 pub(crate) fn count(tuples: &[Tuple], counts: &mut [u64]) {
     let mask = counts.len() - 1;
     let mut parts = vec![0u32; 4 * counts.len()];
@@ -78,8 +79,10 @@ impl Plan {
         before: &[u64],
         total: &[u64],
     ) -> Self {
-        let owners =
-            assign(ranks, &(0..partitions).map(|p| total[p] + total[partitions + p]).collect::<Vec<_>>());
+        let owners = assign(
+            ranks,
+            &(0..partitions).map(|p| total[p] + total[partitions + p]).collect::<Vec<_>>(),
+        );
         let mut ends = vec![0usize; ranks];
         let regions = [0, partitions].map(|first| {
             (0..partitions)
@@ -96,7 +99,8 @@ impl Plan {
     }
 }
 
-/// Gives each partition to a rank: the heaviest first, each to the rank that has least. Every rank computes the same.
+/// Gives each partition to a rank: the heaviest first, each to the rank that has least. Every rank
+/// computes the same.
 fn assign(ranks: usize, weights: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|&partition| (Reverse(weights[partition]), partition));
@@ -122,11 +126,13 @@ mod tests {
         let counts: Vec<Vec<u64>> = (0..ranks)
             .map(|rank| (0..2 * partitions).map(|i| (i * 7 + rank * 5) as u64 % 11).collect())
             .collect();
-        let total: Vec<u64> = (0..2 * partitions).map(|i| counts.iter().map(|of| of[i]).sum()).collect();
+        let total: Vec<u64> =
+            (0..2 * partitions).map(|i| counts.iter().map(|of| of[i]).sum()).collect();
         let plans: Vec<Plan> = (0..ranks)
             .map(|rank| {
-                let before: Vec<u64> =
-                    (0..2 * partitions).map(|i| counts[..rank].iter().map(|of| of[i]).sum()).collect();
+                let before: Vec<u64> = (0..2 * partitions)
+                    .map(|i| counts[..rank].iter().map(|of| of[i]).sum())
+                    .collect();
                 Plan::new(rank, ranks, partitions, &counts[rank], &before, &total)
             })
             .collect();

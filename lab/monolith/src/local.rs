@@ -1,5 +1,5 @@
-//! The join of one network partition, in this rank's memory: partitioning by further bits of the key until the build side
-//! fits the cache, then building a table and probing it.
+//! The join of one network partition, in this rank's memory: partitioning by further bits of the
+//! key until the build side fits the cache, then building a table and probing it.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,8 @@ use crate::generate::Answer;
 use crate::raw::Area;
 use crate::tuple::{Form, Joined};
 
-/// The most bits of one pass: its write positions stay within what the TLB of the first level reaches.
+/// The most bits of one pass: its write positions stay within what the TLB of the first level
+/// reaches.
 const PASS_BITS: u32 = 7;
 
 /// Tuples of the result, in pieces that do not move.
@@ -51,12 +52,16 @@ impl Output {
 
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &[Joined]> {
         let len = move |piece| if piece < self.full { PIECE } else { self.len };
-        self.pieces.iter().take(self.full + 1).enumerate().map(move |(piece, tuples)| &tuples[..len(piece)])
+        self.pieces
+            .iter()
+            .take(self.full + 1)
+            .enumerate()
+            .map(move |(piece, tuples)| &tuples[..len(piece)])
     }
 }
 
-/// A hash table of chains: `heads` by hash, `next` by tuple, both one more than the tuple's place, and 0 at the end
-/// (Balkesen et al., "Main-memory hash joins on multi-core CPUs", 2013).
+/// A hash table of chains: `heads` by hash, `next` by tuple, both one more than the tuple's place,
+/// and 0 at the end (Balkesen et al., "Main-memory hash joins on multi-core CPUs", 2013).
 #[derive(Debug, Default)]
 struct Table {
     heads: Vec<u32>,
@@ -150,7 +155,13 @@ impl<F: Form> Join<F> {
     }
 
     /// Writes the items in the order of their partitions, and gives each one's end.
-    fn partition(&self, items: &[F::Item], memory: &mut Area<F::Item>, bit: u32, bits: u32) -> Vec<usize> {
+    fn partition(
+        &self,
+        items: &[F::Item],
+        memory: &mut Area<F::Item>,
+        bit: u32,
+        bits: u32,
+    ) -> Vec<usize> {
         if memory.len() < items.len() {
             *memory = Area::new(items.len());
         }
@@ -201,7 +212,11 @@ impl<F: Form> Join<F> {
                     matches += 1;
                     checksum = checksum.wrapping_add(build.wrapping_mul(probe));
                     if MATERIALIZE {
-                        self.output.push(Joined { key: rest << network_bits | partition, build, probe });
+                        self.output.push(Joined {
+                            key: rest << network_bits | partition,
+                            build,
+                            probe,
+                        });
                     }
                 }
                 place = next[place as usize - 1];
@@ -219,7 +234,9 @@ mod tests {
 
     /// Keys with 3 as their two lowest bits, some of them more often than others.
     fn tuples(count: u64, keys: u64) -> Vec<Tuple> {
-        (0..count).map(|number| Tuple { key: number * number % keys * 4 + 3, payload: number }).collect()
+        (0..count)
+            .map(|number| Tuple { key: number * number % keys * 4 + 3, payload: number })
+            .collect()
     }
 
     fn check<F: Form>(form: F, build: &[Tuple], probe: &[Tuple], cache_bytes: usize) {
@@ -230,15 +247,20 @@ mod tests {
             }
         }
         expected.sort_unstable();
-        let encode = |tuples: &[Tuple]| tuples.iter().map(|&tuple| form.encode(tuple)).collect::<Vec<_>>();
+        let encode =
+            |tuples: &[Tuple]| tuples.iter().map(|&tuple| form.encode(tuple)).collect::<Vec<_>>();
         for materialize in [false, true] {
             let mut join = Join::new(form, 2, 14, cache_bytes, materialize);
             for _ in 0..2 {
                 join.clear();
                 join.join(3, &encode(build), &encode(probe));
                 assert_eq!(join.answer.matches, expected.len() as u64);
-                let mut found: Vec<_> =
-                    join.output.pieces().flatten().map(|row| (row.key, row.build, row.probe)).collect();
+                let mut found: Vec<_> = join
+                    .output
+                    .pieces()
+                    .flatten()
+                    .map(|row| (row.key, row.build, row.probe))
+                    .collect();
                 found.sort_unstable();
                 assert!(if materialize { found == expected } else { found.is_empty() });
             }
@@ -247,7 +269,9 @@ mod tests {
 
     #[test]
     fn the_join_is_that_of_nested_loops() {
-        for (build, probe, keys) in [(0, 9, 5), (9, 0, 5), (1, 1, 1), (300, 500, 1 << 12), (400, 200, 60)] {
+        for (build, probe, keys) in
+            [(0, 9, 5), (9, 0, 5), (1, 1, 1), (300, 500, 1 << 12), (400, 200, 60)]
+        {
             for cache_bytes in [64, 500, 1 << 20] {
                 let (build, probe) = (tuples(build, keys), tuples(probe, keys));
                 check(Wide { network_bits: 2 }, &build, &probe, cache_bytes);

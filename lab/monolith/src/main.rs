@@ -1,8 +1,10 @@
-//! A distributed radix hash join over MPI in one piece, written for speed and without sub-operators (Barthels et al., 2015 and
-//! 2017): what the join of sub-operators is measured against. `mpiexec -n 2 monolith --materialize`
+//! A distributed radix hash join over MPI in one piece, written for speed and without sub-operators
+//! (Barthels et al., 2015 and 2017): what the join of sub-operators is measured against. `mpiexec
+//! -n 2 monolith --materialize`
 //!
-//! Phases: histogram, allocation of the window, network partitioning by one-sided puts, waiting for the others, local
-//! partitioning, building and probing. One rank is one core. The answer is checked against what the generator foretells.
+//! Phases: histogram, allocation of the window, network partitioning by one-sided puts, waiting for
+//! the others, local partitioning, building and probing. One rank is one core. The answer is
+//! checked against what the generator foretells.
 
 mod generate;
 mod histogram;
@@ -80,7 +82,8 @@ pub(crate) struct Options {
 }
 
 /// The phases, in order.
-pub(crate) const PHASES: [&str; 6] = ["histogram", "window", "network", "wait", "local", "build-probe"];
+pub(crate) const PHASES: [&str; 6] =
+    ["histogram", "window", "network", "wait", "local", "build-probe"];
 
 /// One join as a rank saw it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,7 +125,8 @@ fn main() {
     }
 }
 
-/// Generates, joins and reports. Every rank comes to the same outcome; the message of an error is the first rank's.
+/// Generates, joins and reports. Every rank comes to the same outcome; the message of an error is
+/// the first rank's.
 fn run(options: &Options, world: &SimpleCommunicator) -> Result<(), String> {
     let (rank, ranks) = (world.rank() as u64, world.size() as u64);
     let first = |message: String| if rank == 0 { message } else { String::new() };
@@ -155,14 +159,22 @@ fn run(options: &Options, world: &SimpleCommunicator) -> Result<(), String> {
     let expected = total(world, shape.answer(numbers));
 
     let runs = if options.compress {
-        join_all(options, world, Narrow { network_bits, domain_bits }, network_bits, domain_bits, &relations)
+        join_all(
+            options,
+            world,
+            Narrow { network_bits, domain_bits },
+            network_bits,
+            domain_bits,
+            &relations,
+        )
     } else {
         join_all(options, world, Wide { network_bits }, network_bits, domain_bits, &relations)
     };
     let mut wrong = Vec::new();
     for run in &runs {
         let found = total(world, run.answer);
-        let found = if options.materialize { found } else { Answer { keys: expected.keys, ..found } };
+        let found =
+            if options.materialize { found } else { Answer { keys: expected.keys, ..found } };
         if found != expected {
             wrong.push(found);
         }
@@ -170,7 +182,9 @@ fn run(options: &Options, world: &SimpleCommunicator) -> Result<(), String> {
     report::print(options, world, &runs, expected, network_bits);
     match wrong.first() {
         None => Ok(()),
-        Some(found) => Err(first(format!("the answer is wrong: {found:?} instead of {expected:?}"))),
+        Some(found) => {
+            Err(first(format!("the answer is wrong: {found:?} instead of {expected:?}")))
+        }
     }
 }
 
@@ -229,7 +243,8 @@ fn join_once<F: Form>(
         (Way::OneSided, None) => Inbox::window(world, plan.inbox_len, streaming),
         (Way::TwoSided, None) => Inbox::private(plan.inbox_len, streaming),
     };
-    let mut exchange = Exchange::new(world, &plan, way, inbox, options.buffers as usize, lines_per_buffer);
+    let mut exchange =
+        Exchange::new(world, &plan, way, inbox, options.buffers as usize, lines_per_buffer);
     let window = Instant::now();
 
     for (relation, tuples) in relations.iter().enumerate() {
@@ -258,7 +273,8 @@ fn join_once<F: Form>(
         // What is written counts, not what was seen while writing it.
         let rows = || join.output.pieces().flatten();
         answer.matches = rows().count() as u64;
-        answer.checksum = rows().fold(0, |sum, row| sum.wrapping_add(row.build.wrapping_mul(row.probe)));
+        answer.checksum =
+            rows().fold(0, |sum, row| sum.wrapping_add(row.build.wrapping_mul(row.probe)));
     }
     Run {
         wall: end - start,

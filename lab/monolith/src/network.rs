@@ -1,6 +1,7 @@
-//! The network partitioning: one pass over each relation sends every tuple to the rank that joins its partition. Tuples are
-//! gathered in a cache line per partition; whole lines go around the cache into this rank's own inbox, or into a buffer that is
-//! put, or sent, when it is full, while the next buffer of that partition fills.
+//! The network partitioning: one pass over each relation sends every tuple to the rank that joins
+//! its partition. Tuples are gathered in a cache line per partition; whole lines go around the
+//! cache into this rank's own inbox, or into a buffer that is put, or sent, when it is full, while
+//! the next buffer of that partition fills.
 
 use mpi::datatype::Equivalence;
 use mpi::point_to_point::Status;
@@ -34,7 +35,8 @@ struct Lane {
     target: Option<i32>,
     /// In the own inbox, the place where this rank begins to write.
     begin: usize,
-    /// The first of the lane's buffers, which of them is being filled, and where it belongs at the target.
+    /// The first of the lane's buffers, which of them is being filled, and where it belongs at the
+    /// target.
     buffer: usize,
     turn: usize,
     at: usize,
@@ -48,15 +50,16 @@ pub(crate) struct Exchange<'a, T> {
     way: Way,
     inbox: Inbox<T>,
     outbox: Outbox<T>,
-    /// By partition: the line being filled, and where the next tuple goes. In the own inbox that counts from the begin of a
-    /// cache line, elsewhere from the begin of the relation.
+    /// By partition: the line being filled, and where the next tuple goes. In the own inbox that
+    /// counts from the begin of a cache line, elsewhere from the begin of the relation.
     lines: Vec<Line>,
     next: Vec<usize>,
     lanes: Vec<Lane>,
     buffers: usize,
     lines_per_buffer: usize,
     relation: usize,
-    /// Where the next message of each relation's partition goes, when messages are received, and how many tuples have not come.
+    /// Where the next message of each relation's partition goes, when messages are received, and
+    /// how many tuples have not come.
     cursors: [Vec<usize>; 2],
     missing: usize,
     traffic: Traffic,
@@ -81,7 +84,10 @@ impl<'a, T: Item> Exchange<'a, T> {
         };
         let lanes: Vec<Lane> = plan.owners.iter().map(lane).collect();
         let own = |relation: usize| -> usize {
-            let own = plan.regions[relation].iter().zip(&plan.owners).filter(|(_, owner)| **owner == rank);
+            let own = plan.regions[relation]
+                .iter()
+                .zip(&plan.owners)
+                .filter(|(_, owner)| **owner == rank);
             own.map(|(region, _)| region.mine_len).sum()
         };
         Self {
@@ -96,8 +102,9 @@ impl<'a, T: Item> Exchange<'a, T> {
             lines_per_buffer,
             relation: 0,
             // Messages lie behind what the rank itself has.
-            cursors: [0, 1]
-                .map(|of| plan.regions[of].iter().map(|region| region.begin + region.mine_len).collect()),
+            cursors: [0, 1].map(|of| {
+                plan.regions[of].iter().map(|region| region.begin + region.mine_len).collect()
+            }),
             missing: plan.inbox_len - own(0) - own(1),
             traffic: Traffic::default(),
             plan,
@@ -105,7 +112,12 @@ impl<'a, T: Item> Exchange<'a, T> {
     }
 
     /// Sends the build relation (0) or the probe relation (1).
-    pub(crate) fn partition<F: Form<Item = T>>(&mut self, form: F, relation: usize, tuples: &[Tuple]) {
+    pub(crate) fn partition<F: Form<Item = T>>(
+        &mut self,
+        form: F,
+        relation: usize,
+        tuples: &[Tuple],
+    ) {
         self.begin(relation);
         let mut lines = std::mem::take(&mut self.lines);
         let mut next = std::mem::take(&mut self.next);
@@ -156,7 +168,8 @@ impl<'a, T: Item> Exchange<'a, T> {
     /// Empties what is left in lines and buffers.
     fn end(&mut self) {
         for partition in 0..self.lanes.len() {
-            let (lane, next, line) = (self.lanes[partition], self.next[partition], self.lines[partition]);
+            let (lane, next, line) =
+                (self.lanes[partition], self.next[partition], self.lines[partition]);
             let slots = next % T::PER_LINE;
             let place = next - slots;
             if lane.target.is_none() {
@@ -198,7 +211,8 @@ impl<'a, T: Item> Exchange<'a, T> {
             Way::TwoSided => {
                 let tag = (self.relation * self.lanes.len() + partition) as i32;
                 self.outbox.send(buffer, len, self.world, target, tag);
-                // A rank that waits for its message to be taken takes those of others, or two could wait for each other.
+                // A rank that waits for its message to be taken takes those of others, or two could
+                // wait for each other.
                 while !self.outbox.is_done(next) {
                     self.receive();
                 }
@@ -208,7 +222,9 @@ impl<'a, T: Item> Exchange<'a, T> {
 
     /// Receives a message where one has come.
     fn receive(&mut self) {
-        let Some((message, status)) = self.world.any_process().immediate_matched_probe() else { return };
+        let Some((message, status)) = self.world.any_process().immediate_matched_probe() else {
+            return;
+        };
         let (relation, partition, len) = self.addressed(&status);
         let place = self.cursors[relation][partition];
         self.cursors[relation][partition] += len;

@@ -1,5 +1,6 @@
-//! All `unsafe` of the monolith: memory of the operating system, streaming stores, the window that other ranks put into,
-//! and buffers that MPI reads while the program goes on. Each type keeps its own invariants; nothing outside can break them.
+//! All `unsafe` of the monolith: memory of the operating system, streaming stores, the window that
+//! other ranks put into, and buffers that MPI reads while the program goes on. Each type keeps its
+//! own invariants; nothing outside can break them.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -22,7 +23,8 @@ pub(crate) struct Line(pub(crate) [u64; 8]);
 /// Words without holes.
 ///
 /// # Safety
-/// The type is `repr(C)` and consists of `u64` only: every bit pattern is a value, and it may be read and written as words.
+/// The type is `repr(C)` and consists of `u64` only: every bit pattern is a value, and it may be
+/// read and written as words.
 pub(crate) unsafe trait Plain: Copy + 'static {}
 
 // SAFETY: all of these are words only.
@@ -59,7 +61,8 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Zeroed private memory in large pages where the system gives them.
 ///
-/// Invariant: `base` points to `len` values of `T` inside `mapped_len` bytes at `mapped`, mapped by us and owned.
+/// Invariant: `base` points to `len` values of `T` inside `mapped_len` bytes at `mapped`, mapped by
+/// us and owned.
 #[derive(Debug)]
 pub(crate) struct Area<T> {
     base: *mut T,
@@ -90,7 +93,8 @@ impl<T: Plain> Area<T> {
         );
         let skip = mapped.align_offset(HUGE_PAGE);
         assert!(skip < HUGE_PAGE);
-        // SAFETY: `skip` is less than the page that was mapped beyond `bytes`. The advice changes no contents.
+        // SAFETY: `skip` is less than the page that was mapped beyond `bytes`. The advice changes
+        // no contents.
         let base = unsafe {
             let base = mapped.byte_add(skip);
             libc::madvise(base, bytes.next_multiple_of(HUGE_PAGE), libc::MADV_HUGEPAGE);
@@ -111,7 +115,8 @@ impl<T: Plain> Deref for Area<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: by the invariant; pages not yet written read as zeros, which are values of a `Plain` type.
+        // SAFETY: by the invariant; pages not yet written read as zeros, which are values of a
+        // `Plain` type.
         unsafe { std::slice::from_raw_parts(self.base, self.len) }
     }
 }
@@ -131,11 +136,12 @@ enum Store {
     Plain,
 }
 
-/// Where the tuples of this rank arrive: written by other ranks, or by messages, and by the rank itself in whole lines.
-/// While it is an inbox nobody holds a reference into it that another rank could write through; `close` ends that.
+/// Where the tuples of this rank arrive: written by other ranks, or by messages, and by the rank
+/// itself in whole lines. While it is an inbox nobody holds a reference into it that another rank
+/// could write through; `close` ends that.
 ///
-/// Invariants: `base` points to `len` items, aligned to 16 bytes, which live as long as `memory`. Other ranks write only
-/// while the inbox is open (between `window` and the barrier in `close`).
+/// Invariants: `base` points to `len` items, aligned to 16 bytes, which live as long as `memory`.
+/// Other ranks write only while the inbox is open (between `window` and the barrier in `close`).
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     base: *mut T,
@@ -158,7 +164,8 @@ impl<T: Item> Inbox<T> {
         let mut base = ptr::null_mut::<T>();
         // Whole pages: MPICH lays the ranks' parts end to end.
         let bytes = (len.max(1) * size_of::<T>()).next_multiple_of(4096);
-        // SAFETY: both results are written by the call; the handles are MPI's own. An error ends the program (MPI's default).
+        // SAFETY: both results are written by the call; the handles are MPI's own. An error ends
+        // the program (MPI's default).
         let window = unsafe {
             let mut window = ffi::RSMPI_WIN_NULL;
             ffi::MPI_Win_allocate(
@@ -170,8 +177,8 @@ impl<T: Item> Inbox<T> {
                 &mut window,
             );
             ffi::MPI_Win_lock_all(ffi::MPI_MODE_NOCHECK as i32, window);
-            // Whole pages of the own part come at once, which costs half of a fault for each. Where the system has no such
-            // advice they come by faults.
+            // Whole pages of the own part come at once, which costs half of a fault for each. Where
+            // the system has no such advice they come by faults.
             let skip = base.cast::<u8>().align_offset(4096);
             libc::madvise(base.byte_add(skip).cast(), bytes - 4096, libc::MADV_POPULATE_WRITE);
             window
@@ -191,20 +198,26 @@ impl<T: Item> Inbox<T> {
         Self { base, len, memory, store: if avx { Store::Streaming } else { Store::Plain } }
     }
 
-    /// How many items the inbox begins after the begin of a cache line. The places of `write` count from there.
+    /// How many items the inbox begins after the begin of a cache line. The places of `write` count
+    /// from there.
     pub(crate) fn lead(&self) -> usize {
         self.base.addr() % size_of::<Line>() / size_of::<T>()
     }
 
-    /// Writes the slots `slots` of a line, of which the first is at `place`. A whole line goes around the cache.
+    /// Writes the slots `slots` of a line, of which the first is at `place`. A whole line goes
+    /// around the cache.
     #[inline]
     pub(crate) fn write(&mut self, place: usize, slots: Range<usize>, line: &Line) {
         let lead = self.lead();
-        assert!(place.is_multiple_of(T::PER_LINE) && slots.end <= T::PER_LINE && slots.start <= slots.end);
+        assert!(
+            place.is_multiple_of(T::PER_LINE)
+                && slots.end <= T::PER_LINE
+                && slots.start <= slots.end
+        );
         assert!(place + slots.start >= lead && place + slots.end <= lead + self.len);
-        // SAFETY: the items `place + slots - lead` are inside the inbox, by the assertions. They are this rank's region: other
-        // ranks write other regions. A whole line begins at a multiple of 64 bytes, for `lead` was added; `Streaming` means
-        // AVX.
+        // SAFETY: the items `place + slots - lead` are inside the inbox, by the assertions. They
+        // are this rank's region: other ranks write other regions. A whole line begins at a
+        // multiple of 64 bytes, for `lead` was added; `Streaming` means AVX.
         unsafe {
             if slots.len() == T::PER_LINE && self.store == Store::Streaming {
                 stream(self.base.offset(place as isize - lead as isize).cast(), line);
@@ -240,7 +253,8 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Waits for all ranks: afterwards what has arrived can be read. Takes the outbox, which waits for what it sends.
+    /// Waits for all ranks: afterwards what has arrived can be read. Takes the outbox, which waits
+    /// for what it sends.
     pub(crate) fn close(self, world: &SimpleCommunicator, outbox: Outbox<T>) -> Received<T> {
         drop(outbox);
         self.flush();
@@ -361,12 +375,20 @@ impl<T: Item> Outbox<T> {
         self.lines[buffer * self.lines_per_buffer + line] = *from;
     }
 
-    /// Starts to put the first `len` items of a buffer into the window of `target`, from item `at` on.
-    pub(crate) fn put(&mut self, buffer: usize, len: usize, inbox: &Inbox<T>, target: i32, at: usize) {
+    /// Starts to put the first `len` items of a buffer into the window of `target`, from item `at`
+    /// on.
+    pub(crate) fn put(
+        &mut self,
+        buffer: usize,
+        len: usize,
+        inbox: &Inbox<T>,
+        target: i32,
+        at: usize,
+    ) {
         let Memory::Window(window) = inbox.memory else { unreachable!("puts go into windows") };
         let (from, words) = self.pending(buffer, len);
-        // SAFETY: the buffer holds `words` words and stays unwritten until the request is done. MPI checks the target's
-        // bounds; the window is locked for all.
+        // SAFETY: the buffer holds `words` words and stays unwritten until the request is done. MPI
+        // checks the target's bounds; the window is locked for all.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             ffi::MPI_Rput(
@@ -397,7 +419,15 @@ impl<T: Item> Outbox<T> {
         // SAFETY: the buffer holds `words` words and stays unwritten until the request is done.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            ffi::MPI_Isend(from, words, ffi::RSMPI_UINT64_T, target, tag, world.as_raw(), &mut request);
+            ffi::MPI_Isend(
+                from,
+                words,
+                ffi::RSMPI_UINT64_T,
+                target,
+                tag,
+                world.as_raw(),
+                &mut request,
+            );
             self.requests[buffer] = Some(request);
         }
     }
@@ -406,7 +436,10 @@ impl<T: Item> Outbox<T> {
     fn pending(&mut self, buffer: usize, len: usize) -> (*const c_void, i32) {
         assert!(self.requests[buffer].is_none() && len <= self.lines_per_buffer * T::PER_LINE);
         let from = self.lines[buffer * self.lines_per_buffer..].as_ptr();
-        (from.cast(), i32::try_from(len * size_of::<T>() / 8).expect("buffers of less than 2^31 words"))
+        (
+            from.cast(),
+            i32::try_from(len * size_of::<T>() / 8).expect("buffers of less than 2^31 words"),
+        )
     }
 
     /// Waits until a buffer has been read.
@@ -454,7 +487,8 @@ mod tests {
         }
     }
 
-    /// Writes `count` items from place `from` on, as a partitioning pass does, and looks at the whole inbox.
+    /// Writes `count` items from place `from` on, as a partitioning pass does, and looks at the
+    /// whole inbox.
     fn fill<T: Item + PartialEq + std::fmt::Debug>(
         item: impl Fn(usize) -> T,
         from: usize,
@@ -476,8 +510,11 @@ mod tests {
         inbox.flush();
         let received = Received(inbox);
         for (place, found) in received.iter().enumerate() {
-            let expected =
-                if (from..from + count).contains(&place) { item(place - from) } else { T::default() };
+            let expected = if (from..from + count).contains(&place) {
+                item(place - from)
+            } else {
+                T::default()
+            };
             assert_eq!(*found, expected, "place {place} of {count} from {from}");
         }
     }
@@ -488,7 +525,12 @@ mod tests {
             for from in 0..9 {
                 for count in 0..20 {
                     fill(|number| number as u64 + 1, from, count, streaming);
-                    fill(|number| Tuple { key: number as u64 + 1, payload: 9 }, from, count, streaming);
+                    fill(
+                        |number| Tuple { key: number as u64 + 1, payload: 9 },
+                        from,
+                        count,
+                        streaming,
+                    );
                 }
             }
         }

@@ -88,7 +88,12 @@ pub(crate) fn print(
         return;
     }
     println!("{}; {}", machine(), library());
-    println!("{} ranks, {} tuples per relation, {} matches", world.size(), options.tuples, answer.matches);
+    println!(
+        "{} ranks, {} tuples per relation, {} matches",
+        world.size(),
+        options.tuples,
+        answer.matches
+    );
     println!("median run of {}, ms        mean       max", joined.len());
     for (phase, name) in PHASES.iter().enumerate() {
         let column = median.column(1 + phase);
@@ -96,7 +101,11 @@ pub(crate) fn print(
     }
     let walls = median.column(0);
     println!("  {:<20}{:>12.1}{:>10.1}", "wall clock", 1e3 * mean(&walls), 1e3 * max(&walls));
-    println!("{} bytes put or sent in {} messages", median.sum(FIGURES - 2), median.sum(FIGURES - 1));
+    println!(
+        "{} bytes put or sent in {} messages",
+        median.sum(FIGURES - 2),
+        median.sum(FIGURES - 1)
+    );
     println!(
         "{:.1} M tuples per second and rank (best run {:.1} M, {:.1} ms)",
         rate(median) / 1e6,
@@ -127,7 +136,8 @@ fn as_json(run: &Joined, rate: f64) -> Value {
         .enumerate()
         .map(|(phase, name)| {
             let column = run.column(1 + phase);
-            let value = json!({ "mean_s": mean(&column), "max_s": max(&column), "ranks_s": column });
+            let value =
+                json!({ "mean_s": mean(&column), "max_s": max(&column), "ranks_s": column });
             (name.to_string(), value)
         })
         .collect();
@@ -143,7 +153,8 @@ fn as_json(run: &Joined, rate: f64) -> Value {
 /// The processor and how many there are.
 fn machine() -> String {
     let description = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = description.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let model =
+        description.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     format!("{}, {cores} cores", model.unwrap_or("unknown processor"))
 }

@@ -19,8 +19,9 @@ pub(crate) struct Joined {
     pub(crate) probe: u64,
 }
 
-/// How tuples travel, and lie at the receiver. A form may leave out the `network_bits` lowest bits of the key, for they are
-/// the number of the network partition: what is left of the key is its `rest`.
+/// How tuples travel, and lie at the receiver. A form may leave out the `network_bits` lowest bits
+/// of the key, for they are the number of the network partition: what is left of the key is its
+/// `rest`.
 pub(crate) trait Form: Copy {
     /// What travels.
     type Item: Item;
@@ -53,7 +54,8 @@ impl Form for Wide {
     }
 }
 
-/// Key and payload in one word. Both lie below 2^`domain_bits`, and `2 * domain_bits - network_bits <= 64`.
+/// Key and payload in one word. Both lie below 2^`domain_bits`, and `2 * domain_bits - network_bits
+/// <= 64`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Narrow {
     pub(crate) network_bits: u32,

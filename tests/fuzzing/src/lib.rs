@@ -1,8 +1,10 @@
-//! Runs the body of a fuzz target as an ordinary test: on the target's corpus, and on seeded mutations of it.
+//! Runs the body of a fuzz target as an ordinary test: on the target's corpus, and on seeded
+//! mutations of it.
 //!
-//! A crate has its bodies in `src/fuzzing.rs`, which is compiled for tests and for cargo-fuzz (`--cfg fuzzing`) only: a
-//! function of some bytes, which panics where they do what no bytes may. `fuzz/targets` hands them to cargo-fuzz, and
-//! `fuzz/corpus/TARGET` holds a few small inputs each, past findings among them.
+//! A crate has its bodies in `src/fuzzing.rs`, which is compiled for tests and for cargo-fuzz
+//! (`--cfg fuzzing`) only: a function of some bytes, which panics where they do what no bytes may.
+//! `fuzz/targets` hands them to cargo-fuzz, and `fuzz/corpus/TARGET` holds a few small inputs each,
+//! past findings among them.
 //!
 //! ```
 //! tessera_fuzzing::mutate("no such target", &[b"seed"], |bytes| assert!(bytes.len() < 1 << 20));
@@ -48,7 +50,8 @@ pub fn mutate(target: &str, seeds: &[&[u8]], body: fn(&[u8])) {
     inputs.push(Vec::new());
     let run = |input: &[u8]| {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(input))) {
-            let kept = std::env::temp_dir().join(format!("tessera-fuzz-{target}-{}", std::process::id()));
+            let kept =
+                std::env::temp_dir().join(format!("tessera-fuzz-{target}-{}", std::process::id()));
             let place = std::fs::write(&kept, input).map(|()| kept.display().to_string());
             eprintln!("fuzz target {target} fails on {} bytes, kept in {place:?}", input.len());
             resume_unwind(panic);
@@ -111,7 +114,9 @@ impl Random {
             }
             5 => {
                 let from = self.below(other.len());
-                let piece = other.get(from..(from + 1 + self.below(40)).min(other.len())).unwrap_or_default();
+                let piece = other
+                    .get(from..(from + 1 + self.below(40)).min(other.len()))
+                    .unwrap_or_default();
                 let end = if self.below(2) == 0 { at } else { (at + piece.len()).min(input.len()) };
                 input.splice(at..end, piece.iter().copied());
             }
@@ -121,7 +126,8 @@ impl Random {
                 input.splice(at..at, piece);
             }
             _ => {
-                let (width, extreme) = ([2, 4, 8][self.below(3)], EXTREMES[self.below(EXTREMES.len())]);
+                let (width, extreme) =
+                    ([2, 4, 8][self.below(3)], EXTREMES[self.below(EXTREMES.len())]);
                 let bytes = match self.below(3) {
                     0 => extreme.to_be_bytes()[8 - width..].to_vec(),
                     _ => extreme.to_le_bytes()[..width].to_vec(),

@@ -1,4 +1,5 @@
-//! Rows as lines of text for programs: CSV and JSON. Batches become text on several threads, and are written in their order.
+//! Rows as lines of text for programs: CSV and JSON. Batches become text on several threads, and
+//! are written in their order.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -145,9 +146,12 @@ pub(super) fn write(
                 let (done, text) = sync_channel(1);
                 pending.push_back((text, part.num_rows()));
                 if work.send((part, done)).is_err() {
-                    return Err(Failure::Error(Error::internal("the threads that write rows have ended")));
+                    return Err(Failure::Error(Error::internal(
+                        "the threads that write rows have ended",
+                    )));
                 }
-                written += write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
+                written +=
+                    write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
             }
             if is_slow || flushed.elapsed() >= FLUSH_INTERVAL {
                 out.flush()?;
@@ -176,7 +180,8 @@ fn write_pending(
     let mut rows = 0;
     while pending.len() > left {
         let Some((text, count)) = pending.pop_front() else { break };
-        let text = text.recv().map_err(|_| Error::internal("a thread that writes rows has ended"))??;
+        let text =
+            text.recv().map_err(|_| Error::internal("a thread that writes rows has ended"))??;
         out.write_all(&text)?;
         spare.put(text);
         rows += count;

@@ -36,7 +36,9 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Closed,
-            _ => Failure::Error(Error::io(format!("cannot write the result: {}", io_cause(&error)))),
+            _ => {
+                Failure::Error(Error::io(format!("cannot write the result: {}", io_cause(&error))))
+            }
         }
     }
 }
@@ -53,9 +55,12 @@ impl From<arrow::error::ArrowError> for Failure {
 impl From<parquet::errors::ParquetError> for Failure {
     fn from(error: parquet::errors::ParquetError) -> Self {
         match error {
-            parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>() {
+            parquet::errors::ParquetError::External(source) => match source.downcast::<io::Error>()
+            {
                 Ok(source) => (*source).into(),
-                Err(source) => Failure::Error(Error::data(format!("cannot write Parquet: {source}"))),
+                Err(source) => {
+                    Failure::Error(Error::data(format!("cannot write Parquet: {source}")))
+                }
             },
             other => Failure::Error(Error::data(format!("cannot write Parquet: {other}"))),
         }
@@ -80,8 +85,13 @@ impl<W: Write + Send> Printer<W> {
     /// Writes rows as they come, and flushes; `begins` is called before the first byte.
     ///
     /// # Errors
-    /// The query fails; the output is closed or cannot be written; or a second result for a format that holds one.
-    pub(crate) fn rows(&mut self, mut rows: ResultStream, begins: impl Fn()) -> Result<(), Failure> {
+    /// The query fails; the output is closed or cannot be written; or a second result for a format
+    /// that holds one.
+    pub(crate) fn rows(
+        &mut self,
+        mut rows: ResultStream,
+        begins: impl Fn(),
+    ) -> Result<(), Failure> {
         if self.format.is_binary() && self.written > 0 {
             return Err(Failure::Error(Error::unsupported(format!(
                 "a second result with --format {}: the output holds one; run one query at a time",
@@ -93,7 +103,8 @@ impl<W: Write + Send> Printer<W> {
             table::write(&mut self.out, rows, self.limits, begins)?;
             return Ok(self.out.flush()?);
         }
-        // Nothing is written before the first rows are there: a query that fails until then leaves nothing.
+        // Nothing is written before the first rows are there: a query that fails until then leaves
+        // nothing.
         let first = rows.next().transpose().map_err(|error| Failure::Query(error, 0))?;
         begins();
         let lines = match self.format {
@@ -108,7 +119,11 @@ impl<W: Write + Send> Printer<W> {
         Ok(self.out.flush()?)
     }
 
-    fn binary_rows(&mut self, first: Option<RecordBatch>, rows: ResultStream) -> Result<(), Failure> {
+    fn binary_rows(
+        &mut self,
+        first: Option<RecordBatch>,
+        rows: ResultStream,
+    ) -> Result<(), Failure> {
         let mut writer = RowWriter::new(&mut self.out, self.format == Format::Parquet, &rows)?;
         let mut written = 0;
         for batch in first.map(Ok).into_iter().chain(rows) {

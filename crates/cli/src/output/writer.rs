@@ -13,8 +13,8 @@ use tessera_types::unique_names;
 
 use super::Failure;
 
-/// Writes the batches of one result in a binary format. The schema has a number behind names that repeat: readers look
-/// columns up by name.
+/// Writes the batches of one result in a binary format. The schema has a number behind names that
+/// repeat: readers look columns up by name.
 pub(super) enum RowWriter<'a, W: Write + Send> {
     Arrow(Box<StreamWriter<&'a mut W>>, SchemaRef),
     Parquet(Box<ArrowWriter<&'a mut W>>, Written, SchemaRef),
@@ -22,13 +22,18 @@ pub(super) enum RowWriter<'a, W: Write + Send> {
 
 impl<'a, W: Write + Send> RowWriter<'a, W> {
     /// Begins a result as Parquet, or as an Arrow stream.
-    pub(super) fn new(out: &'a mut W, is_parquet: bool, rows: &ResultStream) -> Result<Self, Failure> {
+    pub(super) fn new(
+        out: &'a mut W,
+        is_parquet: bool,
+        rows: &ResultStream,
+    ) -> Result<Self, Failure> {
         let schema = distinct(rows);
         if !is_parquet {
             return Ok(RowWriter::Arrow(Box::new(StreamWriter::try_new(out, &schema)?), schema));
         }
         let written = Written::new(schema.clone());
-        let writer = ArrowWriter::try_new_with_options(out, written.schema().clone(), written.options()?)?;
+        let writer =
+            ArrowWriter::try_new_with_options(out, written.schema().clone(), written.options()?)?;
         Ok(RowWriter::Parquet(Box::new(writer), written, schema))
     }
 

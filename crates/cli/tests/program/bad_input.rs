@@ -52,10 +52,14 @@ fn text_files_that_break_their_own_rules() {
 fn arithmetic_that_has_no_answer() {
     assert!(error("select 1 / 0").contains("division by zero"));
     assert!(
-        error("select l_orderkey / (l_linenumber - l_linenumber) from lineitem").contains("division by zero")
+        error("select l_orderkey / (l_linenumber - l_linenumber) from lineitem")
+            .contains("division by zero")
     );
     assert!(error("select 9223372036854775807 + 1").contains("out of range"));
-    assert!(error("select sum(l_orderkey * 9223372036854775807) from lineitem").contains("out of range"));
+    assert!(
+        error("select sum(l_orderkey * 9223372036854775807) from lineitem")
+            .contains("out of range")
+    );
     assert!(error("select cast('x' as integer)").contains('x'));
 }
 
@@ -105,8 +109,10 @@ fn the_shell_goes_on() {
 fn nothing_is_left_behind() {
     let folder = folder();
     let target = folder.path().join("out.parquet");
-    let copy =
-        format!("copy (select l_orderkey / (l_orderkey - 33) as x from lineitem) to '{}'", target.display());
+    let copy = format!(
+        "copy (select l_orderkey / (l_orderkey - 33) as x from lineitem) to '{}'",
+        target.display()
+    );
     assert!(error(&copy).contains("division by zero"));
     assert_eq!(names(folder.path()), [""; 0]);
     assert!(!Path::new(&target).exists());

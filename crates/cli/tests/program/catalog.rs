@@ -35,7 +35,10 @@ fn folders_and_partitions() {
     file(&folder, "plain/2.json", "{\"a\": 2, \"b\": null}\n");
     let sql = "select year, sum(x) as s from events group by year order by year";
     assert_eq!(csv(folder.path(), sql).ok(), "year,s\n2023,1\n2024,5\n");
-    assert_eq!(csv(folder.path(), "select count(*) as n from events where year = 2024").ok(), "n\n2\n");
+    assert_eq!(
+        csv(folder.path(), "select count(*) as n from events where year = 2024").ok(),
+        "n\n2\n"
+    );
     assert_eq!(csv(folder.path(), "select a, b from plain order by a").ok(), "a,b\n1,one\n2,\n");
 }
 
@@ -101,6 +104,8 @@ fn settings() {
     assert!(csv(tpch(), "set colour = 'red'").error().contains("colour"));
     assert!(csv(tpch(), "set chunk_rows = 0").error().contains("chunk_rows"));
     assert!(
-        csv(tpch(), "set tier = vectorized; set device = 'virtual-gpu'").error().contains("--tier compiled")
+        csv(tpch(), "set tier = vectorized; set device = 'virtual-gpu'")
+            .error()
+            .contains("--tier compiled")
     );
 }

@@ -64,13 +64,19 @@ fn the_standard_input_goes_on_after_an_error() {
     for arguments in [&["--format", "csv"][..], &["--format", "csv", "-f", "-"]] {
         let ran = run_with_input(arguments, input);
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), "x\n1\ny\n2\n"), "{}", ran.err);
-        assert_eq!(ran.err.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{}", ran.err);
+        assert_eq!(
+            ran.err.lines().filter(|line| line.starts_with("error: ")).count(),
+            2,
+            "{}",
+            ran.err
+        );
     }
 }
 
 #[test]
 fn statements_run_as_soon_as_they_are_complete() {
-    let mut child = program(&["--format", "csv", "--timing"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        program(&["--format", "csv", "--timing"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"select 1 as x;\n").unwrap();
     stdin.flush().unwrap();
@@ -87,11 +93,13 @@ fn statements_run_as_soon_as_they_are_complete() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let mut child = program(&[tpch().to_str().unwrap(), "--format", "csv", "-c", "select * from lineitem"])
-        .spawn()
-        .unwrap();
+    let mut child =
+        program(&[tpch().to_str().unwrap(), "--format", "csv", "-c", "select * from lineitem"])
+            .spawn()
+            .unwrap();
     drop(child.stdout.take());
-    child.stdout = std::process::Command::new("true").stdout(Stdio::piped()).spawn().unwrap().stdout;
+    child.stdout =
+        std::process::Command::new("true").stdout(Stdio::piped()).spawn().unwrap().stdout;
     let ran = finish(child, "");
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
 }
@@ -113,7 +121,8 @@ fn wait_for_handler(process: u32) {
 fn an_interrupt_cancels_and_is_130() {
     let child = program(&[tpch().to_str().unwrap(), "-c", ENDLESS]).spawn().unwrap();
     wait_for_handler(child.id());
-    let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let interrupted =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupted.unwrap().success());
     let ran = finish(child, "");
     assert_eq!(ran.code, Some(130), "{} {}", ran.out, ran.err);
@@ -128,7 +137,8 @@ fn an_interrupt_between_statements_ends_the_script() {
         let child = program(&["--threads", "1", "-f", &script]).spawn().unwrap();
         wait_for_handler(child.id());
         std::thread::sleep(Duration::from_micros(100 * 37 * wait_ms % 101_000));
-        let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        let interrupted =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(interrupted.unwrap().success());
         let ran = finish(child, "");
         assert_eq!(ran.code, Some(130), "{}", ran.err);

@@ -10,9 +10,12 @@ fn explain_is_a_plan_that_runs() {
     let folder = folder();
     let expected = csv(tpch(), QUERY).ok();
     let database = tpch().to_str().unwrap();
-    for explain in
-        ["explain", "explain verbose", "explain (platform local)", "explain (platform local, verbose)"]
-    {
+    for explain in [
+        "explain",
+        "explain verbose",
+        "explain (platform local)",
+        "explain (platform local, verbose)",
+    ] {
         let text = run(&[database, "-c", &format!("{explain} {QUERY}")]).ok();
         assert!(text.contains("parquet_scan("), "{text}");
         assert_eq!(text.contains("executor("), explain.contains("platform"), "{text}");
@@ -25,7 +28,8 @@ fn explain_is_a_plan_that_runs() {
 fn explain_analyze_measures() {
     let database = tpch().to_str().unwrap();
     let text = run(&[database, "-c", &format!("explain analyze {QUERY}")]).ok();
-    for part in ["20 rows (", " estimated), ", "-- rows: 5", "-- time: ", "-- memory: ", " threads"] {
+    for part in ["20 rows (", " estimated), ", "-- rows: 5", "-- time: ", "-- memory: ", " threads"]
+    {
         assert!(text.contains(part), "{part} in {text}");
     }
     let text = run(&[database, "-c", &format!("explain (analyze, format json) {QUERY}")]).ok();

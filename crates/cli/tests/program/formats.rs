@@ -36,7 +36,10 @@ fn json_has_a_line_per_row() {
 
 #[test]
 fn table_is_for_people() {
-    let text = printed("table", "select 7 as number, 'a' as text union all select 100, 'bc' order by number");
+    let text = printed(
+        "table",
+        "select 7 as number, 'a' as text union all select 100, 'bc' order by number",
+    );
     let expected = " number | text\n--------+------\n      7 | a\n    100 | bc\n(2 rows)\n";
     assert_eq!(text, expected);
     assert!(printed("table", "select 1 as x").ends_with("(1 row)\n"));
@@ -86,6 +89,7 @@ fn an_empty_result_has_its_header() {
 #[test]
 fn repeated_names_are_shown_as_they_are() {
     assert_eq!(printed("csv", "select 1 as x, 2 as x"), "x,x\n1,2\n");
-    let json: serde_json::Value = serde_json::from_str(&printed("json", "select 1 as x, 2 as x")).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&printed("json", "select 1 as x, 2 as x")).unwrap();
     assert_eq!((&json["x"], &json["x_1"]), (&1.into(), &2.into()));
 }

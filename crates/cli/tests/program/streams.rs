@@ -1,5 +1,5 @@
-//! What is written and read besides regular files: the standard streams, FIFOs, devices, links; and that nothing of the user's is
-//! destroyed meanwhile.
+//! What is written and read besides regular files: the standard streams, FIFOs, devices, links; and
+//! that nothing of the user's is destroyed meanwhile.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -58,8 +58,9 @@ fn every_format_goes_through_pipes() {
         let sql = format!("copy (select 7 as a, 'x' as b) to stdout (format {format})");
         let written = run(&["-c", &sql]);
         assert_eq!(written.code, Some(0), "{}", written.err);
-        let read =
-            program(&["--format", "csv", "-c", "select * from '/dev/stdin'"]).stdin(Stdio::piped()).spawn();
+        let read = program(&["--format", "csv", "-c", "select * from '/dev/stdin'"])
+            .stdin(Stdio::piped())
+            .spawn();
         let mut read = read.unwrap();
         read.stdin.take().unwrap().write_all(&written.bytes).unwrap();
         assert_eq!(finish(read, "").ok(), "a,b\n7,x\n", "{format}");
@@ -82,7 +83,8 @@ fn a_reader_that_has_enough_ends_the_copy_quietly() {
     // Of a FIFO that the user named, it is an error.
     let folder = folder();
     let path = fifo(&folder, "pipe");
-    let child = program(&["-c", &format!("copy ({ENDLESS}) to '{path}' (format csv)")]).spawn().unwrap();
+    let child =
+        program(&["-c", &format!("copy ({ENDLESS}) to '{path}' (format csv)")]).spawn().unwrap();
     File::open(&path).unwrap().read_exact(&mut some).unwrap();
     let message = finish(child, "").error();
     assert!(message.contains("its reader has gone"), "{message}");
@@ -95,7 +97,8 @@ fn devices_are_written_and_stay_what_they_are() {
     let ran = run(&["-c", "copy (select * from range(100000)) to '/dev/null' (format parquet)"]);
     assert_eq!(ran.ok(), "COPY 100000\n");
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-    let message = run(&["-c", "copy (select * from range(100000)) to '/dev/full' (format csv)"]).error();
+    let message =
+        run(&["-c", "copy (select * from range(100000)) to '/dev/full' (format csv)"]).error();
     assert!(message.contains("disk is full"), "{message}");
     assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
 }
@@ -132,7 +135,9 @@ fn links_stay_and_files_keep_their_mode() {
     let path = at("umask.csv");
     let sql = format!("copy (select 1 as a) to '{}'", path.display());
     let shell = format!("umask 027; exec \"{}\" -c \"{sql}\"", env!("CARGO_BIN_EXE_tessera"));
-    assert!(Command::new("sh").args(["-c", &shell]).stdout(Stdio::null()).status().unwrap().success());
+    assert!(
+        Command::new("sh").args(["-c", &shell]).stdout(Stdio::null()).status().unwrap().success()
+    );
     assert_eq!(mode(&path), 0o640);
     assert_eq!(names(&at("deep")), ["data.csv", "new.csv"]);
 }
@@ -145,7 +150,8 @@ fn a_copy_may_read_the_file_that_it_replaces() {
     let link = folder.path().join("link.csv");
     symlink("x.csv", &link).unwrap();
     for (to, sum) in [(&path, "a\n2\n4\n"), (&link, "a\n4\n8\n")] {
-        let sql = format!("copy (select a * 2 as a from '{}') to '{}'", path.display(), to.display());
+        let sql =
+            format!("copy (select a * 2 as a from '{}') to '{}'", path.display(), to.display());
         run(&["-c", &sql]).ok();
         assert_eq!(fs::read_to_string(&path).unwrap(), sum);
     }
@@ -172,7 +178,10 @@ fn what_a_killed_copy_left_goes_with_the_next() {
     killed.wait().unwrap();
     assert_eq!((left().len(), fs::read_to_string(&path).unwrap()), (2, "old".to_string()));
     let all = left();
-    assert_eq!(run(&["-c", &format!("copy (select 1 as a) to '{}'", path.display())]).ok(), "COPY 1\n");
+    assert_eq!(
+        run(&["-c", &format!("copy (select 1 as a) to '{}'", path.display())]).ok(),
+        "COPY 1\n"
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), "a\n1\n");
     let kept = left();
     assert!(kept.len() == 1 && all.contains(&kept[0]), "that of the living one stays: {kept:?}");
@@ -188,7 +197,11 @@ fn streams_are_read() {
     let text = format!("a,b\n{lines}");
     let counted = "select count(*) as n, sum(a) as s from";
     for from in ["'/dev/stdin'", "read_csv('/dev/stdin')", "'/proc/self/fd/0'"] {
-        assert_eq!(csv(&format!("{counted} {from}"), &text).ok(), "n,s\n100000,5000050000\n", "{from}");
+        assert_eq!(
+            csv(&format!("{counted} {from}"), &text).ok(),
+            "n,s\n100000,5000050000\n",
+            "{from}"
+        );
     }
     // It is read once, however often it is named.
     let twice = "select count(*) as n from '/dev/stdin' x join '/dev/fd/0' y using (a)";
@@ -217,8 +230,10 @@ fn a_file_as_the_standard_input_is_read_from_where_it_stands() {
     let sql = "from '/dev/stdin'";
     let mut file = File::open(&path).unwrap();
     let ran = |file: &File| {
-        let child =
-            program(&["--format", "csv", "-c", sql]).stdin(file.try_clone().unwrap()).spawn().unwrap();
+        let child = program(&["--format", "csv", "-c", sql])
+            .stdin(file.try_clone().unwrap())
+            .spawn()
+            .unwrap();
         finish(child, "")
     };
     assert_eq!(ran(&file).ok(), "comment\na\n1\n");
@@ -232,7 +247,9 @@ fn fifos_and_process_substitution_are_read() {
     let (left, right) = (fifo(&folder, "left.csv"), fifo(&folder, "right"));
     let sql = format!("select * from '{left}' join read_json('{right}') using (a)");
     let child = program(&["--format", "csv", "-c", &sql]).spawn().unwrap();
-    let write = |path: String, text: &'static str| std::thread::spawn(move || fs::write(path, text).unwrap());
+    let write = |path: String, text: &'static str| {
+        std::thread::spawn(move || fs::write(path, text).unwrap())
+    };
     let writers = [write(left, "a,b\n1,2\n"), write(right, "{\"a\":1,\"c\":3}\n")];
     assert_eq!(finish(child, "").ok(), "a,b,c\n1,2,3\n");
     writers.into_iter().for_each(|writer| writer.join().unwrap());

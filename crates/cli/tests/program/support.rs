@@ -98,14 +98,21 @@ pub(crate) fn finish(mut child: Child, input: &str) -> Ran {
 pub(crate) fn tpch() -> &'static Path {
     static DATA: OnceLock<PathBuf> = OnceLock::new();
     DATA.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tpch-{}", std::process::id()));
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tpch-{}", std::process::id()));
         let options = tessera_generate::Options { overwrite: true, ..Default::default() };
-        tessera_generate::generate(tessera_generate::Suite::Tpch, 0.001, &folder, &options).unwrap();
+        tessera_generate::generate(tessera_generate::Suite::Tpch, 0.001, &folder, &options)
+            .unwrap();
         // Other runs' data is not needed any more.
         for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).unwrap() {
             let path = entry.unwrap().path();
             let old = |path: &Path| {
-                let age = path.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok()?;
+                let age = path
+                    .metadata()
+                    .and_then(|metadata| metadata.modified())
+                    .ok()?
+                    .elapsed()
+                    .ok()?;
                 Some(age > Duration::from_secs(3_600))
             };
             if path != folder && old(&path) == Some(true) {

@@ -44,7 +44,8 @@ impl Conditions {
             if can_raise {
                 return Conditions { parts: Vec::new(), is_all: false };
             }
-            let parts: Vec<_> = conjunct.parts.iter().filter_map(|part| condition(part, columns)).collect();
+            let parts: Vec<_> =
+                conjunct.parts.iter().filter_map(|part| condition(part, columns)).collect();
             Conditions { is_all: parts.len() == conjunct.parts.len(), parts }
         };
         conjuncts.iter().map(of).collect()
@@ -98,7 +99,9 @@ fn condition(part: &Expr, columns: &Tuple) -> Option<ColumnCondition> {
     let Expr::Call { function, args } = part else { return None };
     let (function, name, value, atom) = match &args[..] {
         [Expr::Field(name), Expr::Constant(value, atom)] => (&**function, name, value, atom),
-        [Expr::Constant(value, atom), Expr::Field(name)] => (mirrored(function)?, name, value, atom),
+        [Expr::Constant(value, atom), Expr::Field(name)] => {
+            (mirrored(function)?, name, value, atom)
+        }
         _ => return None,
     };
     let column = columns.index_of(name)?;

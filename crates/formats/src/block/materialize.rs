@@ -15,10 +15,11 @@ use tessera_vector::{Chunk, Column, concat_chunks};
 
 use super::{BLOCK_ROWS, Block, Blocks};
 
-/// Keeps all tuples in one collection of encoded blocks, and yields it as the only field of one tuple.
+/// Keeps all tuples in one collection of encoded blocks, and yields it as the only field of one
+/// tuple.
 ///
-/// `<a>` = `1, 2` gives one `<data: block<a>>`. Holds the tuples, encoded; ends its pipeline; the tuples inside are in the order of the
-/// source. Errors: a field that holds a collection.
+/// `<a>` = `1, 2` gives one `<data: block<a>>`. Holds the tuples, encoded; ends its pipeline; the
+/// tuples inside are in the order of the source. Errors: a field that holds a collection.
 #[derive(Debug)]
 pub struct BlockMaterialize;
 
@@ -65,7 +66,8 @@ struct MaterializeRun {
     run: Run,
 }
 
-/// Blocks by the position of their first morsel. Those of consecutive morsels share blocks, so that small ones make no small blocks.
+/// Blocks by the position of their first morsel. Those of consecutive morsels share blocks, so that
+/// small ones make no small blocks.
 struct MaterializeWorker {
     tuple: Tuple,
     run: Run,
@@ -83,7 +85,8 @@ struct MaterializeWorker {
 impl SinkRun for MaterializeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let context = &self.run.context;
-        let (memory, memory_waiting) = (Reservation::new(context.clone()), Reservation::new(context.clone()));
+        let (memory, memory_waiting) =
+            (Reservation::new(context.clone()), Reservation::new(context.clone()));
         Ok(Box::new(MaterializeWorker {
             tuple: self.tuple.clone(),
             run: self.run.clone(),
@@ -107,8 +110,12 @@ impl SinkRun for MaterializeRun {
         // Stable: the blocks of a morsel stay as they came.
         blocks.sort_by_key(|(position, _)| *position);
         let blocks = blocks.into_iter().map(|(_, block)| block).collect();
-        let chunk = Chunk::new(vec![Column::handle(Blocks { blocks, memory: Mutex::new(memory) })], 1);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        let chunk =
+            Chunk::new(vec![Column::handle(Blocks { blocks, memory: Mutex::new(memory) })], 1);
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 

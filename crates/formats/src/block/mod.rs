@@ -1,4 +1,5 @@
-//! The `block` format: tuples in memory, their columns encoded block by block; `block_materialize` makes it, `block_scan` reads it.
+//! The `block` format: tuples in memory, their columns encoded block by block; `block_materialize`
+//! makes it, `block_scan` reads it.
 
 mod conditions;
 mod materialize;
@@ -56,9 +57,10 @@ impl Block {
                 }
             }
             block.columns.push(segment);
-            block
-                .known
-                .push(Known { ends: ends.and_then(Extremes::known), nulls: values.logical_null_count() });
+            block.known.push(Known {
+                ends: ends.and_then(Extremes::known),
+                nulls: values.logical_null_count(),
+            });
         }
         Ok(block)
     }

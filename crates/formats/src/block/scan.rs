@@ -19,10 +19,11 @@ use crate::prune::{Bounds, may_be_true};
 
 /// Yields the tuples of the table in memory that is called `table`.
 ///
-/// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that are yielded, and `filters` of keys
-/// that a `semi_join_filter` tells. A block is a morsel, and left out where its least and greatest
-/// values, or a column's encoding, show that none of its tuples is wanted; of the others, columns
-/// are decoded for the tuples alone that those before them have left. Keeps the order.
+/// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that
+/// are yielded, and `filters` of keys that a `semi_join_filter` tells. A block is a morsel, and
+/// left out where its least and greatest values, or a column's encoding, show that none of its
+/// tuples is wanted; of the others, columns are decoded for the tuples alone that those before them
+/// have left. Keeps the order.
 #[derive(Debug, Default)]
 pub struct BlockScan {
     tables: Tables,
@@ -137,7 +138,8 @@ impl SourceRun for ScanRun {
 }
 
 impl ScanRun {
-    /// Reads a block, in `long` chunks unless conditions are tested: each goes over what others have left in the cache.
+    /// Reads a block, in `long` chunks unless conditions are tested: each goes over what others
+    /// have left in the cache.
     fn reader(&self, morsel: usize, long: bool) -> Result<Box<dyn Reader>> {
         let block = self.scan.block(morsel)?;
         let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.run);
@@ -176,7 +178,10 @@ impl ScanRun {
 
 impl Scan {
     fn block(&self, number: usize) -> Result<&Block> {
-        self.blocks.blocks.get(number).ok_or_else(|| Error::internal("a morsel that does not exist"))
+        self.blocks
+            .blocks
+            .get(number)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))
     }
 
     /// What is known of a column's values in a block.
@@ -185,7 +190,13 @@ impl Scan {
         let known = block.known.get(self.columns[at])?;
         let atom = self.what.columns.fields()[at].atom()?.clone();
         let (min, max) = known.ends.clone().unzip();
-        Some(Bounds { atom, min, max, some_null: known.nulls > 0, some_value: known.nulls < block.rows })
+        Some(Bounds {
+            atom,
+            min,
+            max,
+            some_null: known.nulls > 0,
+            some_value: known.nulls < block.rows,
+        })
     }
 }
 
@@ -232,8 +243,8 @@ impl Piece<'_> {
         })
     }
 
-    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten, and so is what is not yielded: what is yet to
-    /// be decoded is decoded for these alone.
+    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten, and
+    /// so is what is not yielded: what is yet to be decoded is decoded for these alone.
     fn keep(&mut self, selection: Option<Arc<Selection>>) -> Result<()> {
         self.selection = selection;
         let few = self.selection.take_if(|selection| selection.len() * 2 <= self.positions.len());
@@ -256,7 +267,12 @@ impl Piece<'_> {
             None => segment.filter(&part.condition, &self.positions)?,
             Some(selection) => {
                 let found = segment.filter(&part.condition, &self.positions.at(selection))?;
-                found.values().iter().map(|at| selection.value(*at as usize)).collect::<Vec<_>>().into()
+                found
+                    .values()
+                    .iter()
+                    .map(|at| selection.value(*at as usize))
+                    .collect::<Vec<_>>()
+                    .into()
             }
         };
         match kept.len() == self.positions.len() {
@@ -271,7 +287,11 @@ impl Piece<'_> {
 }
 
 /// Keeps the tuples whose keys are in these filters; how many are not.
-fn drop_unmatched(piece: &mut Piece<'_>, filters: &[&Heard], hashes: &mut Vec<u64>) -> Result<usize> {
+fn drop_unmatched(
+    piece: &mut Piece<'_>,
+    filters: &[&Heard],
+    hashes: &mut Vec<u64>,
+) -> Result<usize> {
     let mut dropped = 0;
     for heard in filters.iter().filter(|heard| heard.filter.is_on()) {
         let chunk = piece.chunk(&heard.keys)?;
@@ -289,11 +309,14 @@ impl Reader for BlockReader {
         let rows = self.chunk_rows.min(block.rows - self.row);
         if rows == 0 {
             if self.dropped > 0 {
-                self.run.counters.add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
+                self.run
+                    .counters
+                    .add("rows_dropped_without_match", std::mem::take(&mut self.dropped));
             }
             return Ok(Step::Done);
         }
-        let (positions, decoded) = (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
+        let (positions, decoded) =
+            (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
         let mut piece = Piece { scan, block, positions, decoded, selection: None };
         self.row += rows;
         // What costs least comes first; there is none of it where it could hide an error.

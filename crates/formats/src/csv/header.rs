@@ -109,7 +109,9 @@ mod tests {
             }
             is_header(&options, first.as_bytes(), &kinds, below.len()).unwrap()
         };
-        assert!(decided("a,b", &["1,2"]) && decided("a,2021", &["3,4"]) && decided("a,a", &["1,x"]));
+        assert!(
+            decided("a,b", &["1,2"]) && decided("a,2021", &["3,4"]) && decided("a,a", &["1,x"])
+        );
         assert!(decided("a,b", &["x,y"]) && decided("a,b", &[]) && decided(",", &["1,2"]));
         assert!(decided("1,2", &["x,y"]) && decided("a,,", &["x,,y"]));
         assert!(!decided("1,2", &["3,4"]) && !decided("1,b", &["2,c"]) && !decided("1,2", &[]));

@@ -1,8 +1,9 @@
 //! The columns of a CSV file, from a sample.
 //!
-//! A file of at most [`WHOLE_BYTES_MAX`] bytes is looked at as a whole, and so is any with the option `sample = all`: its
-//! types hold for every value. Of a larger one only the start is: a later value that does not fit is an error when it is
-//! read, which says where it stands and what to do; it is never cast or dropped.
+//! A file of at most [`WHOLE_BYTES_MAX`] bytes is looked at as a whole, and so is any with the
+//! option `sample = all`: its types hold for every value. Of a larger one only the start is: a
+//! later value that does not fit is an error when it is read, which says where it stands and what
+//! to do; it is never cast or dropped.
 
 use std::sync::Arc;
 
@@ -63,7 +64,8 @@ impl Kinds {
         let text = text.trim_matches(' ');
         self.add_number(text);
         let first = text.as_bytes().first();
-        if !(self.date || self.time || self.timestamp || self.zoned) || !first.is_some_and(u8::is_ascii_digit)
+        if !(self.date || self.time || self.timestamp || self.zoned)
+            || !first.is_some_and(u8::is_ascii_digit)
         {
             (self.date, self.time, self.timestamp, self.zoned) = (false, false, false, false);
             return;
@@ -85,7 +87,8 @@ impl Kinds {
         let fits = text.parse::<i64>().is_ok();
         self.integer &= whole && fits;
         let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !code;
-        let special = ["inf", "infinity", "nan"].iter().any(|word| digits.eq_ignore_ascii_case(word));
+        let special =
+            ["inf", "infinity", "nan"].iter().any(|word| digits.eq_ignore_ascii_case(word));
         // A double would round a whole number of so many digits.
         let float = numeric && (!whole || fits) && text.parse::<f64>().is_ok_and(f64::is_finite);
         self.float &= special || float;
@@ -147,7 +150,8 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
             sniff(&mut head, start, unknown, &mut csv)?;
             start = csv.start(&mut head)?;
         }
-        let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
+        let limit =
+            if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, start, limit, &mut csv, &mut columns)?;
     }
     let Some((names, kinds)) = columns else {
@@ -158,10 +162,13 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
         let path = readers.first().map_or("", |reader| reader.path());
         return Err(Error::data(format!("'{path}' is empty: without a header it has no columns")));
     };
-    let fields = names.iter().zip(&kinds).map(|(name, kinds)| Field::nullable(name.as_str(), kinds.atom()));
+    let fields =
+        names.iter().zip(&kinds).map(|(name, kinds)| Field::nullable(name.as_str(), kinds.atom()));
     let tuple = Tuple::new(fields.collect::<Vec<_>>());
     let mut params = options.clone();
-    let text = |byte: Option<u8>| Value::string(byte.map(char::from).map_or_else(String::new, String::from));
+    let text = |byte: Option<u8>| {
+        Value::string(byte.map(char::from).map_or_else(String::new, String::from))
+    };
     if unknown.delimiter && csv.delimiter != b',' {
         params.set("delimiter", text(Some(csv.delimiter)));
     }
@@ -188,7 +195,9 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
 pub(crate) fn wants_everything(options: &Params) -> Result<bool> {
     match options.get("sample") {
         None => Ok(false),
-        Some(Value::String(text) | Value::Name(text)) if text.eq_ignore_ascii_case("all") => Ok(true),
+        Some(Value::String(text) | Value::Name(text)) if text.eq_ignore_ascii_case("all") => {
+            Ok(true)
+        }
         Some(_) => Err(Error::semantic("option sample must be 'all', or be left out")),
     }
 }
@@ -200,7 +209,9 @@ fn infer_file(
     options: &mut CsvOptions,
     columns: &mut Option<(Vec<String>, Vec<Kinds>)>,
 ) -> Result<()> {
-    let wrong = |path: &str, line: usize, what: String| Error::data(format!("'{path}', line {line}: {what}"));
+    let wrong = |path: &str, line: usize, what: String| {
+        Error::data(format!("'{path}', line {line}: {what}"))
+    };
     let first = options.first_of(head, start, options.header == Some(false))?;
     let Some((first, first_end, second)) = first else { return Ok(()) };
     let first_line = 1 + line_ends(&head.bytes()[..first], None);
@@ -223,7 +234,8 @@ fn infer_file(
         let Some((end, next)) = head.record(options, position)? else { break };
         let record = &head.bytes()[position..end];
         if !(record.is_empty() && names.len() != 1 || options.is_comment(record)) {
-            add_record(options, record, &mut kinds).map_err(|what| wrong(head.path(), line, what))?;
+            add_record(options, record, &mut kinds)
+                .map_err(|what| wrong(head.path(), line, what))?;
             rows += 1;
         }
         line += line_ends(&head.bytes()[position..next], None);
@@ -282,7 +294,11 @@ fn is_permutation(left: &[String], right: &[String]) -> bool {
 
 /// Takes the values of a record into account.
 /// Takes the values of a record into account.
-pub(super) fn add_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Result<(), String> {
+pub(super) fn add_record(
+    options: &CsvOptions,
+    record: &[u8],
+    kinds: &mut [Kinds],
+) -> Result<(), String> {
     let (mut count, mut is_empty) = (0, false);
     let mut invalid = false;
     tokenizer::fields(options, record, &mut |text, quoted| {

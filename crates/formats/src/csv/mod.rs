@@ -116,7 +116,9 @@ impl CsvOptions {
     pub(crate) fn new(params: &Params) -> Result<CsvOptions> {
         let quote = byte(params, "quote", Some(b'"'))?;
         let delimiter = byte(params, "delimiter", Some(b','))?;
-        let Some(delimiter) = delimiter.filter(|d| Some(*d) != quote && !matches!(d, b'\n' | b'\r')) else {
+        let Some(delimiter) =
+            delimiter.filter(|d| Some(*d) != quote && !matches!(d, b'\n' | b'\r'))
+        else {
             return Err(Error::semantic(
                 "option delimiter must be one character other than the quote and line ends",
             ));
@@ -129,7 +131,9 @@ impl CsvOptions {
             ));
         }
         let comment = byte(params, "comment", None)?;
-        if comment.is_some() && (is_line_end(comment) || comment == quote || comment == Some(delimiter)) {
+        if comment.is_some()
+            && (is_line_end(comment) || comment == quote || comment == Some(delimiter))
+        {
             return Err(Error::semantic(
                 "option comment must be a character other than the quote, the delimiter and line ends",
             ));
@@ -171,7 +175,9 @@ pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
         None => Ok(None),
         Some(Value::Boolean(flag)) => Ok(Some(*flag)),
         Some(Value::String(text)) if text.eq_ignore_ascii_case("auto") => Ok(None),
-        Some(Value::String(text)) => crate::text::cells::parse_boolean(text).map(Some).ok_or_else(wrong),
+        Some(Value::String(text)) => {
+            crate::text::cells::parse_boolean(text).map(Some).ok_or_else(wrong)
+        }
         Some(_) => Err(wrong()),
     }
 }
@@ -196,7 +202,9 @@ fn byte(params: &Params, name: &str, otherwise: Option<u8>) -> Result<Option<u8>
         [] => Ok(None),
         b"\\t" => Ok(Some(b'\t')),
         [byte] if byte.is_ascii() => Ok(Some(*byte)),
-        _ => Err(Error::semantic(format!("option {name} must be one ASCII character, not '{text}'"))),
+        _ => {
+            Err(Error::semantic(format!("option {name} must be one ASCII character, not '{text}'")))
+        }
     }
 }
 
@@ -223,11 +231,18 @@ impl TextFormat for CsvOptions {
         tokenizer::record_end(self, bytes, start, at_end)
     }
 
-    fn layout(&self, head: &mut Head<'_>, columns: &Tuple, constants: &[Option<ArrayRef>]) -> Result<Layout> {
+    fn layout(
+        &self,
+        head: &mut Head<'_>,
+        columns: &Tuple,
+        constants: &[Option<ArrayRef>],
+    ) -> Result<Layout> {
         let start = self.start(head)?;
         let (names, header_bytes) = self.field_names(head, start)?;
-        let of_file: Vec<usize> = (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
-        let has_bytes = of_file.iter().any(|&column| columns.fields()[column].atom() == Some(&Atom::Bytes));
+        let of_file: Vec<usize> =
+            (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
+        let has_bytes =
+            of_file.iter().any(|&column| columns.fields()[column].atom() == Some(&Atom::Bytes));
         // Quotes in comments would be counted with those of fields.
         let is_whole = self.comment.is_some();
         let header_bytes = header_bytes as u64;
@@ -259,7 +274,12 @@ impl TextFormat for CsvOptions {
         Ok(layout)
     }
 
-    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord> {
+    fn cells(
+        &self,
+        layout: &Layout,
+        record: &[u8],
+        cells: &mut [Cells],
+    ) -> Result<bool, BadRecord> {
         // A blank line is a record only where a record has one field: then that is NULL.
         if record.is_empty() && layout.targets.len() != 1 || self.is_comment(record) {
             return Ok(false);
@@ -326,12 +346,19 @@ impl CsvOptions {
     }
 
     /// The names of a file's fields, and the bytes before its first record.
-    fn field_names(&self, head: &mut Head<'_>, start: usize) -> Result<(Option<Vec<String>>, usize)> {
-        let named = (!self.names.is_empty()).then(|| self.names.iter().map(ToString::to_string).collect());
+    fn field_names(
+        &self,
+        head: &mut Head<'_>,
+        start: usize,
+    ) -> Result<(Option<Vec<String>>, usize)> {
+        let named =
+            (!self.names.is_empty()).then(|| self.names.iter().map(ToString::to_string).collect());
         if self.header == Some(false) {
             return Ok((named, start));
         }
-        let Some((header, end, next)) = self.first_of(head, start, false)? else { return Ok((named, start)) };
+        let Some((header, end, next)) = self.first_of(head, start, false)? else {
+            return Ok((named, start));
+        };
         let names = header_names(self, &head.bytes()[header..end])
             .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?;
         Ok((Some(self.named(names)), next))
@@ -341,7 +368,9 @@ impl CsvOptions {
 /// A record must have so many fields. One more that is empty is what a delimiter at its end leaves.
 fn check_count(found: usize, is_last_empty: bool, expected: usize) -> Result<(), String> {
     let relation = match found {
-        _ if found == expected || found == expected + 1 && is_last_empty && expected > 1 => return Ok(()),
+        _ if found == expected || found == expected + 1 && is_last_empty && expected > 1 => {
+            return Ok(());
+        }
         _ if found > expected => "too many",
         _ => "too few",
     };
@@ -349,7 +378,8 @@ fn check_count(found: usize, is_last_empty: bool, expected: usize) -> Result<(),
 }
 
 /// Which field of a file's records each column is, from 0; nothing where the file begins in another
-/// way than with a header, or with records, of lines that end in `\n`: others may read it otherwise.
+/// way than with a header, or with records, of lines that end in `\n`: others may read it
+/// otherwise.
 ///
 /// # Errors
 /// The file cannot be read, or has no such column.

@@ -115,15 +115,19 @@ fn has_header(
     }
     let is_text = kinds.iter().all(Kinds::is_text);
     let is_clear = !is_text || texts > 1 || any_blank || fields > 2 && below.len() > 1;
-    is_clear && is_header(options, header, &kinds, below.len()) == Ok(true) && has_names(options, header)
+    is_clear
+        && is_header(options, header, &kinds, below.len()) == Ok(true)
+        && has_names(options, header)
 }
 
 /// Whether all fields are words, and no two are the same.
 fn has_names(options: &CsvOptions, header: &[u8]) -> bool {
     let (mut names, mut are_names) = (HashSet::new(), true);
     let read = tokenizer::fields(options, header, &mut |text, _| {
-        let starts =
-            text.trim_ascii().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80);
+        let starts = text
+            .trim_ascii()
+            .first()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80);
         are_names &= starts && names.insert(text.to_vec());
     });
     read.is_ok() && are_names

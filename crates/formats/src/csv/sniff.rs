@@ -42,8 +42,8 @@ pub(super) struct Look {
 /// Finds the way to read the file at `start` and sets it in `options`.
 ///
 /// A way counts where all records have the same number of fields; the one with most is taken. Where
-/// none counts, the delimiter is the one that the first record has most of, so that the error of the
-/// first record that differs says where it stands.
+/// none counts, the delimiter is the one that the first record has most of, so that the error of
+/// the first record that differs says where it stands.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -117,11 +117,17 @@ pub(super) fn sniff_fields(
     };
     let mut ways: Vec<(CsvOptions, Look)> = Vec::new();
     for (quote, escape) in &pairs {
-        let readings = delimiters.iter().filter(|delimiter| Some(**delimiter) != *quote).map(|delimiter| {
-            let way = CsvOptions { delimiter: *delimiter, quote: *quote, escape: *escape, ..options.clone() };
-            let look = look(&way, bytes, at_end);
-            (way, look)
-        });
+        let readings =
+            delimiters.iter().filter(|delimiter| Some(**delimiter) != *quote).map(|delimiter| {
+                let way = CsvOptions {
+                    delimiter: *delimiter,
+                    quote: *quote,
+                    escape: *escape,
+                    ..options.clone()
+                };
+                let look = look(&way, bytes, at_end);
+                (way, look)
+            });
         ways.extend(best(readings.collect()));
     }
     // Other quotes are taken only where they are there, and the usual ones are not or do not fit.

@@ -39,7 +39,12 @@ pub(crate) fn record_end(
 }
 
 /// The start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is before it.
-pub(crate) fn first_record(options: &CsvOptions, bytes: &[u8], state: u8, at_end: bool) -> Option<usize> {
+pub(crate) fn first_record(
+    options: &CsvOptions,
+    bytes: &[u8],
+    state: u8,
+    at_end: bool,
+) -> Option<usize> {
     let before = bytes.first()?;
     if state == FIELD_START && matches!(before, b'\n' | b'\r') {
         let split_line_end = *before == b'\r' && bytes.get(1) == Some(&b'\n');
@@ -159,7 +164,8 @@ pub(crate) fn fields(
                 after
             }
             None => {
-                let end = find_byte(rest, |piece| memchr(options.delimiter, piece)).unwrap_or(rest.len());
+                let end =
+                    find_byte(rest, |piece| memchr(options.delimiter, piece)).unwrap_or(rest.len());
                 field(&rest[..end], false);
                 &rest[end..]
             }
@@ -250,7 +256,10 @@ mod tests {
 
     /// A text with `!` before it was quoted.
     fn plain(texts: &[&str]) -> Vec<(String, bool)> {
-        texts.iter().map(|text| (text.trim_start_matches('!').to_string(), text.starts_with('!'))).collect()
+        texts
+            .iter()
+            .map(|text| (text.trim_start_matches('!').to_string(), text.starts_with('!')))
+            .collect()
     }
 
     fn options(pairs: &[(&str, &str)]) -> CsvOptions {
@@ -266,7 +275,10 @@ mod tests {
         assert_eq!(split(&options, "a,,c").unwrap(), plain(&["a", "", "c"]));
         assert_eq!(split(&options, "").unwrap(), plain(&[""]));
         assert_eq!(split(&options, "a,").unwrap(), plain(&["a", ""]));
-        assert_eq!(split(&options, "\"a,b\",\"\",\"x\"\"y\"").unwrap(), plain(&["!a,b", "!", "!x\"y"]));
+        assert_eq!(
+            split(&options, "\"a,b\",\"\",\"x\"\"y\"").unwrap(),
+            plain(&["!a,b", "!", "!x\"y"])
+        );
         assert_eq!(split(&options, " \"a,b\" , c ").unwrap(), plain(&["!a,b", " c "]));
         assert_eq!(split(&options, "5\" disk,x\"y\"").unwrap(), plain(&["5\" disk", "x\"y\""]));
         assert!(split(&options, "\"a\"b,c").unwrap_err().contains("after the closing quote"));

@@ -1,6 +1,7 @@
 //! `csv_materialize`: tuples as a CSV file.
 //!
-//! A header line; NULL is nothing, the empty string `""`; dates ISO, decimals exact; nested values are JSON.
+//! A header line; NULL is nothing, the empty string `""`; dates ISO, decimals exact; nested values
+//! are JSON.
 
 use std::sync::Arc;
 
@@ -45,8 +46,10 @@ impl Descriptor for CsvMaterialize {
 impl SubOperator for CsvMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = lowering.inputs[0].tuple.clone();
-        let encoder =
-            CsvEncoder { options: CsvOptions::new(&node.params)?, schema: Arc::new(tuple.arrow_schema()?) };
+        let encoder = CsvEncoder {
+            options: CsvOptions::new(&node.params)?,
+            schema: Arc::new(tuple.arrow_schema()?),
+        };
         let path = node.params.string("path")?.clone();
         Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
     }
@@ -82,8 +85,8 @@ pub fn write_header(schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
     write_names(schema, &default_options(), out)
 }
 
-/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header; nested values as people
-/// read them.
+/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header;
+/// nested values as people read them.
 ///
 /// # Errors
 /// A value has no text form.
@@ -123,7 +126,9 @@ fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Resu
         // Else the name could be taken for several, or lose spaces.
         let sniffed = name.bytes().any(|byte| super::sniff::DELIMITERS.contains(&byte));
         match options.quote {
-            Some(quote) if sniffed || name.trim() != name => write_quoted(name, quote, options, out),
+            Some(quote) if sniffed || name.trim() != name => {
+                write_quoted(name, quote, options, out)
+            }
             _ => write_field(name, options, &special, out)?,
         }
     }
@@ -164,9 +169,15 @@ impl<'a> Column<'a> {
     }
 }
 
-fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &mut Vec<u8>) -> Result<()> {
+fn write_rows(
+    batch: &RecordBatch,
+    options: &CsvOptions,
+    nested: Nested,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let special = Specials::new(options);
-    let plain_are_special = options.nulls.iter().any(|null| !null.is_empty()) || special.any_plain();
+    let plain_are_special =
+        options.nulls.iter().any(|null| !null.is_empty()) || special.any_plain();
     let columns = batch.columns().iter().map(|array| Column::new(array, nested, plain_are_special));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let null = options.nulls.first().map(AsRef::as_ref).unwrap_or_default().as_bytes();
@@ -181,7 +192,9 @@ fn write_rows(batch: &RecordBatch, options: &CsvOptions, nested: Nested, out: &m
                 continue;
             }
             match &column.values {
-                Values::Strings(strings) => write_field(strings.value(row), options, &special, out)?,
+                Values::Strings(strings) => {
+                    write_field(strings.value(row), options, &special, out)?
+                }
                 Values::Plain(texts) => {
                     texts.append_plain(row, out);
                 }
@@ -216,18 +229,26 @@ impl Specials {
         let is_special = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
         // Without a branch for each byte, so that the compiler compares sixteen at once.
         let (blocks, rest) = text.as_chunks::<16>();
-        let in_block = |block: &[u8; 16]| block.iter().fold(false, |found, byte| found | is_special(*byte));
+        let in_block =
+            |block: &[u8; 16]| block.iter().fold(false, |found, byte| found | is_special(*byte));
         blocks.iter().any(in_block) || rest.iter().any(|byte| is_special(*byte))
     }
 
     /// Whether numbers and dates may be written with one.
     fn any_plain(&self) -> bool {
-        self.0.iter().any(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' '))
+        self.0
+            .iter()
+            .any(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b' '))
     }
 }
 
 /// Quotes where the text would otherwise read as something else.
-fn write_field(text: &str, options: &CsvOptions, special: &Specials, out: &mut Vec<u8>) -> Result<()> {
+fn write_field(
+    text: &str,
+    options: &CsvOptions,
+    special: &Specials,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match options.quote {
         _ if !options.is_null(text.as_bytes()) && !special.are_in(text.as_bytes()) => {
             out.extend_from_slice(text.as_bytes());
@@ -267,7 +288,8 @@ mod tests {
     fn quotes_only_where_needed() {
         let written = |text: &str| {
             let mut out = Vec::new();
-            write_field(text, &default_options(), &Specials::new(&default_options()), &mut out).unwrap();
+            write_field(text, &default_options(), &Specials::new(&default_options()), &mut out)
+                .unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written("a b"), "a b");
@@ -278,22 +300,29 @@ mod tests {
     #[test]
     fn names_read_as_they_are() {
         let names = ["a", "b;c", " d", "e,f", "g\"h"];
-        let fields =
-            names.map(|name| arrow::datatypes::Field::new(name, arrow::datatypes::DataType::Int64, true));
+        let fields = names.map(|name| {
+            arrow::datatypes::Field::new(name, arrow::datatypes::DataType::Int64, true)
+        });
         let mut out = Vec::new();
         write_header(&Schema::new(fields.to_vec()), &mut out).unwrap();
         assert_eq!(String::from_utf8_lossy(&out), "a,\"b;c\",\" d\",\"e,f\",\"g\"\"h\"\n");
-        assert_eq!(super::super::header_names(&default_options(), out.trim_ascii_end()).unwrap(), names);
+        assert_eq!(
+            super::super::header_names(&default_options(), out.trim_ascii_end()).unwrap(),
+            names
+        );
     }
 
     #[test]
     fn without_quotes_some_texts_cannot_be_written() {
         let options = CsvOptions { quote: None, escape: None, ..default_options() };
         for text in ["a,b", "a\nb", "a\rb", ""] {
-            let error = write_field(text, &options, &Specials::new(&options), &mut Vec::new()).unwrap_err();
+            let error =
+                write_field(text, &options, &Specials::new(&options), &mut Vec::new()).unwrap_err();
             assert!(error.message().contains("without quotes"), "{error}");
         }
-        assert!(write_field("5\" pipe", &options, &Specials::new(&options), &mut Vec::new()).is_ok());
+        assert!(
+            write_field("5\" pipe", &options, &Specials::new(&options), &mut Vec::new()).is_ok()
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! `ipc_scan` (and, in `write`, `ipc_materialize`): Arrow IPC, the file format and the stream format, compressed or not.
+//! `ipc_scan` (and, in `write`, `ipc_materialize`): Arrow IPC, the file format and the stream
+//! format, compressed or not.
 //!
-//! A record batch of a file is a morsel; a stream is one morsel. Dictionaries stay encoded where their keys have 32 bits.
-//! A file's footer and dictionaries are read when the scan starts, once, and that waits; nothing later does. Of each
-//! batch only the columns that are wanted are decoded.
+//! A record batch of a file is a morsel; a stream is one morsel. Dictionaries stay encoded where
+//! their keys have 32 bits. A file's footer and dictionaries are read when the scan starts, once,
+//! and that waits; nothing later does. Of each batch only the columns that are wanted are decoded.
 //!
 //! Memory: the bytes of one message for each worker and what it is decompressed to, counted.
 
@@ -30,8 +31,9 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
 use crate::file::{
-    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, column_atom, convert, filter_and_project,
-    joined_conjuncts, read_now, readable_tuple, start_conjuncts, statement_tuple, unreadable,
+    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, column_atom, convert,
+    filter_and_project, joined_conjuncts, read_now, readable_tuple, start_conjuncts,
+    statement_tuple, unreadable,
 };
 
 use self::stream::{Next, Stream};
@@ -112,7 +114,13 @@ impl Source for LoweredScan {
             files.push(IpcFile { len: reader.len(), layout: found.layout, columns, blocks });
         }
         let (scan, conjuncts) = (self.scan.clone(), start_conjuncts(&self.conjuncts, run));
-        Ok(Arc::new(OpenRun(Arc::new(IpcRun { scan, conjuncts, run: run.clone(), files, morsels }))))
+        Ok(Arc::new(OpenRun(Arc::new(IpcRun {
+            scan,
+            conjuncts,
+            run: run.clone(),
+            files,
+            morsels,
+        }))))
     }
 }
 
@@ -153,8 +161,10 @@ impl SourceRun for OpenRun {
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let run = &self.0;
-        let &(file, batch) =
-            run.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let &(file, batch) = run
+            .morsels
+            .get(morsel)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let source = run.run.open(&run.scan.paths[file])?;
         let IpcFile { len, layout, columns, .. } = &run.files[file];
         if source.len() != *len {
@@ -255,8 +265,9 @@ impl Blocks {
         let mut reservation = Reservation::new(run.context.clone());
         for (block, range) in self.dictionaries.iter().zip(ranges) {
             reservation.resize((range.end - range.start) as usize)?;
-            let failed =
-                |error: String| damaged(path, format!("dictionary at byte {}: {error}", range.start));
+            let failed = |error: String| {
+                damaged(path, format!("dictionary at byte {}: {error}", range.start))
+            };
             let bytes = Buffer::from(read_now(reader, range.clone(), Some(&run.context))?);
             reservation.grow(decoder.check(block, &bytes).map_err(failed)?)?;
             decoder.dictionary(block, &bytes).map_err(failed)?;
@@ -287,7 +298,8 @@ impl Reader for IpcReader {
             let batch = match &mut self.batches {
                 Batches::File(batch) => {
                     let blocks = file.blocks.as_ref();
-                    let (decoder, blocks) = blocks.ok_or_else(|| Error::internal("a batch of a stream"))?;
+                    let (decoder, blocks) =
+                        blocks.ok_or_else(|| Error::internal("a batch of a stream"))?;
                     let (path, block) = (self.source.path(), &blocks[*batch]);
                     let range = range_of(path, block, file.len)?;
                     let (start, number) = (range.start, *batch);
@@ -303,14 +315,16 @@ impl Reader for IpcReader {
                     self.reservation.grow(decoder.check(block, &bytes).map_err(failed)?)?;
                     decoder.batch(block, &bytes).map_err(failed)?
                 }
-                Batches::Stream(stream) => match stream.next(&*self.source, &mut self.reservation)? {
-                    Next::Batch(batch) => Some(batch),
-                    Next::Blocked(token) => return Ok(Step::Blocked(token)),
-                    Next::End => {
-                        self.done = true;
-                        None
+                Batches::Stream(stream) => {
+                    match stream.next(&*self.source, &mut self.reservation)? {
+                        Next::Batch(batch) => Some(batch),
+                        Next::Blocked(token) => return Ok(Step::Blocked(token)),
+                        Next::End => {
+                            self.done = true;
+                            None
+                        }
                     }
-                },
+                }
             };
             if let Some(batch) = batch {
                 // Arrow may panic on values that no writer makes; that is the file's fault.
@@ -329,7 +343,9 @@ impl IpcReader {
         let (path, rows) = (&run.scan.paths[self.file], batch.num_rows());
         let FileColumns { constants, places, .. } = &run.files[self.file].columns;
         let mut columns = Vec::with_capacity(run.scan.columns.len());
-        for ((field, constant), place) in run.scan.columns.fields().iter().zip(constants).zip(places) {
+        for ((field, constant), place) in
+            run.scan.columns.fields().iter().zip(constants).zip(places)
+        {
             let array = place.and_then(|place| batch.columns().get(place));
             columns.push(match (constant, array, field.atom()) {
                 (Some(constant), ..) => Column::Constant(constant.clone(), rows),
@@ -346,7 +362,8 @@ impl IpcReader {
                     let column = column(array, &found, declared).map_err(|error| {
                         error.context(format!("column {} of '{path}'", quote_name(&field.name)))
                     })?;
-                    let nulls = |array: &ArrayRef| check_nulls(array, field.nullable, path, &field.name);
+                    let nulls =
+                        |array: &ArrayRef| check_nulls(array, field.nullable, path, &field.name);
                     match &column {
                         Column::Plain(array) | Column::Dictionary(array) => nulls(array)?,
                         _ => {}
@@ -356,7 +373,12 @@ impl IpcReader {
                 (None, None, Some(atom)) if field.nullable && run.scan.paths.len() > 1 => {
                     Column::Constant(file::null_constant(atom), rows)
                 }
-                _ => return Err(Error::data(format!("'{path}' has no column {}", quote_name(&field.name)))),
+                _ => {
+                    return Err(Error::data(format!(
+                        "'{path}' has no column {}",
+                        quote_name(&field.name)
+                    )));
+                }
             });
         }
         Ok(Decoded { columns, start: 0, rows })
@@ -410,8 +432,8 @@ fn column(array: &ArrayRef, found: &Atom, declared: &Atom) -> Result<Column> {
     }
 }
 
-/// The columns of an Arrow IPC file or stream. One of a type that is not supported stands as NULLs, and is an error where it is
-/// read.
+/// The columns of an Arrow IPC file or stream. One of a type that is not supported stands as NULLs,
+/// and is an error where it is read.
 ///
 /// # Errors
 /// The file cannot be read or is no Arrow IPC.
@@ -455,7 +477,8 @@ fn open_file(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Re
     let schema = footer.schema().ok_or_else(|| damaged(path, "its footer has no schema"))?;
     check_order(path, &schema)?;
     let schema = message::schema(schema).map_err(|error| damaged(path, error))?;
-    let batches = footer.recordBatches().ok_or_else(|| damaged(path, "its footer names no batches"))?;
+    let batches =
+        footer.recordBatches().ok_or_else(|| damaged(path, "its footer names no batches"))?;
     let blocks = Blocks {
         dictionaries: footer.dictionaries().iter().flatten().copied().collect(),
         batches: batches.iter().copied().collect(),
@@ -473,9 +496,10 @@ fn check_order(path: &str, schema: &arrow::ipc::Schema<'_>) -> Result<()> {
 /// The bytes of a block: its description and its body.
 fn range_of(path: &str, block: &Block, len: u64) -> Result<Range<u64>> {
     let part = |len: i64| u64::try_from(len).ok();
-    let range = part(block.offset()).zip(part(block.metaDataLength().into())).zip(part(block.bodyLength()));
     let range =
-        range.and_then(|((start, head), body)| Some(start..start.checked_add(head)?.checked_add(body)?));
+        part(block.offset()).zip(part(block.metaDataLength().into())).zip(part(block.bodyLength()));
+    let range = range
+        .and_then(|((start, head), body)| Some(start..start.checked_add(head)?.checked_add(body)?));
     // A description begins with its own length.
     let range = range.filter(|range| block.metaDataLength() >= 8 && range.end <= len);
     range.ok_or_else(|| damaged(path, "a block lies outside the file"))

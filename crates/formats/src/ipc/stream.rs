@@ -45,7 +45,11 @@ impl Stream {
     }
 
     /// Decodes up to the next record batch.
-    pub(super) fn next(&mut self, source: &dyn RangeReader, reservation: &mut Reservation) -> Result<Next> {
+    pub(super) fn next(
+        &mut self,
+        source: &dyn RangeReader,
+        reservation: &mut Reservation,
+    ) -> Result<Next> {
         let path = source.path();
         loop {
             if self.ended {
@@ -101,7 +105,11 @@ impl Stream {
     }
 
     /// Fetches more bytes; a token while they have not come.
-    fn fetch(&mut self, source: &dyn RangeReader, reservation: &mut Reservation) -> Result<Option<Token>> {
+    fn fetch(
+        &mut self,
+        source: &dyn RangeReader,
+        reservation: &mut Reservation,
+    ) -> Result<Option<Token>> {
         source.prefetch(&self.ahead())?;
         let Range { start, end } = self.ahead()[0].clone();
         self.bytes.drain(..self.used);

@@ -1,5 +1,5 @@
-//! `ipc_materialize`: tuples as an Arrow IPC file, compressed with LZ4; where they go to a stream, in the stream format, which a
-//! reader can follow.
+//! `ipc_materialize`: tuples as an Arrow IPC file, compressed with LZ4; where they go to a stream,
+//! in the stream format, which a reader can follow.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -24,12 +24,19 @@ const BATCH_BYTES_MAX: usize = 32 << 20;
 /// Of the budget, one part in so many is for the batch that is being made.
 const BATCH_SHARE: usize = 16;
 
-/// The materialise sub-operator: the file format, or for a stream the stream format, compressed with LZ4.
+/// The materialise sub-operator: the file format, or for a stream the stream format, compressed
+/// with LZ4.
 #[derive(Debug)]
 pub struct IpcMaterialize;
 
 impl Descriptor for IpcMaterialize {
-    tessera_operator::describe!("ipc_materialize", "Writes tuples to an Arrow IPC file.", ["path"], 1, 1);
+    tessera_operator::describe!(
+        "ipc_materialize",
+        "Writes tuples to an Arrow IPC file.",
+        ["path"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         output::derive(node, inputs)
@@ -44,7 +51,11 @@ impl SubOperator for IpcMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
         let schema = Arc::new(tuple.arrow_schema()?);
-        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(IpcEncoder { schema }) })))
+        Ok(Operator::Sink(Arc::new(FileSink {
+            path,
+            tuple,
+            encoder: Arc::new(IpcEncoder { schema }),
+        })))
     }
 }
 
@@ -59,10 +70,15 @@ impl Encoder for IpcEncoder {
     }
 
     fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
-        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
+        let options =
+            IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
         let writer = match out.is_stream() {
-            true => IpcWriter::Stream(StreamWriter::try_new_with_options(out, &self.schema, options)?),
-            false => IpcWriter::File(IpcFileWriter::try_new_with_options(out, &self.schema, options)?),
+            true => {
+                IpcWriter::Stream(StreamWriter::try_new_with_options(out, &self.schema, options)?)
+            }
+            false => {
+                IpcWriter::File(IpcFileWriter::try_new_with_options(out, &self.schema, options)?)
+            }
         };
         let bytes_max = (run.context.memory_bytes() / BATCH_SHARE).min(BATCH_BYTES_MAX);
         let open = Mutex::new((Group::default(), writer));

@@ -75,7 +75,8 @@ impl Shape {
     fn of_string(text: &[u8]) -> Shape {
         /// No date or timestamp is longer.
         const LENGTH_MAX: usize = 40;
-        let is_temporal = |atom: &Atom| matches!(atom, Atom::Date | Atom::Time(_) | Atom::Timestamp(..));
+        let is_temporal =
+            |atom: &Atom| matches!(atom, Atom::Date | Atom::Time(_) | Atom::Timestamp(..));
         let mut plain = Vec::new();
         let digits = text.first().is_some_and(u8::is_ascii_digit) && text.len() <= LENGTH_MAX;
         if !digits || unescape(text, &mut plain).is_err() {
@@ -106,7 +107,9 @@ impl Shape {
                 Shape::Struct(left)
             }
             (left, right) if left == right => left,
-            (Shape::String | Shape::Temporal(_), Shape::String | Shape::Temporal(_)) => Shape::String,
+            (Shape::String | Shape::Temporal(_), Shape::String | Shape::Temporal(_)) => {
+                Shape::String
+            }
             _ => Shape::Mixed,
         };
         *self = merged;
@@ -132,7 +135,9 @@ impl Shape {
             Shape::Struct(slots) if !slots.is_empty() => Atom::Struct(
                 slots
                     .iter()
-                    .map(|(key, shape)| Some((Arc::from(key.as_str()), Slot::nullable(shape.nested_atom()?))))
+                    .map(|(key, shape)| {
+                        Some((Arc::from(key.as_str()), Slot::nullable(shape.nested_atom()?)))
+                    })
                     .collect::<Option<Vec<_>>>()?
                     .into(),
             ),
@@ -150,7 +155,8 @@ fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(),
             return Err(format!("more than {KEYS_MAX} different keys (KEYS_MAX)"));
         }
         None => {
-            let key = std::str::from_utf8(key).map_err(|_| "a key is not valid UTF-8".to_string())?;
+            let key =
+                std::str::from_utf8(key).map_err(|_| "a key is not valid UTF-8".to_string())?;
             slots.push((key.to_string(), shape));
         }
     }
@@ -167,11 +173,13 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     let mut slots = Vec::new();
     for reader in readers {
         let mut head = Head::new(&**reader, None);
-        let limit = if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
+        let limit =
+            if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, limit, &mut slots)?;
     }
-    let field =
-        |(key, shape): &(String, Shape)| Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String));
+    let field = |(key, shape): &(String, Shape)| {
+        Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String))
+    };
     let tuple = Tuple::new(slots.iter().map(field).collect::<Vec<_>>());
     let keys = slots.into_iter().map(|(key, _)| Value::string(key)).collect::<Vec<_>>();
     Ok((tuple, options.clone().with("keys", keys)))
@@ -187,7 +195,8 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
     let mut line = 1 + line_ends(&head.bytes()[..position], None);
     let mut rows = 0;
     while rows < limit {
-        let Some((end, next)) = arrangement.record_end(head.bytes(), position, head.at_end()) else {
+        let Some((end, next)) = arrangement.record_end(head.bytes(), position, head.at_end())
+        else {
             if head.at_end() {
                 break;
             }
@@ -206,7 +215,10 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
             let shape = Shape::of(kind, text)?;
             let place = match slots.get(expected) {
                 Some((known, _)) if known.as_bytes() == key => expected,
-                _ => slots.iter().position(|(known, _)| known.as_bytes() == key).unwrap_or(slots.len()),
+                _ => slots
+                    .iter()
+                    .position(|(known, _)| known.as_bytes() == key)
+                    .unwrap_or(slots.len()),
             };
             expected = place + 1;
             match seen.get_mut(place) {
@@ -220,7 +232,8 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
             true => arrangement.members(record, &mut member),
             false => Err("the record is not valid UTF-8; convert the file to UTF-8".to_string()),
         };
-        let found = found.map_err(|what| Error::data(format!("'{}', line {line}: {what}", head.path())))?;
+        let found =
+            found.map_err(|what| Error::data(format!("'{}', line {line}: {what}", head.path())))?;
         rows += usize::from(found);
         line += line_ends(&head.bytes()[position..next], None);
         position = next;
@@ -240,8 +253,9 @@ mod tests {
             })
             .unwrap();
         }
-        let types =
-            slots.iter().map(|(key, shape)| format!("{key}: {}", shape.atom().unwrap_or(Atom::String)));
+        let types = slots
+            .iter()
+            .map(|(key, shape)| format!("{key}: {}", shape.atom().unwrap_or(Atom::String)));
         types.collect::<Vec<_>>().join(", ")
     }
 
@@ -266,7 +280,10 @@ mod tests {
         assert_eq!(atoms(&[r#"{"a": "2024-02-29T10:00:00Z"}"#]), "a: timestamp(us, UTC)");
         assert_eq!(atoms(&[r#"{"a": "10:00:00"}"#]), "a: time(us)");
         assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "x"}"#]), "a: string");
-        assert_eq!(atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "2024-02-29T10:00:00"}"#]), "a: string");
+        assert_eq!(
+            atoms(&[r#"{"a": "2024-02-29"}"#, r#"{"a": "2024-02-29T10:00:00"}"#]),
+            "a: string"
+        );
         assert_eq!(atoms(&[r#"{"a": ["2024-02-29"]}"#]), "a: list<string?>", "only in columns");
         assert_eq!(atoms(&[r#"{"a": "1"}"#]), "a: string");
     }

@@ -30,7 +30,8 @@ impl Keys {
 
     /// Nothing seen of a record yet.
     pub(super) fn seen(&self) -> Seen<'_> {
-        let more = if self.names.len() > INLINE_KEYS { vec![false; self.names.len()] } else { Vec::new() };
+        let more =
+            if self.names.len() > INLINE_KEYS { vec![false; self.names.len()] } else { Vec::new() };
         Seen { keys: self, expected: 0, bits: 0, more }
     }
 }
@@ -52,7 +53,9 @@ impl Seen<'_> {
         // Records mostly have the same keys in the same order.
         let position = match self.keys.names.get(self.expected) {
             Some(name) if name.as_bytes() == key => Some(self.expected),
-            _ => std::str::from_utf8(key).ok().and_then(|key| self.keys.positions.get(key).copied()),
+            _ => {
+                std::str::from_utf8(key).ok().and_then(|key| self.keys.positions.get(key).copied())
+            }
         };
         let Some(position) = position else {
             return Err(format!(

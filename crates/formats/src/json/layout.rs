@@ -15,7 +15,8 @@ pub(super) enum Arrangement {
     Lines,
     /// Where the objects end, over several lines or several in one.
     Objects,
-    /// Like objects; each is an element of one list, and a comma or the closing bracket is part of it.
+    /// Like objects; each is an element of one list, and a comma or the closing bracket is part of
+    /// it.
     List,
 }
 
@@ -47,7 +48,12 @@ impl Arrangement {
 
     /// The end of the record at `start` and the start of the next one, which is no blank where that
     /// can be seen: errors name its line.
-    pub(super) fn record_end(self, bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
+    pub(super) fn record_end(
+        self,
+        bytes: &[u8],
+        start: usize,
+        at_end: bool,
+    ) -> Option<(usize, usize)> {
         if self == Arrangement::Lines {
             return record_end(bytes, start, at_end);
         }

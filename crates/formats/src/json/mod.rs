@@ -1,9 +1,10 @@
-//! `json_scan`: the tuples of JSON files: objects, one a line (newline-delimited JSON), one after the
-//! other over any lines, or in one list. Only files of lines are read by several workers.
+//! `json_scan`: the tuples of JSON files: objects, one a line (newline-delimited JSON), one after
+//! the other over any lines, or in one list. Only files of lines are read by several workers.
 //!
-//! A key that a record lacks is NULL. With `keys` (all keys that inference found), a record with another key is an error
-//! that names it, so that nothing is lost silently; without, other keys are ignored. Columns of type string take any
-//! value: strings as they are, others as JSON text. Lists, structs and maps are decoded by Arrow's reader.
+//! A key that a record lacks is NULL. With `keys` (all keys that inference found), a record with
+//! another key is an error that names it, so that nothing is lost silently; without, other keys are
+//! ignored. Columns of type string take any value: strings as they are, others as JSON text. Lists,
+//! structs and maps are decoded by Arrow's reader.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -77,8 +78,12 @@ impl SubOperator for JsonScan {
             None => None,
             Some(_) => Some(node.params.strings("keys")?),
         };
-        let types =
-            scan.columns.fields().iter().map(|field| field.atom().cloned().unwrap_or(Atom::Null)).collect();
+        let types = scan
+            .columns
+            .fields()
+            .iter()
+            .map(|field| field.atom().cloned().unwrap_or(Atom::Null))
+            .collect();
         let columns = scan.columns.fields().iter().map(|field| field.name.clone());
         let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
         let format = Arc::new(JsonFormat { keys: known, types });
@@ -122,8 +127,14 @@ impl TextFormat for JsonFormat {
         arrangement(layout).record_end(bytes, start, at_end)
     }
 
-    fn layout(&self, head: &mut Head<'_>, columns: &Tuple, constants: &[Option<ArrayRef>]) -> Result<Layout> {
-        let read: Vec<usize> = (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
+    fn layout(
+        &self,
+        head: &mut Head<'_>,
+        columns: &Tuple,
+        constants: &[Option<ArrayRef>],
+    ) -> Result<Layout> {
+        let read: Vec<usize> =
+            (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
         let names = read.iter().map(|&column| columns.fields()[column].name.clone()).collect();
         let (arrangement, header_bytes) = Arrangement::of(head)?;
         Ok(Layout {
@@ -136,7 +147,12 @@ impl TextFormat for JsonFormat {
         })
     }
 
-    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord> {
+    fn cells(
+        &self,
+        layout: &Layout,
+        record: &[u8],
+        cells: &mut [Cells],
+    ) -> Result<bool, BadRecord> {
         let before = cells.first().map_or(0, Cells::len);
         let mut expected = 0;
         let mut seen = self.keys.as_ref().map(Keys::seen);
@@ -180,7 +196,13 @@ fn arrangement(layout: &Layout) -> Arrangement {
 }
 
 /// Adds a value to a column, where it is of a kind the column takes.
-fn push(cells: &mut Cells, atom: &Atom, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), String> {
+fn push(
+    cells: &mut Cells,
+    atom: &Atom,
+    key: &[u8],
+    kind: Kind,
+    value: &[u8],
+) -> Result<(), String> {
     let nested = atom.is_nested();
     let number = atom.is_numeric();
     match kind {

@@ -83,7 +83,8 @@ fn quoted_end(bytes: &[u8], start: usize) -> Option<usize> {
     let every = Every::default();
     loop {
         every.pass();
-        let found = position + find_byte(bytes.get(position..)?, |piece| memchr2(b'"', b'\\', piece))?;
+        let found =
+            position + find_byte(bytes.get(position..)?, |piece| memchr2(b'"', b'\\', piece))?;
         match bytes[found] {
             b'"' => return Some(found + 1),
             _ => position = found + 2,
@@ -122,7 +123,11 @@ pub(super) fn object(
         }
         position = blank(bytes, position + 1);
         let (kind, end) = value(bytes, position, (0, &every))?;
-        let text = if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] };
+        let text = if kind == Kind::String {
+            &bytes[position + 1..end - 1]
+        } else {
+            &bytes[position..end]
+        };
         member(key, kind, text)?;
         position = blank(bytes, end);
         match bytes.get(position) {
@@ -148,7 +153,11 @@ pub(crate) fn elements(
         let (kind, end) = value(bytes, position, (0, &every))?;
         element(
             kind,
-            if kind == Kind::String { &bytes[position + 1..end - 1] } else { &bytes[position..end] },
+            if kind == Kind::String {
+                &bytes[position + 1..end - 1]
+            } else {
+                &bytes[position..end]
+            },
         )?;
         position = blank(bytes, end);
         match bytes.get(position) {
@@ -160,10 +169,16 @@ pub(crate) fn elements(
 }
 
 /// Kind and end of the value at `start`, which stands so deep.
-fn value(bytes: &[u8], start: usize, (depth, every): (usize, &Every)) -> Result<(Kind, usize), String> {
+fn value(
+    bytes: &[u8],
+    start: usize,
+    (depth, every): (usize, &Every),
+) -> Result<(Kind, usize), String> {
     every.pass();
     if depth > JSON_DEPTH_MAX {
-        return Err(format!("a JSON value nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"));
+        return Err(format!(
+            "a JSON value nested deeper than {JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)"
+        ));
     }
     let word = |word: &[u8], kind: Kind| match bytes[start..].starts_with(word) {
         true => Ok((kind, start + word.len())),
@@ -176,7 +191,8 @@ fn value(bytes: &[u8], start: usize, (depth, every): (usize, &Every)) -> Result<
         Some(b'f') => word(b"false", Kind::Boolean),
         Some(b'-' | b'0'..=b'9') => number(bytes, start).map(|end| (Kind::Number, end)),
         Some(open @ (b'{' | b'[')) => {
-            let (close, kind) = if *open == b'{' { (b'}', Kind::Object) } else { (b']', Kind::List) };
+            let (close, kind) =
+                if *open == b'{' { (b'}', Kind::Object) } else { (b']', Kind::List) };
             let mut position = blank(bytes, start + 1);
             if bytes.get(position) == Some(&close) {
                 return Ok((kind, position + 1));
@@ -232,9 +248,11 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
     Ok(position)
 }
 
-/// The end of the string at `start`, quotes included, and whether it holds escapes, which are right.
+/// The end of the string at `start`, quotes included, and whether it holds escapes, which are
+/// right.
 fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
-    let end = quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
+    let end =
+        quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
     let text = &bytes[start + 1..end - 1];
     // Without an early end, so that it is done many bytes at once.
     if spans(text).any(|piece| piece.iter().fold(false, |found, byte| found | (*byte < b' '))) {
@@ -270,7 +288,9 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
             b'u' => {
                 let mut code = unit(position + 2)?;
                 position += 6;
-                if (0xd800..0xdc00).contains(&code) && text.get(position..position + 2) == Some(b"\\u") {
+                if (0xd800..0xdc00).contains(&code)
+                    && text.get(position..position + 2) == Some(b"\\u")
+                {
                     let low = unit(position + 2)?;
                     if !(0xdc00..0xe000).contains(&low) {
                         return Err(bad());
@@ -308,9 +328,10 @@ mod tests {
 
     #[test]
     fn members_of_objects() {
-        let found =
-            all(r#" {"a": 1, "b\u00e9": "x\"y", "c": [1, {"d": "]"}], "e": {}, "f": null, "g": true} "#)
-                .unwrap();
+        let found = all(
+            r#" {"a": 1, "b\u00e9": "x\"y", "c": [1, {"d": "]"}], "e": {}, "f": null, "g": true} "#,
+        )
+        .unwrap();
         let expected = [
             ("a", Kind::Number, "1"),
             ("bé", Kind::String, "x\\\"y"),
@@ -319,7 +340,10 @@ mod tests {
             ("f", Kind::Null, "null"),
             ("g", Kind::Boolean, "true"),
         ];
-        assert_eq!(found, expected.map(|(key, kind, value)| (key.to_string(), kind, value.to_string())));
+        assert_eq!(
+            found,
+            expected.map(|(key, kind, value)| (key.to_string(), kind, value.to_string()))
+        );
         assert_eq!(all("{}").unwrap(), []);
     }
 

@@ -1,5 +1,6 @@
-//! What materialise sub-operators of file formats have in common: chunks arrive in any order, and are written as soon as all
-//! before them are, in the source's order. A file appears whole or not at all, a stream as it is written.
+//! What materialise sub-operators of file formats have in common: chunks arrive in any order, and
+//! are written as soon as all before them are, in the source's order. A file appears whole or not
+//! at all, a stream as it is written.
 //!
 //! Memory: what waits for its turn, counted; who is too far ahead waits.
 
@@ -11,7 +12,9 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 
 use tessera_context::{Output, Reservation, Run, Token, lock};
 use tessera_operator::stream_util::DeferredSource;
-use tessera_operator::{Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers};
+use tessera_operator::{
+    Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers,
+};
 use tessera_plan::{Edge, Inputs, Node};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
@@ -41,8 +44,8 @@ pub(crate) type Held = (Part, Reservation);
 
 /// A file that is being written.
 pub(crate) trait FileWriter: Send + Sync + std::fmt::Debug {
-    /// Takes the next parts, in the source's order; never called twice at once. What it gives is left to do at the same time as more
-    /// parts are taken.
+    /// Takes the next parts, in the source's order; never called twice at once. What it gives is
+    /// left to do at the same time as more parts are taken.
     fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>>;
 
     /// Does what [`FileWriter::take`] has left to do.
@@ -67,7 +70,9 @@ pub(crate) struct Group {
 impl Group {
     /// Adds a batch.
     pub(crate) fn push(&mut self, part: Held) -> Result<()> {
-        let (Part::Batch(batch), memory) = part else { return Err(Error::internal("text among batches")) };
+        let (Part::Batch(batch), memory) = part else {
+            return Err(Error::internal("text among batches"));
+        };
         self.rows += batch.num_rows();
         self.bytes += memory.bytes();
         self.batches.push((batch, memory));
@@ -191,7 +196,8 @@ impl SinkRun for FileSinkRun {
             let file = &self.file;
             file.complete()?;
             let path: ArrayRef = Arc::new(StringViewArray::from(vec![&*file.path]));
-            let rows: ArrayRef = Arc::new(Int64Array::from(vec![file.rows.load(Ordering::Relaxed) as i64]));
+            let rows: ArrayRef =
+                Arc::new(Int64Array::from(vec![file.rows.load(Ordering::Relaxed) as i64]));
             filled.fill(0, vec![Chunk::from_arrays(vec![path, rows])])
         });
         Ok(Finish { tasks: vec![task], output })
@@ -261,7 +267,8 @@ impl FileWriter for TextFile {
     }
 }
 
-/// An output that remembers why it could not be written: formats wrap the reason in words of their own.
+/// An output that remembers why it could not be written: formats wrap the reason in words of their
+/// own.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched(Arc<Mutex<Target>>);
 
@@ -285,7 +292,10 @@ impl Watched {
         lock(&self.0).is_stream
     }
 
-    fn using<T>(&self, act: impl FnOnce(&mut dyn Output) -> std::io::Result<T>) -> std::io::Result<T> {
+    fn using<T>(
+        &self,
+        act: impl FnOnce(&mut dyn Output) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
         let mut target = lock(&self.0);
         let Some(output) = &mut target.output else {
             return Err(std::io::Error::other("the file is complete"));
@@ -318,7 +328,9 @@ impl Watched {
                 };
                 Err(Error::io(format!("cannot write '{path}': {cause}. {kept}")).caused_by(error))
             }
-            (None, Err(error)) if matches!(error.code(), Code::Cancelled | Code::Limit) => Err(error),
+            (None, Err(error)) if matches!(error.code(), Code::Cancelled | Code::Limit) => {
+                Err(error)
+            }
             (None, Err(error)) => Err(error.context(format!("writing '{path}'"))),
             (None, Ok(done)) => Ok(done),
         }

@@ -42,7 +42,10 @@ impl Rest {
     fn read(&self, range: Range<u64>) -> Result<Bytes, ParquetError> {
         let range = range.start..range.end.min(self.file.len());
         if range.start >= range.end {
-            return Err(ParquetError::EOF(format!("a page at byte {} lies outside the file", range.start)));
+            return Err(ParquetError::EOF(format!(
+                "a page at byte {} lies outside the file",
+                range.start
+            )));
         }
         // The bytes of a local file are read at once.
         read_now(&*self.file, range, None).map_err(|error| {
@@ -75,11 +78,12 @@ impl Fetched {
         self.parts.insert(position, (offset, bytes));
     }
 
-    /// The bytes from `start` on, out of the part that reaches furthest: a later fetch joins ranges across what an
-    /// earlier one has brought, so parts may overlap.
+    /// The bytes from `start` on, out of the part that reaches furthest: a later fetch joins ranges
+    /// across what an earlier one has brought, so parts may overlap.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let before = self.parts.partition_point(|(offset, _)| *offset <= start);
-        let furthest = self.parts[..before].iter().max_by_key(|(offset, bytes)| offset + bytes.len() as u64);
+        let furthest =
+            self.parts[..before].iter().max_by_key(|(offset, bytes)| offset + bytes.len() as u64);
         match furthest {
             Some((offset, bytes)) if start - offset <= bytes.len() as u64 => {
                 Ok(bytes.slice((start - offset) as usize..))
@@ -100,16 +104,24 @@ impl ChunkReader for Fetched {
 
     fn get_read(&self, start: u64) -> Result<PageRead, ParquetError> {
         match (self.from(start), &self.rest) {
-            (Ok(bytes), Some(_)) if !bytes.is_empty() => Ok(PageRead { bytes, next: start, rest: None }),
-            (_, Some(rest)) => Ok(PageRead { bytes: Bytes::new(), next: start, rest: Some(rest.clone()) }),
+            (Ok(bytes), Some(_)) if !bytes.is_empty() => {
+                Ok(PageRead { bytes, next: start, rest: None })
+            }
+            (_, Some(rest)) => {
+                Ok(PageRead { bytes: Bytes::new(), next: start, rest: Some(rest.clone()) })
+            }
             (Ok(bytes), None) => Ok(PageRead { bytes, next: start, rest: None }),
             (Err(error), None) => Err(error),
         }
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let outside = || ParquetError::EOF(format!("a page at byte {start} ends outside its column"));
-        let end = start.checked_add(length as u64).filter(|end| *end <= self.file_len).ok_or_else(outside)?;
+        let outside =
+            || ParquetError::EOF(format!("a page at byte {start} ends outside its column"));
+        let end = start
+            .checked_add(length as u64)
+            .filter(|end| *end <= self.file_len)
+            .ok_or_else(outside)?;
         match (self.from(start), &self.rest) {
             (Ok(bytes), _) if bytes.len() >= length => Ok(bytes.slice(..length)),
             (_, Some(_)) if length == 0 => Ok(Bytes::new()),

@@ -1,5 +1,5 @@
-//! What the Parquet library does not look at in a plain footer: which columns are encrypted, and how deep the schema is, which the
-//! library walks recursively.
+//! What the Parquet library does not look at in a plain footer: which columns are encrypted, and
+//! how deep the schema is, which the library walks recursively.
 
 /// Thrift's structs lie in each other to this depth at most.
 const DEPTH_MAX: usize = 32;
@@ -48,7 +48,8 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
     Some(encrypted)
 }
 
-/// Rejects a schema whose walk would overflow the stack. One that is not understood passes: the library says what is wrong with it.
+/// Rejects a schema whose walk would overflow the stack. One that is not understood passes: the
+/// library says what is wrong with it.
 ///
 /// # Errors
 /// It is nested too deeply.
@@ -218,10 +219,13 @@ mod tests {
         // version = 2, schema = [{name = "s"}], rows = 1, row groups = [{columns = [{file offset},
         // {file offset, crypto metadata = {footer key = {}}}, {file offset}]}].
         let schema = [0x19, 0x1c, 0x48, 0x01, b's', 0x00];
-        let columns =
-            [0x19, 0x3c, 0x26, 0x08, 0x00, 0x26, 0x08, 0x6c, 0x1c, 0x00, 0x00, 0x00, 0x26, 0x08, 0x00];
+        let columns = [
+            0x19, 0x3c, 0x26, 0x08, 0x00, 0x26, 0x08, 0x6c, 0x1c, 0x00, 0x00, 0x00, 0x26, 0x08,
+            0x00,
+        ];
         let footer =
-            [&[0x15, 0x04][..], &schema, &[0x16, 0x02, 0x19, 0x1c], &columns, &[0x00, 0x00]].concat();
+            [&[0x15, 0x04][..], &schema, &[0x16, 0x02, 0x19, 0x1c], &columns, &[0x00, 0x00]]
+                .concat();
         assert_eq!(encrypted_leaves(&footer), [1]);
         for len in 0..footer.len() {
             encrypted_leaves(&footer[..len]);
@@ -241,8 +245,12 @@ mod tests {
         }
         list.push(len as u8);
         list.extend(group.repeat(groups));
-        [&[0x15, 0x04][..], &list, &[0x15, 0x02, 0x48, 0x01, b'l', 0x00, 0x16, 0x00, 0x19, 0x0c, 0x00]]
-            .concat()
+        [
+            &[0x15, 0x04][..],
+            &list,
+            &[0x15, 0x02, 0x48, 0x01, b'l', 0x00, 0x16, 0x00, 0x19, 0x0c, 0x00],
+        ]
+        .concat()
     }
 
     #[test]

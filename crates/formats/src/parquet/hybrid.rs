@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::unpack::unpack;
 
-/// Decodes a hybrid stream of values of one bit width. Errors are texts: the caller names file and column.
+/// Decodes a hybrid stream of values of one bit width. Errors are texts: the caller names file and
+/// column.
 #[derive(Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -27,7 +28,12 @@ impl Hybrid {
         if width > 32 {
             return Err(format!("codes of {width} bits"));
         }
-        Ok(Hybrid { data, position: 0, width: width.into(), run: Run::Repeated { value: 0, left: 0 } })
+        Ok(Hybrid {
+            data,
+            position: 0,
+            width: width.into(),
+            run: Run::Repeated { value: 0, left: 0 },
+        })
     }
 
     /// Begins the next run.
@@ -35,7 +41,8 @@ impl Hybrid {
         let mut header = 0u64;
         let mut shift = 0;
         loop {
-            let byte = *self.data.get(self.position).ok_or("a page ends in the middle of its codes")?;
+            let byte =
+                *self.data.get(self.position).ok_or("a page ends in the middle of its codes")?;
             self.position += 1;
             header |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
@@ -57,8 +64,10 @@ impl Hybrid {
             self.run = Run::Packed { start, next: 0, len: len.min(count * 8) };
         } else {
             let bytes = self.width.div_ceil(8);
-            let slice =
-                self.data.get(self.position..self.position + bytes).ok_or("a page ends in a run of codes")?;
+            let slice = self
+                .data
+                .get(self.position..self.position + bytes)
+                .ok_or("a page ends in a run of codes")?;
             let mut value = [0; 4];
             value[..bytes].copy_from_slice(slice);
             self.position += bytes;
@@ -171,7 +180,8 @@ mod tests {
     fn every_width_in_pieces_of_every_size() {
         for width in 0..=32usize {
             let mask = if width == 32 { u32::MAX } else { (1u32 << width) - 1 };
-            let packed: Vec<u32> = (0..136u32).map(|i| i.wrapping_mul(2_654_435_761) & mask).collect();
+            let packed: Vec<u32> =
+                (0..136u32).map(|i| i.wrapping_mul(2_654_435_761) & mask).collect();
             let data = encode(&[Ok(packed.clone()), Err((mask, 50)), Ok(packed.clone())], width);
             let expected: Vec<u32> =
                 packed.iter().copied().chain([mask; 50]).chain(packed.iter().copied()).collect();

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, ListArray, MapArray, RecordBatch, RecordBatchOptions,
-    StructArray,
+    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, ListArray, MapArray, RecordBatch,
+    RecordBatchOptions, StructArray,
 };
 use arrow::datatypes::{
-    DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Schema,
+    DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    Schema,
 };
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -70,11 +71,12 @@ impl Written {
             return Ok(batch);
         }
         let columns = batch.columns().iter().zip(self.schema.fields());
-        let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
-            true => Ok(column.clone()),
-            // What stands behind NULLs may be what Parquet cannot hold.
-            false => stored(&settled(column)?, field.data_type()),
-        });
+        let columns =
+            columns.map(|(column, field)| match column.data_type() == field.data_type() {
+                true => Ok(column.clone()),
+                // What stands behind NULLs may be what Parquet cannot hold.
+                false => stored(&settled(column)?, field.data_type()),
+            });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
@@ -104,13 +106,20 @@ fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         }
         DataType::Struct(fields) => {
             let (_, columns, nulls) = array.as_struct().clone().into_parts();
-            let columns = columns.iter().zip(fields).map(|(column, field)| stored(column, field.data_type()));
+            let columns =
+                columns.iter().zip(fields).map(|(column, field)| stored(column, field.data_type()));
             let columns = columns.collect::<Result<Vec<_>>>()?;
-            Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?))
+            Ok(Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                columns,
+                nulls,
+                array.len(),
+            )?))
         }
         _ => {
             let intervals = array.as_primitive::<IntervalMonthDayNanoType>();
-            let mut bytes = FixedSizeBinaryBuilder::with_capacity(array.len(), PARQUET_INTERVAL_BYTES);
+            let mut bytes =
+                FixedSizeBinaryBuilder::with_capacity(array.len(), PARQUET_INTERVAL_BYTES);
             for interval in intervals {
                 match interval {
                     Some(interval) => bytes.append_value(stored_interval(interval)?)?,
@@ -139,7 +148,9 @@ fn stored_interval(interval: IntervalMonthDayNano) -> Result<[u8; 12]> {
         milliseconds %= DAY_MILLISECONDS;
     }
     let mut bytes = [0; 12];
-    for (part, bytes) in [i64::from(months), days, milliseconds].into_iter().zip(bytes.chunks_exact_mut(4)) {
+    for (part, bytes) in
+        [i64::from(months), days, milliseconds].into_iter().zip(bytes.chunks_exact_mut(4))
+    {
         let part = u32::try_from(part).map_err(|_| fails("with a negative part"))?;
         bytes.copy_from_slice(&part.to_le_bytes());
     }

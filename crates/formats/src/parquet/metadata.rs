@@ -77,14 +77,19 @@ pub(super) fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
 /// The error of a footer that is not read: what is encrypted is not damaged.
 fn unreadable_footer(path: &str, error: &ParquetError) -> Error {
     match error.to_string().contains("encrypted footer") {
-        true => Error::unsupported(format!("'{path}' is encrypted, which is not read; decrypt it first")),
+        true => Error::unsupported(format!(
+            "'{path}' is encrypted, which is not read; decrypt it first"
+        )),
         false => damaged(path, error),
     }
 }
 
 impl Metadata {
     /// Reads footer and page index.
-    pub(super) fn read(reader: &dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Result<Metadata> {
+    pub(super) fn read(
+        reader: &dyn RangeReader,
+        context: Option<&Arc<dyn Context>>,
+    ) -> Result<Metadata> {
         let path = reader.path();
         if reader.len() < 12 {
             return Err(damaged(path, format!("it has only {} bytes", reader.len())));
@@ -97,14 +102,17 @@ impl Metadata {
                 .map_err(|error| unreadable_footer(path, &error))?,
         };
         let (parquet, encrypted) = decoded;
-        let parquet = Arc::new(with_real_dictionaries(parquet).map_err(|error| damaged(path, error))?);
+        let parquet =
+            Arc::new(with_real_dictionaries(parquet).map_err(|error| damaged(path, error))?);
         let readable = guarded(|| Readable::of(&parquet)).ok_or("its schema cannot be");
-        let readable = readable.map_err(str::to_string).flatten().map_err(|error| damaged(path, error))?;
+        let readable =
+            readable.map_err(str::to_string).flatten().map_err(|error| damaged(path, error))?;
         let Readable { arrow, tuple, mut unreadable } = readable;
         let schema = parquet.file_metadata().schema_descr();
         for leaf in encrypted.into_iter().filter(|leaf| *leaf < schema.num_columns()) {
             let root = schema.get_column_root_idx(leaf);
-            unreadable.insert(root, "it is encrypted, which is not read; decrypt it first".to_string());
+            unreadable
+                .insert(root, "it is encrypted, which is not read; decrypt it first".to_string());
         }
         let mut first_leaf: Vec<usize> = Vec::with_capacity(tuple.len() + 1);
         for leaf in 0..schema.num_columns() {
@@ -129,7 +137,8 @@ impl Metadata {
                 return Err(damaged(path, format!("row group {position} is malformed")));
             }
             for column in group.columns() {
-                let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+                let start =
+                    column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
                 let size = column.compressed_size();
                 let end = start.checked_add(size).filter(|_| start >= 0 && size >= 0);
                 if end.is_none_or(|end| end as u64 > len) {
@@ -164,8 +173,10 @@ impl Metadata {
         let atom = self.tuple.fields()[root].atom()?.clone();
         let required = column.column_descr().max_def_level() == 0;
         let statistics = column.statistics();
-        let nulls = if required { Some(0) } else { statistics.and_then(Statistics::null_count_opt) };
-        let (min, max) = statistics.map_or((None, None), |s| min_max(s, column.column_type(), &atom));
+        let nulls =
+            if required { Some(0) } else { statistics.and_then(Statistics::null_count_opt) };
+        let (min, max) =
+            statistics.map_or((None, None), |s| min_max(s, column.column_type(), &atom));
         Some(Bounds {
             min,
             max,
@@ -196,7 +207,8 @@ impl Metadata {
     /// What the page index says of page `page` of a root column.
     pub(super) fn page_bounds(&self, group: usize, root: usize, page: usize) -> Option<Bounds> {
         let leaf = self.flat_leaf(root)?;
-        let required = self.parquet.file_metadata().schema_descr().column(leaf).max_def_level() == 0;
+        let required =
+            self.parquet.file_metadata().schema_descr().column(leaf).max_def_level() == 0;
         let index = self.parquet.column_index()?.get(group)?.get(leaf)?;
         // A column without an index stands in it all the same.
         if matches!(index, ColumnIndexMetaData::NONE) || page as u64 >= index.num_pages() {
@@ -248,24 +260,32 @@ fn decode(
     }
 }
 
-/// The same file without dictionaries where there can be none: some writers say that one begins at byte 0, or behind the values,
-/// where they mean that there is none.
+/// The same file without dictionaries where there can be none: some writers say that one begins at
+/// byte 0, or behind the values, where they mean that there is none.
 fn with_real_dictionaries(parquet: ParquetMetaData) -> parquet::errors::Result<ParquetMetaData> {
     let is_wrong = |chunk: &ColumnChunkMetaData| {
-        chunk.dictionary_page_offset().is_some_and(|start| start <= 0 || start >= chunk.data_page_offset())
+        chunk
+            .dictionary_page_offset()
+            .is_some_and(|start| start <= 0 || start >= chunk.data_page_offset())
     };
     if !parquet.row_groups().iter().flat_map(|group| group.columns()).any(is_wrong) {
         return Ok(parquet);
     }
     let mut builder = parquet.into_builder();
     let mut groups = builder.take_row_groups();
-    for chunk in groups.iter_mut().flat_map(|group| group.columns_mut()).filter(|chunk| is_wrong(chunk)) {
+    for chunk in
+        groups.iter_mut().flat_map(|group| group.columns_mut()).filter(|chunk| is_wrong(chunk))
+    {
         *chunk = chunk.clone().into_builder().set_dictionary_page_offset(None).build()?;
     }
     Ok(builder.set_row_groups(groups).build())
 }
 
-fn min_max(statistics: &Statistics, physical: Type, atom: &Atom) -> (Option<Scalar>, Option<Scalar>) {
+fn min_max(
+    statistics: &Statistics,
+    physical: Type,
+    atom: &Atom,
+) -> (Option<Scalar>, Option<Scalar>) {
     // Old writers compared bytes as signed; only signed numbers were right.
     let signed = matches!(physical, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE)
         && !atom.is_unsigned_integer();
@@ -276,22 +296,34 @@ fn min_max(statistics: &Statistics, physical: Type, atom: &Atom) -> (Option<Scal
     (read(statistics.min_bytes_opt()), read(statistics.max_bytes_opt()))
 }
 
-fn page_min_max(index: &ColumnIndexMetaData, page: usize, atom: &Atom) -> (Option<Scalar>, Option<Scalar>) {
+fn page_min_max(
+    index: &ColumnIndexMetaData,
+    page: usize,
+    atom: &Atom,
+) -> (Option<Scalar>, Option<Scalar>) {
     match index {
         ColumnIndexMetaData::INT32(index) => {
-            let read = |value: Option<&i32>| value.and_then(|v| scalar(&v.to_le_bytes(), Type::INT32, atom));
+            let read = |value: Option<&i32>| {
+                value.and_then(|v| scalar(&v.to_le_bytes(), Type::INT32, atom))
+            };
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         ColumnIndexMetaData::INT64(index) => {
-            let read = |value: Option<&i64>| value.and_then(|v| scalar(&v.to_le_bytes(), Type::INT64, atom));
+            let read = |value: Option<&i64>| {
+                value.and_then(|v| scalar(&v.to_le_bytes(), Type::INT64, atom))
+            };
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         ColumnIndexMetaData::DOUBLE(index) => {
-            let read = |value: Option<&f64>| value.and_then(|v| scalar(&v.to_le_bytes(), Type::DOUBLE, atom));
+            let read = |value: Option<&f64>| {
+                value.and_then(|v| scalar(&v.to_le_bytes(), Type::DOUBLE, atom))
+            };
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         ColumnIndexMetaData::FLOAT(index) => {
-            let read = |value: Option<&f32>| value.and_then(|v| scalar(&v.to_le_bytes(), Type::FLOAT, atom));
+            let read = |value: Option<&f32>| {
+                value.and_then(|v| scalar(&v.to_le_bytes(), Type::FLOAT, atom))
+            };
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         ColumnIndexMetaData::BYTE_ARRAY(index) => {
@@ -299,7 +331,9 @@ fn page_min_max(index: &ColumnIndexMetaData, page: usize, atom: &Atom) -> (Optio
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         ColumnIndexMetaData::FIXED_LEN_BYTE_ARRAY(index) => {
-            let read = |value: Option<&[u8]>| value.and_then(|v| scalar(v, Type::FIXED_LEN_BYTE_ARRAY, atom));
+            let read = |value: Option<&[u8]>| {
+                value.and_then(|v| scalar(v, Type::FIXED_LEN_BYTE_ARRAY, atom))
+            };
             (read(index.min_value(page)), read(index.max_value(page)))
         }
         _ => (None, None),
@@ -315,8 +349,8 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
             if atom.is_unsigned_integer() {
                 Some(Scalar::Integer((value as u32).into()))
             } else {
-                let whole =
-                    atom.is_integer() || matches!(atom, Atom::Decimal(..) | Atom::Date | Atom::Time(_));
+                let whole = atom.is_integer()
+                    || matches!(atom, Atom::Decimal(..) | Atom::Date | Atom::Time(_));
                 whole.then(|| Scalar::Integer(value.into()))
             }
         }
@@ -334,7 +368,9 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
             let value = f64::from_le_bytes(bytes.try_into().ok()?);
             (!value.is_nan()).then_some(Scalar::Float(value))
         }
-        (Type::BYTE_ARRAY, Atom::String) => Some(Scalar::String(std::str::from_utf8(bytes).ok()?.into())),
+        (Type::BYTE_ARRAY, Atom::String) => {
+            Some(Scalar::String(std::str::from_utf8(bytes).ok()?.into()))
+        }
         (Type::BYTE_ARRAY, Atom::Bytes) => Some(Scalar::Bytes(bytes.into())),
         (Type::FIXED_LEN_BYTE_ARRAY, Atom::Decimal(..)) => {
             let negative = bytes.first()? & 0x80 != 0;
@@ -346,7 +382,8 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
     }
 }
 
-/// Of a file in a store, the dictionaries of so many row groups are looked at; the others' are taken to be like these.
+/// Of a file in a store, the dictionaries of so many row groups are looked at; the others' are
+/// taken to be like these.
 const REMOTE_DICTIONARIES_MAX: usize = 2;
 
 /// Reads what a file says of itself, for the catalog: schema, sizes, and statistics of each column.
@@ -368,7 +405,8 @@ pub fn discover(reader: &dyn RangeReader) -> Result<Discovered> {
         .map(|root| discover_column(&metadata, root, rows, reader))
         .collect::<Result<Vec<_>>>()?;
     let tuple = statement_tuple(&metadata.tuple);
-    for (column, (seen, found)) in columns.iter_mut().zip(tuple.fields().iter().zip(metadata.tuple.fields()))
+    for (column, (seen, found)) in
+        columns.iter_mut().zip(tuple.fields().iter().zip(metadata.tuple.fields()))
     {
         if seen != found {
             // They count in the file's unit.
@@ -414,7 +452,8 @@ fn discover_column(
             distinct = here;
             continue;
         }
-        // Row groups with the same range hold the same values; those of a sorted column hold others.
+        // Row groups with the same range hold the same values; those of a sorted column hold
+        // others.
         overlap |= matches!((&column.max, &bounds.min), (Some(max), Some(min)) if !less(max, min));
         distinct = distinct.zip(here).map(|(a, b)| if overlap { a.max(b) } else { a + b });
         column.min = column.min.zip(bounds.min).map(|(a, b)| if less(&b, &a) { b } else { a });
@@ -443,11 +482,13 @@ fn dictionary_len(chunk: &ColumnChunkMetaData, reader: &dyn RangeReader) -> Resu
 
 /// Where the header of a chunk's dictionary lies, where all its pages use it.
 fn dictionary_header(chunk: &ColumnChunkMetaData, len: u64) -> Option<Range<u64>> {
-    let start = chunk.dictionary_page_offset().filter(|_| super::flat::is_all_dictionary(chunk))? as u64;
+    let start =
+        chunk.dictionary_page_offset().filter(|_| super::flat::is_all_dictionary(chunk))? as u64;
     Some(start..(start + 64).min(len))
 }
 
-/// Reads `dictionary_page_header.num_values` (fields 7 and 1) from a page header in Thrift's compact form.
+/// Reads `dictionary_page_header.num_values` (fields 7 and 1) from a page header in Thrift's
+/// compact form.
 fn dictionary_page_values(bytes: &[u8]) -> Option<u64> {
     let mut position = 0;
     let mut varint = || -> Option<(u64, usize)> {
@@ -488,8 +529,10 @@ mod tests {
 
     #[test]
     fn dictionary_page_headers() {
-        // type = 2, uncompressed = 100, compressed = 60, dictionary header {num_values = 25, encoding = PLAIN}.
-        let header = [0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x78, 0x4c, 0x15, 0x32, 0x15, 0x00, 0x00, 0x00];
+        // type = 2, uncompressed = 100, compressed = 60, dictionary header {num_values = 25,
+        // encoding = PLAIN}.
+        let header =
+            [0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x78, 0x4c, 0x15, 0x32, 0x15, 0x00, 0x00, 0x00];
         assert_eq!(dictionary_page_values(&header), Some(25));
         assert_eq!(dictionary_page_values(&header[..6]), None);
         assert_eq!(dictionary_page_values(&[0x00]), None);

@@ -1,13 +1,14 @@
 //! `parquet_scan`: the tuples of Parquet files.
 //!
-//! Footers and page indexes are read when the scan starts. Files (by their hive partitions), row groups and pages that
-//! cannot hold a tuple the predicate accepts are never read. A morsel is a row group, or with a page index some
-//! [`MORSEL_ROWS`] of its rows, so that a small file keeps all workers busy and bytes in flight stay bounded.
+//! Footers and page indexes are read when the scan starts. Files (by their hive partitions), row
+//! groups and pages that cannot hold a tuple the predicate accepts are never read. A morsel is a
+//! row group, or with a page index some [`MORSEL_ROWS`] of its rows, so that a small file keeps all
+//! workers busy and bytes in flight stay bounded.
 //!
 //! Memory: for each worker the compressed bytes of one morsel, counted, or one page of a local file
-//! where they are too many; decompressed pages, counted beyond a few megabytes; dictionaries as long
-//! as a morsel of the row group is left. Order: the source's. Errors: a file that is missing, damaged,
-//! or has other columns than declared. Lambada, section 3.3, describes such a scan.
+//! where they are too many; decompressed pages, counted beyond a few megabytes; dictionaries as
+//! long as a morsel of the row group is left. Order: the source's. Errors: a file that is missing,
+//! damaged, or has other columns than declared. Lambada, section 3.3, describes such a scan.
 
 mod fetch;
 mod flat;
@@ -36,7 +37,8 @@ use tessera_state::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};
 use tessera_types::{Atom, Error, Result, quote_name};
 
 use crate::file::{
-    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts, unreadable,
+    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts,
+    unreadable,
 };
 
 pub use intervals::Written;
@@ -185,7 +187,8 @@ impl Source for LoweredScan {
             Some(ScanThreshold { column, key: threshold.key.clone(), told })
         });
         let order = threshold.as_ref().map(|threshold| {
-            let places = morsels.iter().map(|morsel| (morsel.file, &files[morsel.file], morsel.group));
+            let places =
+                morsels.iter().map(|morsel| (morsel.file, &files[morsel.file], morsel.group));
             skip::best_first(&self.scan, &threshold.key, places)
         });
         let scan = Arc::new(ScanRun {
@@ -215,7 +218,10 @@ impl SourceRun for MorselRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let slot = self.morsels.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let slot = self
+            .morsels
+            .get(morsel)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let morsel = lock(slot).take();
         let mut morsel = morsel.ok_or_else(|| Error::internal("a morsel was opened twice"))?;
         let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.scan.run);
@@ -227,7 +233,8 @@ impl SourceRun for MorselRun {
 }
 
 impl ScanRun {
-    /// Leaves out what statistics show to be behind the threshold or outside the filters, as they are now. Whether something is left.
+    /// Leaves out what statistics show to be behind the threshold or outside the filters, as they
+    /// are now. Whether something is left.
     fn narrow(&self, morsel: &mut Morsel, filters: &[Heard]) -> bool {
         let behind = self.threshold.as_ref().and_then(|threshold| {
             let atom = self.what.columns.fields()[threshold.column].atom()?;
@@ -235,11 +242,14 @@ impl ScanRun {
         });
         let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
         let unmatched = unmatched.map(|wanted| ("rows_skipped_without_match", wanted));
-        for (counter, wanted) in
-            behind.map(|wanted| ("rows_skipped_behind_threshold", wanted)).into_iter().chain(unmatched)
+        for (counter, wanted) in behind
+            .map(|wanted| ("rows_skipped_behind_threshold", wanted))
+            .into_iter()
+            .chain(unmatched)
         {
             let place = (morsel.file, &self.files[morsel.file], morsel.group);
-            let kept = skip::intersect(&morsel.ranges, &skip::rows_to_read(&self.what, place, &wanted));
+            let kept =
+                skip::intersect(&morsel.ranges, &skip::rows_to_read(&self.what, place, &wanted));
             let skipped = skip::rows(&morsel.ranges) - skip::rows(&kept);
             if skipped > 0 {
                 self.run.counters.add(counter, skipped as u64);
@@ -251,7 +261,8 @@ impl ScanRun {
 }
 
 impl LoweredScan {
-    /// The files with their footers, read once per plan; a file that changes after that is an error when it is read.
+    /// The files with their footers, read once per plan; a file that changes after that is an error
+    /// when it is read.
     fn files(&self, run: &Run) -> Result<Arc<[FileState]>> {
         let mut kept = lock(&self.files);
         if let Some(files) = &*kept {

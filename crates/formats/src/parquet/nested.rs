@@ -1,4 +1,5 @@
-//! Columns that the flat decoder does not take (nested ones, rare encodings and types), through the Arrow reader.
+//! Columns that the flat decoder does not take (nested ones, rare encodings and types), through the
+//! Arrow reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +7,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_reader::{
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+};
 use parquet::file::reader::{ChunkReader, Length};
 use tessera_vector::CHUNK_ROWS;
 
@@ -59,14 +62,16 @@ impl NestedColumn {
         let rows = metadata.parquet.row_group(group).num_rows() as usize;
         let schema = metadata.parquet.file_metadata().schema_descr();
         let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
-        let reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(SharedBytes(fetched), metadata.arrow.clone())
-                .with_row_groups(vec![group])
-                .with_projection(ProjectionMask::roots(schema, [root]))
-                .with_batch_size(BATCH_ROWS)
-                .with_row_selection(selection)
-                .build()
-                .map_err(|error| error.to_string())?;
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            SharedBytes(fetched),
+            metadata.arrow.clone(),
+        )
+        .with_row_groups(vec![group])
+        .with_projection(ProjectionMask::roots(schema, [root]))
+        .with_batch_size(BATCH_ROWS)
+        .with_row_selection(selection)
+        .build()
+        .map_err(|error| error.to_string())?;
         Ok(NestedColumn { reader, ranges, passed: 0, current: None })
     }
 
@@ -113,7 +118,9 @@ impl NestedColumn {
                 return Ok(current);
             }
             match self.reader.next() {
-                Some(Ok(batch)) if batch.num_columns() == 1 => self.current = Some(batch.column(0).clone()),
+                Some(Ok(batch)) if batch.num_columns() == 1 => {
+                    self.current = Some(batch.column(0).clone())
+                }
                 Some(Ok(_)) => return Err("the column is not there".to_string()),
                 Some(Err(error)) => return Err(error.to_string()),
                 None => return Err(format!("the column ends after {} rows", self.passed)),

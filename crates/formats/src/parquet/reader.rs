@@ -1,9 +1,10 @@
 //! Reads a morsel: some rows of a row group.
 //!
-//! Rows go in batches. Columns that the predicate reads come first; conjuncts over one dictionary-encoded column are
-//! looked up in a mask of its dictionary, the others are evaluated one after the other on what is left. The
-//! remaining columns are decoded only for batches in which a row is left, and their bytes fetched only when the first
-//! such batch comes (late materialisation).
+//! Rows go in batches. Columns that the predicate reads come first; conjuncts over one
+//! dictionary-encoded column are looked up in a mask of its dictionary, the others are evaluated
+//! one after the other on what is left. The remaining columns are decoded only for batches in which
+//! a row is left, and their bytes fetched only when the first such batch comes (late
+//! materialisation).
 //!
 //! Where the bytes of a local file are too many for the budget, they are not fetched before: each
 //! page is read when its column comes to it. Pages that are too many are closed (see `open_pages`).
@@ -208,14 +209,19 @@ impl MorselReader {
         wanted.iter().filter_map(root).collect()
     }
 
-    /// All columns that the morsel may need, where the rest of them is not worth a request of its own.
+    /// All columns that the morsel may need, where the rest of them is not worth a request of its
+    /// own.
     fn with_small_rest(&self, first: Vec<(usize, usize)>, bytes_max: u64) -> Vec<(usize, usize)> {
         let mut all = first.clone();
         all.extend(self.waiting(&self.scan.what.fields));
         all.sort_unstable();
         all.dedup();
         let bytes = |columns: &[(usize, usize)]| -> u64 {
-            columns.iter().flat_map(|(_, root)| self.ranges(*root)).map(|range| range.end - range.start).sum()
+            columns
+                .iter()
+                .flat_map(|(_, root)| self.ranges(*root))
+                .map(|range| range.end - range.start)
+                .sum()
         };
         if bytes(&all) - bytes(&first) <= bytes_max { all } else { first }
     }
@@ -231,9 +237,11 @@ impl MorselReader {
             match self.pages(leaf) {
                 Some(pages) if !pages.locations.is_empty() => {
                     let from = pages.locations.first().map_or(0, |page| page.offset) as u64;
-                    let to =
-                        pages.locations.last().map_or(0, |p| p.offset + i64::from(p.compressed_page_size))
-                            as u64;
+                    let to = pages
+                        .locations
+                        .last()
+                        .map_or(0, |p| p.offset + i64::from(p.compressed_page_size))
+                        as u64;
                     if pages.dictionary {
                         let locations = self.scan_locations(leaf);
                         let first = locations
@@ -262,7 +270,12 @@ impl MorselReader {
         let first = self.morsel.ranges.first()?.start;
         let end = self.morsel.ranges.last()?.end;
         let start = group.column(leaf).byte_range().0;
-        Some(Pages::of_rows(self.scan_locations(leaf)?, start, (first, end), group.num_rows() as usize))
+        Some(Pages::of_rows(
+            self.scan_locations(leaf)?,
+            start,
+            (first, end),
+            group.num_rows() as usize,
+        ))
     }
 
     fn open_column(&self, root: usize) -> Result<ColumnState, String> {
@@ -285,8 +298,13 @@ impl MorselReader {
             }
             _ => {
                 let ranges = self.morsel.ranges.clone();
-                let column =
-                    NestedColumn::new(self.fetched.clone(), metadata, self.morsel.group, root, ranges)?;
+                let column = NestedColumn::new(
+                    self.fetched.clone(),
+                    metadata,
+                    self.morsel.group,
+                    root,
+                    ranges,
+                )?;
                 Ok(ColumnState::Nested(Box::new(column)))
             }
         }
@@ -297,7 +315,10 @@ impl MorselReader {
             return error;
         }
         let name = quote_name(&self.scan.what.columns.fields()[column].name);
-        damaged(&self.file().path, format!("column {name} in row group {}: {error}", self.morsel.group))
+        damaged(
+            &self.file().path,
+            format!("column {name} in row group {}: {error}", self.morsel.group),
+        )
     }
 
     /// Decodes rows of a column that is open.
@@ -340,7 +361,9 @@ impl MorselReader {
                     Ok(decoded) if Some(found) == field.atom() && !decoded.has_nulls() => {
                         return Ok(Loaded::Flat(decoded));
                     }
-                    Ok(decoded) => flat.finish(decoded).and_then(|c| c.plain().map_err(|e| e.to_string())),
+                    Ok(decoded) => {
+                        flat.finish(decoded).and_then(|c| c.plain().map_err(|e| e.to_string()))
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -350,7 +373,8 @@ impl MorselReader {
             }
         };
         let array = read.map_err(|error| self.failed(column, error))?;
-        let declared = field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
+        let declared =
+            field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
         let array = convert(array, found, declared).map_err(|error| {
             error.context(format!("column {} of '{}'", quote_name(&field.name), file.path))
         })?;
@@ -379,8 +403,8 @@ impl MorselReader {
         Ok(Column::Plain(without_pages(given.plain()?)))
     }
 
-    /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are gathered at once: what comes
-    /// later then never touches those that are gone.
+    /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are
+    /// gathered at once: what comes later then never touches those that are gone.
     fn complete(&mut self, batch: Batch) -> Result<()> {
         let Batch { start, rows, selection, mut loaded } = batch;
         let scan = self.scan.clone();
@@ -393,14 +417,19 @@ impl MorselReader {
                 None => self.decode(column, start, rows)?,
             };
             let value = match (value, &positions) {
-                (Loaded::Flat(decoded), Some(positions)) => Loaded::Flat(decoded.keep(positions.values())),
-                (Loaded::Column(column), Some(positions)) => Loaded::Column(column.take(positions)?),
+                (Loaded::Flat(decoded), Some(positions)) => {
+                    Loaded::Flat(decoded.keep(positions.values()))
+                }
+                (Loaded::Column(column), Some(positions)) => {
+                    Loaded::Column(column.take(positions)?)
+                }
                 (value, None) => value,
             };
             let value = self.finish(column, value)?;
             yielded.push(self.settle(column, value)?);
         }
-        let mut chunk = Chunk::new(yielded, positions.as_ref().map_or(rows, |positions| positions.len()));
+        let mut chunk =
+            Chunk::new(yielded, positions.as_ref().map_or(rows, |positions| positions.len()));
         if let (Some(selection), None) = (selection, positions) {
             chunk = chunk.select(Arc::new(UInt32Array::from(selection)));
         }
@@ -466,12 +495,16 @@ enum Loaded {
 
 impl Reader for MorselReader {
     fn step(&mut self) -> Result<Step> {
-        // The decompression and Arrow libraries may panic on bytes that no writer makes; that is the file's fault.
+        // The decompression and Arrow libraries may panic on bytes that no writer makes; that is
+        // the file's fault.
         match guarded(|| self.advance()) {
             Some(step) => step,
             None => {
                 self.done = true;
-                Err(damaged(&self.file().path, format!("row group {} cannot be decoded", self.morsel.group)))
+                Err(damaged(
+                    &self.file().path,
+                    format!("row group {} cannot be decoded", self.morsel.group),
+                ))
             }
         }
     }

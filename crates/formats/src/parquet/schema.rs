@@ -1,20 +1,25 @@
 //! The schema of a Parquet file: as tuples, and as the Arrow reader is told to read it.
 //!
-//! The Arrow reader is told other types than it would choose where its own lose something: intervals are
-//! read as their bytes (it would drop the months), strings as views (which have no bound on the bytes
-//! of a column), enums as the strings that they are, UUIDs as their bytes (which become texts
-//! later), and old timestamps of 96 bits in microseconds, which hold every year. A column whose
-//! type it does not know is no reason to refuse the others.
+//! The Arrow reader is told other types than it would choose where its own lose something:
+//! intervals are read as their bytes (it would drop the months), strings as views (which have no
+//! bound on the bytes of a column), enums as the strings that they are, UUIDs as their bytes (which
+//! become texts later), and old timestamps of 96 bits in microseconds, which hold every year. A
+//! column whose type it does not know is no reason to refuse the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit, UnionFields, UnionMode};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Fields, Schema, TimeUnit, UnionFields, UnionMode,
+};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{
-    ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_schema, parquet_to_arrow_schema_by_columns,
+    ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_schema,
+    parquet_to_arrow_schema_by_columns,
 };
-use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit as UnitOfFile, Type as PhysicalType};
+use parquet::basic::{
+    ConvertedType, LogicalType, Repetition, TimeUnit as UnitOfFile, Type as PhysicalType,
+};
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
@@ -63,7 +68,8 @@ impl Readable {
             None => Arc::new(with_schema(parquet, descriptor.root_schema_ptr(), false)),
         };
         let text = |error: parquet::errors::ParquetError| error.to_string();
-        let plain = ArrowReaderMetadata::try_new(told.clone(), ArrowReaderOptions::new()).map_err(text)?;
+        let plain =
+            ArrowReaderMetadata::try_new(told.clone(), ArrowReaderOptions::new()).map_err(text)?;
         let meanings = with_meanings(plain.schema(), descriptor, knows_unit);
         let views = Schema::new(meanings.fields().iter().map(with_views).collect::<Fields>());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(views));
@@ -84,7 +90,8 @@ fn one_by_one(
         match parquet_to_arrow_schema_by_columns(descriptor, mask, None) {
             Ok(schema) if schema.fields().len() == 1 => schema.field(0).clone(),
             other => {
-                let reason = other.err().map_or("it has no values".to_string(), |error| error.to_string());
+                let reason =
+                    other.err().map_or("it has no values".to_string(), |error| error.to_string());
                 unreadable.insert(root, reason);
                 let none = DataType::Union(UnionFields::empty(), UnionMode::Sparse);
                 Field::new(column.name(), none, true)
@@ -94,8 +101,9 @@ fn one_by_one(
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The types with those leaves changed that the Arrow reader takes for less than they are: enums for
-/// bytes, and timestamps of 96 bits for nanoseconds, where no Arrow schema says in what they were counted.
+/// The types with those leaves changed that the Arrow reader takes for less than they are: enums
+/// for bytes, and timestamps of 96 bits for nanoseconds, where no Arrow schema says in what they
+/// were counted.
 fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool) -> Schema {
     with_leaves(types, descriptor, &|leaf, data_type| meaning(leaf, data_type, knows_unit))
 }
@@ -172,11 +180,15 @@ fn counts_nanoseconds(leaf: &Type) -> bool {
 
 fn is_enum(leaf: &Type) -> bool {
     let info = leaf.get_basic_info();
-    info.converted_type() == ConvertedType::ENUM || info.logical_type_ref() == Some(&LogicalType::Enum)
+    info.converted_type() == ConvertedType::ENUM
+        || info.logical_type_ref() == Some(&LogicalType::Enum)
 }
 
 /// The root of the schema that the Arrow reader is told; nothing where that is the file's own.
-fn told_schema(descriptor: &SchemaDescriptor, unreadable: &HashMap<usize, String>) -> Option<TypePtr> {
+fn told_schema(
+    descriptor: &SchemaDescriptor,
+    unreadable: &HashMap<usize, String>,
+) -> Option<TypePtr> {
     let root = descriptor.root_schema();
     let mut changed = false;
     let mut fields = Vec::with_capacity(root.get_fields().len());
@@ -189,15 +201,16 @@ fn told_schema(descriptor: &SchemaDescriptor, unreadable: &HashMap<usize, String
     root.ok().filter(|_| changed).map(Arc::new)
 }
 
-/// The type of a column as it is told, where that is another: without what is said of its meaning where
-/// that is an interval's, or where `bare`; a string where it is an enum.
+/// The type of a column as it is told, where that is another: without what is said of its meaning
+/// where that is an interval's, or where `bare`; a string where it is an enum.
 fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
     let info = column.get_basic_info();
     let id = info.has_id().then(|| info.id());
     let repetition = if info.has_repetition() { info.repetition() } else { Repetition::REQUIRED };
     match &**column {
         Type::PrimitiveType { physical_type, type_length, .. } => {
-            let annotated = info.converted_type() != ConvertedType::NONE || info.logical_type_ref().is_some();
+            let annotated =
+                info.converted_type() != ConvertedType::NONE || info.logical_type_ref().is_some();
             let interval = info.converted_type() == ConvertedType::INTERVAL;
             let string = is_enum(column) && *physical_type == PhysicalType::BYTE_ARRAY && !bare;
             if !(interval || string || bare && annotated) {
@@ -212,11 +225,13 @@ fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
             told.build().ok().map(Arc::new)
         }
         Type::GroupType { fields, .. } => {
-            let told: Vec<Option<TypePtr>> = fields.iter().map(|field| told_type(field, bare)).collect();
+            let told: Vec<Option<TypePtr>> =
+                fields.iter().map(|field| told_type(field, bare)).collect();
             if told.iter().all(Option::is_none) && !bare {
                 return None;
             }
-            let fields = told.into_iter().zip(fields).map(|(told, field)| told.unwrap_or(field.clone()));
+            let fields =
+                told.into_iter().zip(fields).map(|(told, field)| told.unwrap_or(field.clone()));
             let mut group = Type::group_type_builder(column.name())
                 .with_repetition(repetition)
                 .with_fields(fields.collect())

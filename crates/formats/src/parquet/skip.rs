@@ -20,7 +20,11 @@ pub(super) fn all_rows(file: &FileState, group: usize) -> Vec<Range<usize>> {
 }
 
 /// The rows of a row group on which statistics do not show a predicate to be false, ascending.
-pub(super) fn rows_to_read(scan: &FileScan, place: Place<'_>, predicate: &Expr) -> Vec<Range<usize>> {
+pub(super) fn rows_to_read(
+    scan: &FileScan,
+    place: Place<'_>,
+    predicate: &Expr,
+) -> Vec<Range<usize>> {
     let (_, file, group) = place;
     let mut ranges = all_rows(file, group);
     if ranges.is_empty() || !may_be_true(predicate, &|name| bounds(scan, place, name)) {
@@ -51,7 +55,8 @@ fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Op
             usable.then(|| Bounds { atom: declared.clone(), ..bounds })
         }
         SourceColumn::Constant(_) => {
-            let (_, scalar, atom) = scan.partitions.get(position)?.iter().find(|(n, ..)| &**n == name)?;
+            let (_, scalar, atom) =
+                scan.partitions.get(position)?.iter().find(|(n, ..)| &**n == name)?;
             let value = Some(scalar.clone()).filter(|scalar| !scalar.is_null());
             Some(Bounds {
                 atom: atom.clone(),
@@ -64,7 +69,8 @@ fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Op
     }
 }
 
-/// The rows of the pages of a column on which the conjunct may be true; nothing where there is no page index.
+/// The rows of the pages of a column on which the conjunct may be true; nothing where there is no
+/// page index.
 fn pages_to_read(
     scan: &FileScan,
     file: &FileState,
@@ -96,7 +102,8 @@ fn pages_to_read(
     Some(kept)
 }
 
-/// The numbers of some row groups, those first that may hold what sorts first; what nothing is known of, before them.
+/// The numbers of some row groups, those first that may hold what sorts first; what nothing is
+/// known of, before them.
 pub(super) fn best_first<'a>(
     scan: &FileScan,
     key: &SortKey,

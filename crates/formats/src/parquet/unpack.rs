@@ -2,7 +2,8 @@
 
 /// Values of more bits are unpacked singly: no dictionary has so many values.
 const WIDTH_MAX: usize = 24;
-/// A group of eight values is read with loads that end at most this far behind the start of its last value's word.
+/// A group of eight values is read with loads that end at most this far behind the start of its
+/// last value's word.
 const LOAD_BYTES: usize = 16;
 
 /// Values number `first` and on of bit-packed `data`, which holds them all.
@@ -40,7 +41,8 @@ fn one_by_one(data: &[u8], width: usize, first: usize, out: &mut [u32]) {
     }
 }
 
-/// Groups of eight values that begin at the start of `data`. Each is followed by [`LOAD_BYTES`] from its second half on.
+/// Groups of eight values that begin at the start of `data`. Each is followed by [`LOAD_BYTES`]
+/// from its second half on.
 fn unpack_groups(data: &[u8], width: usize, out: &mut [u32]) {
     macro_rules! widths {
         ($run:ident: $($width:literal)*) => {
@@ -81,13 +83,14 @@ fn portable<const WIDTH: usize>(data: &[u8], out: &mut [u32]) {
     }
 }
 
-/// Eight values at a time (Lemire and Boytsov, Decoding billions of integers per second through vectorization, 2015):
-/// a shuffle brings the four bytes that hold each value into a lane, a shift and a mask leave the value.
+/// Eight values at a time (Lemire and Boytsov, Decoding billions of integers per second through
+/// vectorization, 2015): a shuffle brings the four bytes that hold each value into a lane, a shift
+/// and a mask leave the value.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_loadu_si256, _mm256_set_m128i, _mm256_set1_epi32,
-        _mm256_shuffle_epi8, _mm256_srlv_epi32, _mm256_storeu_si256,
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_loadu_si256, _mm256_set_m128i,
+        _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_srlv_epi32, _mm256_storeu_si256,
     };
 
     use super::LOAD_BYTES;
@@ -133,7 +136,8 @@ mod avx2 {
         let mask = _mm256_set1_epi32((1 << WIDTH) - 1);
         for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
             let from = &data[group * WIDTH..group * WIDTH + Lanes::<WIDTH>::HALF + LOAD_BYTES];
-            // SAFETY: `from` holds 16 bytes from its start and from HALF, `out` eight values of four bytes.
+            // SAFETY: `from` holds 16 bytes from its start and from HALF, `out` eight values of
+            // four bytes.
             unsafe {
                 let low = _mm_loadu_si128(from.as_ptr().cast());
                 let high = _mm_loadu_si128(from.as_ptr().add(Lanes::<WIDTH>::HALF).cast());

@@ -1,4 +1,5 @@
-//! `parquet_materialize`: tuples as a Parquet file, with page index and statistics, compressed with Snappy.
+//! `parquet_materialize`: tuples as a Parquet file, with page index and statistics, compressed with
+//! Snappy.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,8 @@ use tessera_types::{Error, Result};
 use super::intervals::Written;
 use crate::output::{self, Encoder, FileSink, FileWriter, Group, Held, Part, Watched};
 
-/// A row group ends with the tuples that reach either: so many are usual, and more would have to be held by each worker.
+/// A row group ends with the tuples that reach either: so many are usual, and more would have to be
+/// held by each worker.
 const GROUP_ROWS_MAX: usize = 1 << 20;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 /// Of the budget, one part in so many is for the row groups that all workers hold.
@@ -94,7 +96,8 @@ impl Encoder for ParquetEncoder {
         let properties = WriterProperties::builder().set_compression(self.compression).build();
         let options = self.written.options()?.with_properties(properties);
         let schema = self.written.schema();
-        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
+        let writer =
+            ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
         let (writer, columns) = writer.into_serialized_writer().map_err(failed)?;
         let share = run.context.memory_bytes() / GROUP_SHARE / run.context.workers().max(1);
         Ok(Box::new(ParquetFile {
@@ -168,20 +171,26 @@ impl FileWriter for ParquetFile {
 
 impl ParquetFile {
     fn encode(&self, group: Group) -> Result<(Vec<ArrowColumnChunk>, Reservation)> {
-        let mut writers = self.columns.create_column_writers(group.number as usize).map_err(failed)?;
+        let mut writers =
+            self.columns.create_column_writers(group.number as usize).map_err(failed)?;
         let mut memory = Reservation::new(self.run.context.clone());
         for (batch, _memory) in group.batches {
             self.run.context.check()?;
             let mut leaves = writers.iter_mut();
             for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
-                for (leaf, writer) in compute_leaves(field, array).map_err(failed)?.iter().zip(&mut leaves) {
+                for (leaf, writer) in
+                    compute_leaves(field, array).map_err(failed)?.iter().zip(&mut leaves)
+                {
                     writer.write(leaf).map_err(failed)?;
                 }
             }
             memory.resize(writers.iter().map(ArrowColumnWriter::memory_size).sum())?;
         }
-        let columns: Vec<_> =
-            writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<_, _>>().map_err(failed)?;
+        let columns: Vec<_> = writers
+            .into_iter()
+            .map(ArrowColumnWriter::close)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
         let bytes: u64 = columns.iter().map(|column| column.close().bytes_written).sum();
         memory.resize(bytes as usize)?;
         Ok((columns, memory))

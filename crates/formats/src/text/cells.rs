@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array, Decimal128Array,
-    ListArray, PrimitiveBuilder, StringViewBuilder, new_empty_array,
+    Array, ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal64Array,
+    Decimal128Array, ListArray, PrimitiveBuilder, StringViewBuilder, new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{CastOptions, cast_with_options, concat};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Schema, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, Schema, Time64MicrosecondType, TimestampMicrosecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 
 use tessera_context::interrupt::{SPAN_BYTES, is_utf8, spans};
@@ -138,7 +139,9 @@ impl Cells {
                 }
                 Ok(Arc::new(builder.finish()))
             }
-            Atom::Time(TimeUnit::Microsecond) => self.counts::<Time64MicrosecondType>(atom, parse_time),
+            Atom::Time(TimeUnit::Microsecond) => {
+                self.counts::<Time64MicrosecondType>(atom, parse_time)
+            }
             Atom::Timestamp(TimeUnit::Microsecond, zone) => self.timestamps(atom, zone.clone()),
             Atom::Decimal(precision, scale) => self.decimals(atom, *precision, *scale),
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => self.nested(atom),
@@ -157,7 +160,8 @@ impl Cells {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Numbers that are not whole: one beyond the type's range is no value of it, while infinity is.
+    /// Numbers that are not whole: one beyond the type's range is no value of it, while infinity
+    /// is.
     fn floats<T: ArrowPrimitiveType>(
         &self,
         atom: &Atom,
@@ -189,8 +193,8 @@ impl Cells {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Timestamps. Without a time zone, they are those of the clock that is written; one with a zone
-    /// other than UTC would lose it, and is an error.
+    /// Timestamps. Without a time zone, they are those of the clock that is written; one with a
+    /// zone other than UTC would lose it, and is an error.
     fn timestamps(&self, atom: &Atom, zone: Option<Arc<str>>) -> Result<ArrayRef, BadCell> {
         let mut builder = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(self.len());
         for (row, text) in self.texts().enumerate() {
@@ -210,12 +214,15 @@ impl Cells {
     fn decimals(&self, atom: &Atom, precision: u8, scale: i8) -> Result<ArrayRef, BadCell> {
         let mut values: Vec<Option<i128>> = Vec::with_capacity(self.len());
         for (row, text) in self.texts().enumerate() {
-            values.push(parsed(row, text?, atom, |text| parse_decimal(text.trim(), precision, scale))?);
+            values.push(parsed(row, text?, atom, |text| {
+                parse_decimal(text.trim(), precision, scale)
+            })?);
         }
         let wrong = |error: arrow::error::ArrowError| BadCell { row: 0, what: error.to_string() };
         if precision <= DECIMAL64_PRECISION_MAX {
             let narrow = values.into_iter().map(|value| value.map(|value| value as i64));
-            let array = Decimal64Array::from_iter(narrow).with_precision_and_scale(precision, scale);
+            let array =
+                Decimal64Array::from_iter(narrow).with_precision_and_scale(precision, scale);
             return Ok(Arc::new(array.map_err(wrong)?));
         }
         let array = Decimal128Array::from_iter(values).with_precision_and_scale(precision, scale);
@@ -225,10 +232,13 @@ impl Cells {
     fn cast(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         let texts = self.to_array(&Atom::String)?;
         let options = CastOptions { safe: true, ..Default::default() };
-        let cast = cast_with_options(&texts, &atom.arrow(), &options)
-            .map_err(|error| BadCell { row: 0, what: format!("text cannot become {atom}: {error}") })?;
+        let cast = cast_with_options(&texts, &atom.arrow(), &options).map_err(|error| BadCell {
+            row: 0,
+            what: format!("text cannot become {atom}: {error}"),
+        })?;
         if cast.null_count() > texts.null_count() {
-            let row = (0..cast.len()).find(|&row| cast.is_null(row) && texts.is_valid(row)).unwrap_or(0);
+            let row =
+                (0..cast.len()).find(|&row| cast.is_null(row) && texts.is_valid(row)).unwrap_or(0);
             let cell = self.iter().nth(row).flatten().unwrap_or_default();
             return Err(bad(row, &String::from_utf8_lossy(cell), atom));
         }
@@ -250,24 +260,28 @@ impl Cells {
         }
         let decode = |text: &[u8], rows: usize| -> Result<ArrayRef, String> {
             let schema = Arc::new(Schema::new(vec![Field::new("v", atom.arrow(), true)]));
-            let decoder =
-                arrow::json::ReaderBuilder::new(schema).with_strict_mode(true).with_batch_size(rows.max(1));
+            let decoder = arrow::json::ReaderBuilder::new(schema)
+                .with_strict_mode(true)
+                .with_batch_size(rows.max(1));
             let mut decoder = decoder.build_decoder().map_err(|error| error.to_string())?;
             for piece in spans(text) {
                 decoder.decode(piece).map_err(|error| error.to_string())?;
             }
             let batch = decoder.flush().map_err(|error| error.to_string())?;
-            Ok(batch.map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone()))
+            Ok(batch
+                .map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone()))
         };
         match decode(&text, self.len()) {
             Ok(array) if array.len() == self.len() => Ok(array),
             Ok(_) => Err(BadCell { row: 0, what: format!("text is no JSON value of type {atom}") }),
             // Which one it was is found one by one.
             Err(error) => {
-                let line = |cell: Option<&[u8]>| [b"{\"v\":", cell.unwrap_or(b"null"), b"}\n"].concat();
+                let line =
+                    |cell: Option<&[u8]>| [b"{\"v\":", cell.unwrap_or(b"null"), b"}\n"].concat();
                 let row = self.iter().position(|cell| decode(&line(cell), 1).is_err()).unwrap_or(0);
                 let cell = self.iter().nth(row).flatten().unwrap_or_default();
-                let what = format!("{} is not a {atom}: {error}", shown(&String::from_utf8_lossy(cell)));
+                let what =
+                    format!("{} is not a {atom}: {error}", shown(&String::from_utf8_lossy(cell)));
                 Err(BadCell { row, what })
             }
         }
@@ -278,7 +292,8 @@ impl Cells {
     /// Lists of JSON whose elements are decoded some at a time; nothing where one is wrong.
     fn long_lists(&self, item: &Slot) -> Option<ArrayRef> {
         let (mut items, mut parts, mut count) = (Cells::default(), Vec::new(), 0);
-        let (mut lengths, mut valid) = (Vec::with_capacity(self.len()), Vec::with_capacity(self.len()));
+        let (mut lengths, mut valid) =
+            (Vec::with_capacity(self.len()), Vec::with_capacity(self.len()));
         for cell in self.iter().map(|cell| cell.unwrap_or(b"null").trim_ascii()) {
             // What follows the last element.
             let (before, mut rest) = (count, cell.get(1..)?);
@@ -359,7 +374,8 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let mut parts = digits.split('-');
     let mut number = |least: usize, most: usize| -> Option<i32> {
         let part = parts.next()?;
-        let fits = (least..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let fits =
+            (least..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         fits.then(|| part.parse().ok()).flatten()
     };
     let (year, month, day) = (number(4, 6)?, number(1, 2)?, number(1, 2)?);
@@ -418,7 +434,9 @@ fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
     let digits = cell.strip_prefix(b"\\x")?;
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     (digits.len() % 2 == 0)
-        .then(|| digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect())
+        .then(|| {
+            digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+        })
         .flatten()
 }
 
@@ -460,7 +478,9 @@ mod tests {
             cells.to_array(atom).is_ok()
         };
         assert!(
-            fits("1e308", &Atom::Float64) && fits("-Infinity", &Atom::Float64) && fits("nan", &Atom::Float32)
+            fits("1e308", &Atom::Float64)
+                && fits("-Infinity", &Atom::Float64)
+                && fits("nan", &Atom::Float32)
         );
         assert!(!fits("1e400", &Atom::Float64) && !fits("-1e39", &Atom::Float32));
     }
@@ -495,7 +515,8 @@ mod tests {
         let inner = inner.as_string_view();
         assert!(inner.value(SPAN_BYTES / 4 - 1) == "a\"]" && inner.is_null(SPAN_BYTES / 4));
         for wrong in [" x", "]", "\"", "[1,\"x\"]"] {
-            let error = decoded(&[&format!("{many}{wrong}"), "[1]"], &list(Atom::Int64)).unwrap_err();
+            let error =
+                decoded(&[&format!("{many}{wrong}"), "[1]"], &list(Atom::Int64)).unwrap_err();
             assert_eq!(error.row, 0, "{wrong}");
         }
         let wrong = many.replacen("5,", "5,x,", 1);

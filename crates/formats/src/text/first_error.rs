@@ -1,4 +1,5 @@
-//! The first record of a file that cannot be read: several readers stop at the first of their blocks.
+//! The first record of a file that cannot be read: several readers stop at the first of their
+//! blocks.
 
 use tessera_context::RangeReader;
 
@@ -58,10 +59,16 @@ struct Records {
 
 impl Records {
     /// Start and text of the next one; nothing at the end, or where the file cannot be read.
-    fn next(&mut self, run: &TextRun, file: &TextFile, reader: &dyn RangeReader) -> Option<(u64, &[u8])> {
+    fn next(
+        &mut self,
+        run: &TextRun,
+        file: &TextFile,
+        reader: &dyn RangeReader,
+    ) -> Option<(u64, &[u8])> {
         loop {
             let at_end = self.base + self.bytes.len() as u64 == file.len;
-            if let Some((end, next)) = run.format.record_end(&file.layout, &self.bytes, self.position, at_end)
+            if let Some((end, next)) =
+                run.format.record_end(&file.layout, &self.bytes, self.position, at_end)
             {
                 let start = std::mem::replace(&mut self.position, next);
                 return Some((self.base + start as u64, &self.bytes[start..end]));

@@ -85,9 +85,15 @@ impl<'a> Head<'a> {
     }
 
     /// The first record at or after `start`: its end and the start of the next.
-    pub(crate) fn record(&mut self, format: &dyn TextFormat, start: usize) -> Result<Option<(usize, usize)>> {
+    pub(crate) fn record(
+        &mut self,
+        format: &dyn TextFormat,
+        start: usize,
+    ) -> Result<Option<(usize, usize)>> {
         loop {
-            if let Some(ends) = format.record_end(&Layout::default(), &self.bytes, start, self.at_end()) {
+            if let Some(ends) =
+                format.record_end(&Layout::default(), &self.bytes, start, self.at_end())
+            {
                 return Ok(Some(ends));
             }
             if self.at_end() {

@@ -46,27 +46,39 @@ const BLOCKS_AHEAD: usize = 8;
 
 /// What tells one text format from another. Errors are texts: the caller names file and line.
 pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
-    /// Whether line ends may stand inside records, so that the state at the start of a block matters.
+    /// Whether line ends may stand inside records, so that the state at the start of a block
+    /// matters.
     fn has_states(&self) -> bool;
 
     /// What bytes do to the state; of a format that has states.
     fn transition(&self, bytes: &[u8]) -> Transition;
 
-    /// The start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is the byte
-    /// before. Nothing where the bytes end first.
+    /// The start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is the
+    /// byte before. Nothing where the bytes end first.
     fn first_record(&self, bytes: &[u8], state: u8, at_end: bool) -> Option<usize>;
 
-    /// The end of the record at `start` and the start of the next one; nothing where the bytes end first (and, at the
-    /// end of the file, no byte is left).
-    fn record_end(&self, layout: &Layout, bytes: &[u8], start: usize, at_end: bool)
-    -> Option<(usize, usize)>;
+    /// The end of the record at `start` and the start of the next one; nothing where the bytes end
+    /// first (and, at the end of the file, no byte is left).
+    fn record_end(
+        &self,
+        layout: &Layout,
+        bytes: &[u8],
+        start: usize,
+        at_end: bool,
+    ) -> Option<(usize, usize)>;
 
     /// Looks at the start of a file: the bytes of its header, and where its fields go.
-    fn layout(&self, head: &mut Head<'_>, columns: &Tuple, constants: &[Option<ArrayRef>]) -> Result<Layout>;
+    fn layout(
+        &self,
+        head: &mut Head<'_>,
+        columns: &Tuple,
+        constants: &[Option<ArrayRef>],
+    ) -> Result<Layout>;
 
-    /// Adds one cell of the record to each column (by position of `layout.read`), or none of a blank
-    /// record; whether it is one that counts.
-    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells]) -> Result<bool, BadRecord>;
+    /// Adds one cell of the record to each column (by position of `layout.read`), or none of a
+    /// blank record; whether it is one that counts.
+    fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells])
+    -> Result<bool, BadRecord>;
 
     /// What to do about a value that does not fit.
     fn hint(&self) -> &'static str;
@@ -143,7 +155,12 @@ enum Unfit {
 
 impl TextRun {
     /// The cells of some records of a file as columns of the scan.
-    fn columns_of(&self, file: &TextFile, cells: &[Cells], rows: usize) -> Result<Vec<Column>, Unfit> {
+    fn columns_of(
+        &self,
+        file: &TextFile,
+        cells: &[Cells],
+        rows: usize,
+    ) -> Result<Vec<Column>, Unfit> {
         let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
         for (position, field) in self.columns.fields().iter().enumerate() {
             if let Some(constant) = &file.constants[position] {
@@ -151,15 +168,22 @@ impl TextRun {
                 continue;
             }
             let source = file.layout.read.iter().position(|column| *column == position);
-            let (Some(cells), Some(atom)) = (source.and_then(|source| cells.get(source)), field.atom())
+            let (Some(cells), Some(atom)) =
+                (source.and_then(|source| cells.get(source)), field.atom())
             else {
-                return Err(Unfit::Other(Error::internal("a column of a text file that is not read")));
+                return Err(Unfit::Other(Error::internal(
+                    "a column of a text file that is not read",
+                )));
             };
             let array = cells.to_array(atom).map_err(|error| {
                 let name = quote_name(&field.name);
-                Unfit::Cell(error.row, format!("column {name}: {}; {}", error.what, self.format.hint()))
+                Unfit::Cell(
+                    error.row,
+                    format!("column {name}: {}; {}", error.what, self.format.hint()),
+                )
             })?;
-            check_nulls(array.as_ref(), field.nullable, &file.path, &field.name).map_err(Unfit::Other)?;
+            check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)
+                .map_err(Unfit::Other)?;
             columns.push(Column::new(array));
         }
         Ok(columns)
@@ -224,7 +248,8 @@ impl SourceRun for OpenTextRun {
         self.0.morsels.len()
     }
 
-    /// Else a reader would fetch all blocks before its own, to count their quotes, before others read them.
+    /// Else a reader would fetch all blocks before its own, to count their quotes, before others
+    /// read them.
     fn in_order(&self) -> bool {
         self.0.format.has_states() && self.0.files.iter().any(|file| file.is_remote)
     }

@@ -1,8 +1,10 @@
 //! What the blocks of a text file do to the state that records are read in, found out once each.
 //!
-//! The state that a block begins in (inside quotes, say) follows from all blocks before it. A reader says which blocks it is about to count, so that
-//! others wait for the count instead of fetching the block again: of an object, that is dear. It waits only for blocks before those
-//! that it has said itself, and counts its own as soon as its bytes have come; so no two readers wait for each other.
+//! The state that a block begins in (inside quotes, say) follows from all blocks before it. A
+//! reader says which blocks it is about to count, so that others wait for the count instead of
+//! fetching the block again: of an object, that is dear. It waits only for blocks before those that
+//! it has said itself, and counts its own as soon as its bytes have come; so no two readers wait
+//! for each other.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -105,7 +107,8 @@ mod tests {
     #[test]
     fn a_block_is_counted_by_one_reader() {
         let quotes = Quotes::new(3);
-        let (mut first, mut second) = (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
+        let (mut first, mut second) =
+            (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(0) && !second.claim(0) && second.claim(1));
         let Block::Counting(token) = quotes.block(0) else { panic!("nobody counts") };
         first.counted(0, [2; STATES]);
@@ -116,7 +119,8 @@ mod tests {
     #[test]
     fn what_a_reader_leaves_is_left_to_others() {
         let quotes = Quotes::new(2);
-        let (mut first, mut second) = (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
+        let (mut first, mut second) =
+            (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(1));
         // Who had the bytes anyway has counted them.
         second.counted(1, [0; STATES]);

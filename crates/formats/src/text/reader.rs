@@ -15,8 +15,8 @@ use super::first_error::first_error;
 use super::head::{copied_bytes, line_of, too_long};
 use super::quotes::{Block, Counting};
 use super::{
-    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, PIECE_BYTES, RECORD_BYTES_MAX, TextFile,
-    TextRun, Unfit, block_of,
+    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, PIECE_BYTES, RECORD_BYTES_MAX,
+    TextFile, TextRun, Unfit, block_of,
 };
 use crate::file::filter_and_project;
 
@@ -112,7 +112,8 @@ impl TextReader {
             return Ok(false);
         }
         self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
-        // An object's bytes come in one request, which can be interrupted; a file is read in pieces, with a check before each.
+        // An object's bytes come in one request, which can be interrupted; a file is read in
+        // pieces, with a check before each.
         let step = if self.run.files[self.file].is_remote { end - start } else { PIECE_BYTES };
         let mut from = start;
         while from < end {
@@ -145,7 +146,8 @@ impl TextReader {
                 self.extend(self.range.end - self.base)?;
                 // Before anything else is waited for: others may wait for this.
                 if self.run.format.has_states() {
-                    let transition = self.run.format.transition(&self.bytes[usize::from(!is_first)..]);
+                    let transition =
+                        self.run.format.transition(&self.bytes[usize::from(!is_first)..]);
                     self.counting.counted(block, transition);
                 }
             }
@@ -220,7 +222,9 @@ impl TextReader {
             let ends = run.format.record_end(&file.layout, &self.bytes, position, self.at_end());
             let Some((end, next)) = ends else {
                 if self.bytes.len() - position > RECORD_BYTES_MAX {
-                    return Err(too_long(&run.files[self.file].path, self.base + position as u64).into());
+                    return Err(
+                        too_long(&run.files[self.file].path, self.base + position as u64).into()
+                    );
                 }
                 // What has been read is dropped before a file that is not cut grows the buffer.
                 if file.layout.is_whole && position > 0 {
@@ -255,7 +259,9 @@ impl TextReader {
         let run = self.run.clone();
         let file = &run.files[self.file];
         let columns = run.columns_of(file, &self.cells, rows).map_err(|unfit| match unfit {
-            Unfit::Cell(row, what) => self.at_line(self.starts.get(row).copied().unwrap_or(self.base), what),
+            Unfit::Cell(row, what) => {
+                self.at_line(self.starts.get(row).copied().unwrap_or(self.base), what)
+            }
             Unfit::Other(error) => error,
         })?;
         let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields)?;

@@ -51,7 +51,9 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<WrittenTimestamp> {
     let (time, zone) = time.split_at(zone);
     let days = i64::from(parse_date(&date).filter(|_| date.len() >= 10)?);
     Some(WrittenTimestamp {
-        microseconds: days.checked_mul(DAY_MICROSECONDS)?.checked_add(parse_time(time.trim_end())?)?,
+        microseconds: days
+            .checked_mul(DAY_MICROSECONDS)?
+            .checked_add(parse_time(time.trim_end())?)?,
         offset_seconds: if zone.is_empty() { None } else { Some(offset_seconds(zone)?) },
     })
 }
@@ -80,7 +82,8 @@ fn two_digits(text: &str, limit: i64) -> Option<i64> {
 
 /// Up to six digits behind the point.
 fn microseconds(fraction: &str) -> Option<i64> {
-    let is_number = (1..=6).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number =
+        (1..=6).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
     let scale = 10_i64.pow(6_u32.checked_sub(fraction.len() as u32)?);
     fraction.parse::<i64>().ok().filter(|_| is_number).map(|number| number * scale)
 }
@@ -93,15 +96,18 @@ mod tests {
     fn times() {
         assert_eq!(parse_time("00:00"), Some(0));
         assert_eq!(parse_time("23:59:59.000001"), Some(DAY_MICROSECONDS - 999_999));
-        for text in ["24:00", "1:00", "10", "10:60", "10:00:", "10:00:00.", "10:00:00.1234567", "10:00:0x"] {
+        for text in
+            ["24:00", "1:00", "10", "10:60", "10:00:", "10:00:00.", "10:00:00.1234567", "10:00:0x"]
+        {
             assert_eq!(parse_time(text), None, "{text}");
         }
     }
 
     #[test]
     fn timestamps() {
-        let parsed =
-            |text: &str| parse_timestamp(text).map(|found| (found.microseconds, found.offset_seconds));
+        let parsed = |text: &str| {
+            parse_timestamp(text).map(|found| (found.microseconds, found.offset_seconds))
+        };
         assert_eq!(parsed("1970-01-02 00:00:00"), Some((DAY_MICROSECONDS, None)));
         assert_eq!(parsed("1970-01-01T00:00:00.5Z"), Some((500_000, Some(0))));
         assert_eq!(parsed("1969-12-31 23:59+02:00"), Some((-60_000_000, Some(7_200))));
@@ -110,9 +116,13 @@ mod tests {
         assert_eq!(parsed("0002-11-28 10:00:00 (BC)"), parsed("-0001-11-28 10:00:00"));
         assert_eq!(parsed("1970-01-01 00:00:00 UTC"), Some((0, Some(0))));
         assert_eq!(parse_timestamp("1970-01-01 02:00+02").unwrap().utc(), Some(0));
-        for text in
-            ["1970-01-01", "1970-01-01 ", "1970-1-1 00:00", "1970-01-01 00:00+2", "1970-01-01 00:00 x"]
-        {
+        for text in [
+            "1970-01-01",
+            "1970-01-01 ",
+            "1970-1-1 00:00",
+            "1970-01-01 00:00+2",
+            "1970-01-01 00:00 x",
+        ] {
             assert_eq!(parsed(text), None, "{text}");
         }
     }

@@ -72,8 +72,10 @@ fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<
     let parameters = Tuple::empty();
     let implementation = registry.implementation(operator)?;
     let functions = registry.catalogue().functions();
-    let output = implementation
-        .derive(&node, &Inputs { edges: inputs, nested: &[], parameters: &parameters, functions })?;
+    let output = implementation.derive(
+        &node,
+        &Inputs { edges: inputs, nested: &[], parameters: &parameters, functions },
+    )?;
     let lowering = Lowering {
         inputs,
         output: &output,

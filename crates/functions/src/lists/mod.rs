@@ -1,4 +1,5 @@
-//! PostgreSQL's functions of arrays, over lists: their shape, and items that are found, replaced or taken out.
+//! PostgreSQL's functions of arrays, over lists: their shape, and items that are found, replaced or
+//! taken out.
 
 mod search;
 mod shape;

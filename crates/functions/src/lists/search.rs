@@ -1,9 +1,11 @@
-//! Items of lists that equal a value, NULL being one, too: where they are, and lists without them or with others.
+//! Items of lists that equal a value, NULL being one, too: where they are, and lists without them
+//! or with others.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int32Builder, ListArray, ListBuilder, UInt32Array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Builder, ListArray, ListBuilder, UInt32Array,
+    new_null_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{interleave, take};
@@ -58,7 +60,11 @@ fn resolved(
 /// `array_position(list, value [, start])`.
 pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     if !matches!(args.len(), 2 | 3) || !args.get(2).is_none_or(|start| takes(start, &Atom::Int64)) {
-        return Err(wrong_arguments(name, args, "it takes a list, a value and maybe where to start"));
+        return Err(wrong_arguments(
+            name,
+            args,
+            "it takes a list, a value and maybe where to start",
+        ));
     }
     let item = item_type(name, args, 1)?;
     Ok(resolved(args, Atom::Int32, &item, 1, Position(item.clone())))
@@ -142,8 +148,9 @@ struct Position(Atom);
 impl Kernel for Position {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let found = Found::new(args, rows, &self.0)?;
-        let starts =
-            args.get(2).map(|start| Ok::<_, tessera_types::Error>((start, start.primitive::<Int64Type>()?)));
+        let starts = args
+            .get(2)
+            .map(|start| Ok::<_, tessera_types::Error>((start, start.primitive::<Int64Type>()?)));
         let starts = starts.transpose()?;
         let mut places = Int32Builder::with_capacity(rows);
         for row in 0..rows {
@@ -238,9 +245,12 @@ impl Kernel for Replace {
     }
 }
 
-/// DuckDB's `map_extract(map, key)`: a list of the value of the key, without items where it is not there.
+/// DuckDB's `map_extract(map, key)`: a list of the value of the key, without items where it is not
+/// there.
 pub(super) fn of_key(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    let [map, key] = args else { return Err(wrong_arguments(name, args, "it takes a map and a key")) };
+    let [map, key] = args else {
+        return Err(wrong_arguments(name, args, "it takes a map and a key"));
+    };
     let Atom::Map(keys, values) = map.atom else {
         return Err(wrong_arguments(name, args, "it takes a map and a key"));
     };

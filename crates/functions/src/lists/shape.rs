@@ -81,7 +81,8 @@ impl Kernel for Shape {
             Told::Bounds => {
                 let mut texts = StringViewBuilder::with_capacity(rows);
                 for row in 0..rows {
-                    let text: String = of(row)?.iter().map(|length| format!("[1:{length}]")).collect();
+                    let text: String =
+                        of(row)?.iter().map(|length| format!("[1:{length}]")).collect();
                     texts.append_option(Some(text).filter(|text| !text.is_empty()));
                 }
                 Ok(Arc::new(texts.finish()))
@@ -102,7 +103,11 @@ impl Kernel for Shape {
                     let number = if numbers.is_valid(at) { numbers.value(at) } else { 0 };
                     let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
                     let length = of(row)?.get(index).copied();
-                    found.append_option(if self.0 == Told::Lower { length.map(|_| 1) } else { length });
+                    found.append_option(if self.0 == Told::Lower {
+                        length.map(|_| 1)
+                    } else {
+                        length
+                    });
                 }
                 Ok(Arc::new(found.finish()))
             }
@@ -110,7 +115,8 @@ impl Kernel for Shape {
     }
 }
 
-/// The lengths of a list, of its first item, of that one's first, and so on. A list without items has no dimension.
+/// The lengths of a list, of its first item, of that one's first, and so on. A list without items
+/// has no dimension.
 fn lengths(array: &ArrayRef, row: usize) -> Result<Vec<i32>> {
     let (mut array, mut row) = (array.clone(), row);
     let mut found = Vec::new();
@@ -133,8 +139,9 @@ pub(super) fn trimmed(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     if !takes(&args[1], &Atom::Int64) {
         return Err(wrong_arguments(name, args, "it takes a list and a number of items"));
     }
-    let mut resolved =
-        Resolved::strict(list.clone(), args, vec![list, Atom::Int64], Trim).raising(true).costing(20);
+    let mut resolved = Resolved::strict(list.clone(), args, vec![list, Atom::Int64], Trim)
+        .raising(true)
+        .costing(20);
     resolved.nullable = true;
     Ok(resolved)
 }

@@ -14,7 +14,8 @@ use crate::types::{Arg, Resolved, wrong_arguments};
 const DAY_NANOS: i64 = DAY_MICROSECONDS * 1_000;
 
 fn out_of_range() -> Error {
-    Error::new(Code::Overflow, "interval out of range").with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+    Error::new(Code::Overflow, "interval out of range")
+        .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
 }
 
 /// The timestamp type in which moments are looked at: with a zone where one has it.
@@ -54,7 +55,8 @@ fn age(later: i64, earlier: i64) -> Option<IntervalMonthDayNano> {
     }
     if days < 0 {
         // The days of the month of the earlier moment.
-        let (year, month) = if from.month == 12 { (from.year + 1, 1) } else { (from.year, from.month + 1) };
+        let (year, month) =
+            if from.month == 12 { (from.year + 1, 1) } else { (from.year, from.month + 1) };
         days += day_number(year, month, 1) - day_number(from.year, from.month, 1);
         months -= 1;
     }
@@ -128,7 +130,8 @@ fn justify_interval(value: IntervalMonthDayNano) -> Option<IntervalMonthDayNano>
     Some(IntervalMonthDayNano::new(months, days, nanos))
 }
 
-/// `overlaps(from, to, from, to)`, which `(from, to) OVERLAPS (from, to)` is; an interval stands for what lies it behind.
+/// `overlaps(from, to, from, to)`, which `(from, to) OVERLAPS (from, to)` is; an interval stands
+/// for what lies it behind.
 pub(super) fn overlaps(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let [a, b, c, d] = args else {
         return Err(wrong_arguments(name, args, "it takes two pairs"));
@@ -141,7 +144,11 @@ pub(super) fn overlaps(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     };
     let wanted = [atom.clone(), end(b), atom.clone(), end(d)];
     if !args.iter().zip(&wanted).all(|(arg, wanted)| takes(arg, wanted)) {
-        return Err(wrong_arguments(name, args, "it takes pairs of moments, or of moments and intervals"));
+        return Err(wrong_arguments(
+            name,
+            args,
+            "it takes pairs of moments, or of moments and intervals",
+        ));
     }
     let moved = move |start: &In<'_>, end: &In<'_>| -> Result<Option<i64>> {
         Ok(match (start, end) {
@@ -201,7 +208,8 @@ pub(super) fn difference(name: &str, args: &[Arg<'_>], whole: bool) -> Result<Re
     let [_, from, to] = args else {
         return Err(wrong_arguments(name, args, "it takes a unit and two moments"));
     };
-    let times = [from, to].iter().all(|arg| matches!(arg.atom, Atom::Time(_) | Atom::Null | Atom::String));
+    let times =
+        [from, to].iter().all(|arg| matches!(arg.atom, Atom::Time(_) | Atom::Null | Atom::String));
     let of_time = times && [from, to].iter().any(|arg| matches!(arg.atom, Atom::Time(_)));
     let atom = if of_time { TIME } else { meeting(&[from, to]) };
     let casts = signature(name, args, &[Atom::String, atom.clone(), atom.clone()])?;
@@ -230,7 +238,9 @@ fn borders(field: Field, from: i64, to: i64) -> Option<i64> {
             Field::Century => date(moment).century(),
             Field::Millennium => date(moment).millennium(),
             Field::IsoYear => date(moment).shown_iso_year(),
-            Field::DayOfWeek | Field::IsoDayOfWeek | Field::DayOfYear | Field::Julian => day(moment),
+            Field::DayOfWeek | Field::IsoDayOfWeek | Field::DayOfYear | Field::Julian => {
+                day(moment)
+            }
             Field::Epoch => moment.div_euclid(1_000_000),
             _ => return None,
         })

@@ -12,7 +12,8 @@ const ORIGIN_OF_MONTHS: i64 = 10_957 * DAY_MICROSECONDS;
 const ORIGIN: i64 = 10_959 * DAY_MICROSECONDS;
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    let wrong = || wrong_arguments(name, args, "it takes an interval, a moment and maybe an origin");
+    let wrong =
+        || wrong_arguments(name, args, "it takes an interval, a moment and maybe an origin");
     let (width, moment, origin) = match args {
         [width, moment] => (width, moment, None),
         [width, moment, origin] => (width, moment, Some(origin)),
@@ -34,7 +35,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     Ok(strict(result, args, casts, move |given| {
         let (width, moment) = (given[0].interval(), given[1].whole());
         let origin = given.get(2).map(|origin| origin.whole());
-        let refused = |why: &str| fault(format!("time_bucket: {why}"), SqlState::INVALID_PARAMETER_VALUE);
+        let refused =
+            |why: &str| fault(format!("time_bucket: {why}"), SqlState::INVALID_PARAMETER_VALUE);
         let overflow = || {
             Error::new(Code::Overflow, "the result of time_bucket is out of range")
                 .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
@@ -51,8 +53,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
                 date.year * 12 + date.month - 1
             };
             let from = index(origin.unwrap_or(ORIGIN_OF_MONTHS));
-            let months =
-                from + (index(moment) - from).div_euclid(width.months.into()) * i64::from(width.months);
+            let months = from
+                + (index(moment) - from).div_euclid(width.months.into()) * i64::from(width.months);
             let day = day_number(months.div_euclid(12), months.rem_euclid(12) + 1, 1);
             day.checked_mul(DAY_MICROSECONDS).ok_or_else(overflow)?
         } else {

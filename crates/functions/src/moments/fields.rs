@@ -159,7 +159,8 @@ pub(crate) fn first_day(day: i64, unit: Field) -> Option<i64> {
         Field::Month => day_number(date.year, date.month, 1),
         Field::Quarter => day_number(date.year, (date.quarter() - 1) * 3 + 1, 1),
         Field::Year => first(date.year),
-        // There is a year 0 here: decades begin with the years that ten divides, centuries one later.
+        // There is a year 0 here: decades begin with the years that ten divides, centuries one
+        // later.
         Field::Decade => first(date.year.div_euclid(10) * 10),
         Field::Century => first((date.year - 1).div_euclid(100) * 100 + 1),
         Field::Millennium => first((date.year - 1).div_euclid(1_000) * 1_000 + 1),

@@ -15,7 +15,8 @@ use crate::rowwise::{In, MICROSECONDS, Out, TIME, fault, signature, strict, take
 use crate::types::{Arg, Resolved, wrong_arguments};
 
 fn out_of_range(what: &str) -> Error {
-    Error::new(Code::Overflow, format!("{what} out of range")).with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+    Error::new(Code::Overflow, format!("{what} out of range"))
+        .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
 }
 
 pub(super) fn is_finite(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
@@ -25,7 +26,13 @@ pub(super) fn is_finite(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         Atom::Interval | Atom::Duration(_) => Atom::Interval,
         Atom::Timestamp(..) => MICROSECONDS,
         Atom::Float32 | Atom::Float64 => Atom::Float64,
-        _ => return Err(wrong_arguments(name, args, "it takes a date, timestamp, interval or double")),
+        _ => {
+            return Err(wrong_arguments(
+                name,
+                args,
+                "it takes a date, timestamp, interval or double",
+            ));
+        }
     };
     let is_date = atom == Atom::Date;
     Ok(strict(Atom::Boolean, args, vec![atom], move |given| {
@@ -46,7 +53,8 @@ pub(super) fn last_day(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     }
     Ok(strict(Atom::Date, args, vec![Atom::Date], |given| {
         let date = Calendar::of(given[0].whole());
-        let (year, month) = if date.month == 12 { (date.year + 1, 1) } else { (date.year, date.month + 1) };
+        let (year, month) =
+            if date.month == 12 { (date.year + 1, 1) } else { (date.year, date.month + 1) };
         Ok(Out::Whole(day_number(year, month, 1) - 1))
     }))
 }
@@ -58,7 +66,10 @@ fn day_of(year: i64, month: i64, date: i64) -> Option<i64> {
         ..0 => year + 1,
         _ => year,
     };
-    if !(1..=12).contains(&month) || !(1..=31).contains(&date) || !(-4_712..=5_874_897).contains(&year) {
+    if !(1..=12).contains(&month)
+        || !(1..=31).contains(&date)
+        || !(-4_712..=5_874_897).contains(&year)
+    {
         return None;
     }
     let day = day_number(year, month, date);
@@ -67,7 +78,8 @@ fn day_of(year: i64, month: i64, date: i64) -> Option<i64> {
 
 /// Microseconds of a time of day that there is.
 fn time_of(hour: i64, minute: i64, second: f64) -> Option<i64> {
-    let in_range = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
+    let in_range =
+        (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
     let time = (hour * 60 + minute) * 60_000_000 + (second * 1e6).round_ties_even() as i64;
     (in_range && (hour < 24 || time == DAY_MICROSECONDS)).then_some(time)
 }
@@ -87,12 +99,14 @@ pub(super) fn time(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     Ok(strict(TIME, args, casts, |given| {
         let (hour, minute, second) = (given[0].whole(), given[1].whole(), given[2].double());
         let time = time_of(hour, minute, second);
-        time.map(Out::Whole)
-            .ok_or_else(|| out_of_range(&format!("time field value: {hour:02}:{minute:02}:{second}")))
+        time.map(Out::Whole).ok_or_else(|| {
+            out_of_range(&format!("time field value: {hour:02}:{minute:02}:{second}"))
+        })
     }))
 }
 
-/// `make_timestamp(year, month, day, hour, minute, second)`, `make_timestamptz(… [, zone])`; of one number, microseconds.
+/// `make_timestamp(year, month, day, hour, minute, second)`, `make_timestamptz(… [, zone])`; of one
+/// number, microseconds.
 pub(super) fn timestamp(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let atom = if name == "make_timestamptz" { zoned() } else { MICROSECONDS };
     if args.len() == 1 {
@@ -107,8 +121,10 @@ pub(super) fn timestamp(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &wanted)?;
     Ok(strict(atom, args, casts, |given| {
         let number = |index: usize| given[index].whole();
-        let (day, time) =
-            (day_of(number(0), number(1), number(2)), time_of(number(3), number(4), given[5].double()));
+        let (day, time) = (
+            day_of(number(0), number(1), number(2)),
+            time_of(number(3), number(4), given[5].double()),
+        );
         let moment = day.zip(time).and_then(|(day, time)| {
             day.checked_mul(DAY_MICROSECONDS).and_then(|midnight| midnight.checked_add(time))
         });
@@ -139,7 +155,8 @@ fn named_zone(name: &str) -> Result<Tz> {
     zone_named(name)
 }
 
-/// `make_interval(years, months, weeks, days, hours, minutes, seconds)`, of which the last ones may be left out.
+/// `make_interval(years, months, weeks, days, hours, minutes, seconds)`, of which the last ones may
+/// be left out.
 pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let mut wanted = vec![Atom::Int64; args.len().min(6)];
     if args.len() == 7 {
@@ -150,7 +167,8 @@ pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         let number = |index: usize| given.get(index).map_or(0, In::whole);
         let seconds = given.get(6).map_or(0.0, In::double);
         let small = |large: Option<i64>| large.and_then(|large| i32::try_from(large).ok());
-        let months = small(number(0).checked_mul(12).and_then(|months| months.checked_add(number(1))));
+        let months =
+            small(number(0).checked_mul(12).and_then(|months| months.checked_add(number(1))));
         let days = small(number(2).checked_mul(7).and_then(|days| days.checked_add(number(3))));
         // What is out of range by itself must not overflow below.
         let micros = (seconds * 1e6).round_ties_even().clamp(-1e19, 1e19);
@@ -180,13 +198,15 @@ pub(super) fn from_epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             return Ok(Out::Whole(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
         }
         let micros = ((seconds - TO_2000 as f64) * 1e6).round_ties_even();
-        let moment =
-            (micros.abs() < 9.2e18).then_some(micros as i64).and_then(|m| m.checked_add(TO_2000 * 1_000_000));
+        let moment = (micros.abs() < 9.2e18)
+            .then_some(micros as i64)
+            .and_then(|m| m.checked_add(TO_2000 * 1_000_000));
         moment.map(Out::Whole).ok_or_else(|| out_of_range(&format!("timestamp {seconds} is")))
     }))
 }
 
-/// DuckDB's `epoch_ms` and its like: of a moment its number, of a number of milliseconds the moment.
+/// DuckDB's `epoch_ms` and its like: of a moment its number, of a number of milliseconds the
+/// moment.
 pub(super) fn epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let per_second: i64 = match name {
         "epoch_ms" => 1_000,
@@ -198,7 +218,11 @@ pub(super) fn epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         && name == "epoch_ms"
     {
         return Ok(strict(MICROSECONDS, args, vec![Atom::Int64], |given| {
-            given[0].whole().checked_mul(1_000).map(Out::Whole).ok_or_else(|| out_of_range("timestamp"))
+            given[0]
+                .whole()
+                .checked_mul(1_000)
+                .map(Out::Whole)
+                .ok_or_else(|| out_of_range("timestamp"))
         }));
     }
     let of_interval = args.len() == 1 && matches!(args[0].atom, Atom::Interval | Atom::Duration(_));
@@ -214,7 +238,8 @@ pub(super) fn epoch(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             In::Interval(value) => {
                 let days = i64::from(value.months) * 30 + i64::from(value.days);
                 let micros = days.checked_mul(DAY_MICROSECONDS);
-                let micros = micros.and_then(|micros| micros.checked_add(value.nanoseconds / 1_000));
+                let micros =
+                    micros.and_then(|micros| micros.checked_add(value.nanoseconds / 1_000));
                 micros.ok_or_else(|| out_of_range("microseconds"))?
             }
             value => value.whole(),

@@ -1,4 +1,5 @@
-//! Functions of dates, times, timestamps and intervals, with PostgreSQL's meaning; what PostgreSQL lacks is DuckDB's.
+//! Functions of dates, times, timestamps and intervals, with PostgreSQL's meaning; what PostgreSQL
+//! lacks is DuckDB's.
 //!
 //! All compute in microseconds: nanoseconds end in 2262.
 

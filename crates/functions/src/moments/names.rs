@@ -25,7 +25,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 }
 
 fn of_date(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    let fits = matches!(args, [value] if takes(value, &MICROSECONDS) && *value.atom != Atom::String);
+    let fits =
+        matches!(args, [value] if takes(value, &MICROSECONDS) && *value.atom != Atom::String);
     if !fits {
         return Err(wrong_arguments(name, args, "it takes a date or a timestamp"));
     }
@@ -33,8 +34,12 @@ fn of_date(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         strict(atom, args, vec![Atom::Date], move |given| Ok(work(&Calendar::of(given[0].whole()))))
     };
     Ok(match name {
-        "dayname" => of(|date| Out::Text(DAYS[date.day_of_week() as usize % 7].to_string()), Atom::String),
-        "monthname" => of(|date| Out::Text(MONTHS[(date.month - 1) as usize % 12].to_string()), Atom::String),
+        "dayname" => {
+            of(|date| Out::Text(DAYS[date.day_of_week() as usize % 7].to_string()), Atom::String)
+        }
+        "monthname" => {
+            of(|date| Out::Text(MONTHS[(date.month - 1) as usize % 12].to_string()), Atom::String)
+        }
         "era" => of(|date| Out::Whole(i64::from(date.year > 0)), Atom::Int64),
         _ => of(|date| Out::Whole(date.shown_iso_year() * 100 + date.week()), Atom::Int64),
     })
@@ -51,7 +56,8 @@ fn units(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[wanted])?;
     Ok(strict(Atom::Interval, args, casts, move |given| {
         let overflow = || {
-            Error::new(Code::Overflow, "interval out of range").with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+            Error::new(Code::Overflow, "interval out of range")
+                .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
         };
         if fractions {
             let micros = given[0].double() * (one.nanoseconds / 1_000) as f64;
@@ -65,9 +71,12 @@ fn units(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             };
         }
         let number = given[0].whole();
-        let small = |part: i32| i64::from(part).checked_mul(number).and_then(|part| i32::try_from(part).ok());
+        let small = |part: i32| {
+            i64::from(part).checked_mul(number).and_then(|part| i32::try_from(part).ok())
+        };
         let value = small(one.months).zip(small(one.days)).zip(one.nanoseconds.checked_mul(number));
-        let value = value.map(|((months, days), nanos)| IntervalMonthDayNano::new(months, days, nanos));
+        let value =
+            value.map(|((months, days), nanos)| IntervalMonthDayNano::new(months, days, nanos));
         value.map(Out::Interval).ok_or_else(overflow)
     }))
 }

@@ -1,7 +1,8 @@
 //! `extract` and `date_part`: fields of dates, times, timestamps and intervals.
 //!
-//! Fields that are whole are decimals without a fraction, so that a division of them has one; those with fractions are decimals
-//! in `extract` and doubles in `date_part`. Functions that are named like a field give whole numbers.
+//! Fields that are whole are decimals without a fraction, so that a division of them has one; those
+//! with fractions are decimals in `extract` and doubles in `date_part`. Functions that are named
+//! like a field give whole numbers.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -54,7 +55,9 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         && let Ok(field) = field_of(text, value.atom)
         && let Ok((read, atom, kernel)) = of_field(text, field, value.atom, style)
     {
-        return Ok(may_be_null(Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4)));
+        return Ok(may_be_null(
+            Resolved::strict(atom, args, vec![Atom::String, read], kernel).costing(4),
+        ));
     }
     // A column of fields. A constant that is NULL or names none raises only where a row has a
     // value.
@@ -64,7 +67,12 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 }
 
 /// Types a function that is named like a field.
-pub(super) fn resolve_named(name: &str, field: Field, args: &[Arg<'_>], style: Style) -> Result<Resolved> {
+pub(super) fn resolve_named(
+    name: &str,
+    field: Field,
+    args: &[Arg<'_>],
+    style: Style,
+) -> Result<Resolved> {
     let [value] = args else { return Err(no_source(name, args)) };
     source_of(value.atom).ok_or_else(|| no_source(name, args))?;
     let (read, atom, kernel) = of_field(name, field, value.atom, style)?;
@@ -170,9 +178,13 @@ fn scale(field: Field, source: &Source) -> Option<Scale> {
         (Source::Timestamp(..), Field::Julian) => Some(Scale::Fraction),
         (_, Field::Epoch) => Some(Scale::Digits(6)),
         // Without a zone, that of Greenwich.
-        (Source::Timestamp(..), Field::Zone | Field::ZoneHour | Field::ZoneMinute) => Some(Scale::Whole),
+        (Source::Timestamp(..), Field::Zone | Field::ZoneHour | Field::ZoneMinute) => {
+            Some(Scale::Whole)
+        }
         (Source::Date, _) => Calendar::of(0).whole(field).map(|_| Scale::Whole),
-        (Source::Timestamp(..), _) => time.or_else(|| Calendar::of(0).whole(field).map(|_| Scale::Whole)),
+        (Source::Timestamp(..), _) => {
+            time.or_else(|| Calendar::of(0).whole(field).map(|_| Scale::Whole))
+        }
         (Source::Time(_), _) => time,
         (
             Source::Interval,
@@ -225,7 +237,8 @@ impl Kernel for PartByRow {
                 continue;
             }
             let name = texts.value(name);
-            let (read, _, part) = of_field(name, field_of(name, &self.of)?, &self.of, Style::Double)?;
+            let (read, _, part) =
+                of_field(name, field_of(name, &self.of)?, &self.of, Style::Double)?;
             let one = cast(&values.array.slice(at, 1), &self.read, &read, false)?;
             let one = Part { atom: Atom::Float64, ..part }.read(&one)?;
             let one = one.as_primitive_opt::<Float64Type>().ok_or_else(|| unexpected(&one))?;
@@ -240,7 +253,8 @@ impl Part {
         let (field, scale) = (self.field, self.scale);
         let nulls = finite(values);
         if scale == Scale::Fraction {
-            let julian = |moment: i64| JULIAN_EPOCH as f64 + moment as f64 / DAY_MICROSECONDS as f64;
+            let julian =
+                |moment: i64| JULIAN_EPOCH as f64 + moment as f64 / DAY_MICROSECONDS as f64;
             let moments = self.microseconds(values)?;
             let days = moments.into_iter().map(julian).collect::<Vec<_>>();
             return Ok(Arc::new(Float64Array::try_new(days.into(), nulls)?));
@@ -254,13 +268,15 @@ impl Part {
 
     /// The seconds of intervals.
     fn epochs(&self, values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let intervals =
-            values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(|| unexpected(values))?;
+        let intervals = values
+            .as_primitive_opt::<IntervalMonthDayNanoType>()
+            .ok_or_else(|| unexpected(values))?;
         let micros = intervals.values().iter().map(|value| epoch(*value));
         Ok(match &self.atom {
             Atom::Int64 => {
                 // Seconds have 16 digits at most.
-                let seconds = micros.map(|micros| micros.div_euclid(1_000_000) as i64).collect::<Vec<_>>();
+                let seconds =
+                    micros.map(|micros| micros.div_euclid(1_000_000) as i64).collect::<Vec<_>>();
                 Arc::new(Int64Array::try_new(seconds.into(), nulls)?)
             }
             Atom::Float64 => {
@@ -275,7 +291,12 @@ impl Part {
     }
 
     /// Unscaled numbers in the type of the result.
-    fn shaped(&self, numbers: Vec<i64>, nulls: Option<NullBuffer>, scale: Scale) -> Result<ArrayRef> {
+    fn shaped(
+        &self,
+        numbers: Vec<i64>,
+        nulls: Option<NullBuffer>,
+        scale: Scale,
+    ) -> Result<ArrayRef> {
         let digits = match scale {
             Scale::Digits(digits) => digits,
             _ => 0,
@@ -283,12 +304,14 @@ impl Part {
         Ok(match &self.atom {
             Atom::Int64 => {
                 let unit = 10i64.pow(digits.unsigned_abs().into());
-                let numbers = numbers.into_iter().map(|number| number.div_euclid(unit)).collect::<Vec<_>>();
+                let numbers =
+                    numbers.into_iter().map(|number| number.div_euclid(unit)).collect::<Vec<_>>();
                 Arc::new(Int64Array::try_new(numbers.into(), nulls)?)
             }
             Atom::Float64 => {
                 let factor = 10f64.powi(digits.into());
-                let numbers = numbers.into_iter().map(|number| number as f64 / factor).collect::<Vec<_>>();
+                let numbers =
+                    numbers.into_iter().map(|number| number as f64 / factor).collect::<Vec<_>>();
                 Arc::new(Float64Array::try_new(numbers.into(), nulls)?)
             }
             decimal => match decimal.arrow() {
@@ -309,15 +332,25 @@ impl Part {
         let bad = || unexpected(values);
         macro_rules! read {
             ($type:ty, $convert:expr) => {
-                values.as_primitive_opt::<$type>().ok_or_else(bad)?.values().iter().map($convert).collect()
+                values
+                    .as_primitive_opt::<$type>()
+                    .ok_or_else(bad)?
+                    .values()
+                    .iter()
+                    .map($convert)
+                    .collect()
             };
         }
         let local: Vec<i64> = match &self.source {
-            Source::Time(TimeUnit::Nanosecond) => read!(Time64NanosecondType, |time| time.div_euclid(1_000)),
+            Source::Time(TimeUnit::Nanosecond) => {
+                read!(Time64NanosecondType, |time| time.div_euclid(1_000))
+            }
             Source::Time(_) => read!(Time64MicrosecondType, |time| *time),
             Source::Timestamp(unit, _) => match unit {
                 TimeUnit::Second => read!(TimestampSecondType, |m| m.saturating_mul(1_000_000)),
-                TimeUnit::Millisecond => read!(TimestampMillisecondType, |m| m.saturating_mul(1_000)),
+                TimeUnit::Millisecond => {
+                    read!(TimestampMillisecondType, |m| m.saturating_mul(1_000))
+                }
                 TimeUnit::Microsecond => read!(TimestampMicrosecondType, |m| *m),
                 TimeUnit::Nanosecond => read!(TimestampNanosecondType, |m| m.div_euclid(1_000)),
             },
@@ -342,7 +375,8 @@ impl Part {
                 Ok(days.values().iter().map(number).collect())
             }
             Source::Interval => {
-                let intervals = values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?;
+                let intervals =
+                    values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?;
                 Ok(intervals.values().iter().map(|value| of_interval(*value, field)).collect())
             }
             Source::Time(_) => {
@@ -352,8 +386,9 @@ impl Part {
             Source::Timestamp(_, zone) => {
                 let moments = self.microseconds(values)?;
                 let number = |moment: i64| {
-                    let offset =
-                        zone.as_ref().map_or(0, |zone| offset_at(zone, moment.div_euclid(1_000_000)));
+                    let offset = zone
+                        .as_ref()
+                        .map_or(0, |zone| offset_at(zone, moment.div_euclid(1_000_000)));
                     match field {
                         Field::Epoch => return moment,
                         Field::Zone => return offset,
@@ -379,14 +414,17 @@ fn finite(values: &ArrayRef) -> Option<NullBuffer> {
     let infinite = match values.data_type() {
         DataType::Date32 => {
             let days = values.as_primitive_opt::<Date32Type>()?.values();
-            days.iter()
-                .any(|day| matches!(*day, i32::MIN | i32::MAX))
-                .then(|| days.iter().map(|day| !matches!(*day, i32::MIN | i32::MAX)).collect::<NullBuffer>())
+            days.iter().any(|day| matches!(*day, i32::MIN | i32::MAX)).then(|| {
+                days.iter().map(|day| !matches!(*day, i32::MIN | i32::MAX)).collect::<NullBuffer>()
+            })
         }
         DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, _) => {
             let moments = values.as_primitive_opt::<TimestampMicrosecondType>()?.values();
             moments.iter().any(|moment| matches!(*moment, i64::MIN | i64::MAX)).then(|| {
-                moments.iter().map(|moment| !matches!(*moment, i64::MIN | i64::MAX)).collect::<NullBuffer>()
+                moments
+                    .iter()
+                    .map(|moment| !matches!(*moment, i64::MIN | i64::MAX))
+                    .collect::<NullBuffer>()
             })
         }
         _ => None,

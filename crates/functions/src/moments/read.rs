@@ -1,5 +1,5 @@
-//! Text as dates, times and timestamps, in the forms that PostgreSQL reads: ISO 8601, numbers with the month first, months in
-//! words, `epoch`, `infinity`, with BC, AM, PM and zones.
+//! Text as dates, times and timestamps, in the forms that PostgreSQL reads: ISO 8601, numbers with
+//! the month first, months in words, `epoch`, `infinity`, with BC, AM, PM and zones.
 
 use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number};
 
@@ -181,8 +181,10 @@ impl State {
         if self.hours.is_some() && !self.only_time {
             return Err(Failure::Invalid);
         }
-        let parts: Vec<&str> =
-            text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = text
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|part| !part.is_empty())
+            .collect();
         if parts.len() > 3 || parts.is_empty() {
             return Err(Failure::Invalid);
         }
@@ -503,10 +505,14 @@ mod tests {
             assert_eq!(day(text), (1999, 1, 8), "{text}");
         }
         assert_eq!(day("0044-03-15 BC"), (-43, 3, 15));
-        for text in ["", "soon", "2024-01", "10:00 10:00", "2024-01-01 2024-01-02", "1 2", "2024-01-01 x"] {
+        for text in
+            ["", "soon", "2024-01", "10:00 10:00", "2024-01-01 2024-01-02", "1 2", "2024-01-01 x"]
+        {
             assert_eq!(read(text).err(), Some(Failure::Invalid), "{text}");
         }
-        for text in ["2023-02-29", "0000-01-01", "2024-13-01", "2024-01-01 25:00", "13/13/2024", "12:60"] {
+        for text in
+            ["2023-02-29", "0000-01-01", "2024-13-01", "2024-01-01 25:00", "13/13/2024", "12:60"]
+        {
             assert_eq!(read(text).err(), Some(Failure::Range), "{text}");
         }
     }

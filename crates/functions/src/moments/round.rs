@@ -1,4 +1,5 @@
-//! What declared precisions do: `timestamp(p)`, `time(p)`, `interval(p)`, and the units of an interval.
+//! What declared precisions do: `timestamp(p)`, `time(p)`, `interval(p)`, and the units of an
+//! interval.
 
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -26,7 +27,9 @@ pub(super) fn moment(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let of_time = name == "round_time";
     let atom = match value.atom {
         _ if of_time => TIME,
-        Atom::Timestamp(_, zone) => Atom::Timestamp(tessera_types::TimeUnit::Microsecond, zone.clone()),
+        Atom::Timestamp(_, zone) => {
+            Atom::Timestamp(tessera_types::TimeUnit::Microsecond, zone.clone())
+        }
         _ => MICROSECONDS,
     };
     if !digits.atom.is_integer() {
@@ -38,16 +41,19 @@ pub(super) fn moment(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         if matches!(moment, i64::MAX | i64::MIN) {
             return Ok(Out::Whole(moment));
         }
-        let found =
-            moment.checked_sub(from).and_then(|m| rounded(m, digits)).and_then(|m| m.checked_add(from));
+        let found = moment
+            .checked_sub(from)
+            .and_then(|m| rounded(m, digits))
+            .and_then(|m| m.checked_add(from));
         found
             .map(Out::Whole)
             .ok_or_else(|| fault("timestamp out of range", SqlState::DATETIME_FIELD_OVERFLOW))
     }))
 }
 
-/// `interval_in(text, largest, smallest, digits)` and `interval_to(interval, largest, smallest, digits)`: the units are those of
-/// `INTERVAL largest TO smallest`, or empty; negative digits are all.
+/// `interval_in(text, largest, smallest, digits)` and `interval_to(interval, largest, smallest,
+/// digits)`: the units are those of `INTERVAL largest TO smallest`, or empty; negative digits are
+/// all.
 pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     if args.len() != 4 {
         return Err(wrong_arguments(name, args, "it takes a value, two units and digits"));
@@ -72,8 +78,9 @@ pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         }
         let micros = rounded(value.nanoseconds / 1_000, digits);
         let nanos = micros.and_then(|micros| micros.checked_mul(1_000));
-        let nanos = nanos
-            .ok_or_else(|| -> Error { fault("interval out of range", SqlState::INTERVAL_FIELD_OVERFLOW) })?;
+        let nanos = nanos.ok_or_else(|| -> Error {
+            fault("interval out of range", SqlState::INTERVAL_FIELD_OVERFLOW)
+        })?;
         Ok(Out::Interval(IntervalMonthDayNano::new(value.months, value.days, nanos)))
     }))
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ListArray, PrimitiveArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, TimestampMicrosecondType,
+};
 
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Code, Error, Result, Slot, SqlState, TimeUnit};
@@ -16,7 +18,8 @@ use crate::kernel::{Argument, Kernel, argument};
 use crate::rowwise::{MICROSECONDS, fault, signature, zoned};
 use crate::types::{Arg, Resolved};
 
-/// Types a call, if it is one over moments: with PostgreSQL's function, dates are timestamps with time zone.
+/// Types a call, if it is one over moments: with PostgreSQL's function, dates are timestamps with
+/// time zone.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
     let is_moment = |arg: &Arg<'_>| matches!(arg.atom, Atom::Date | Atom::Timestamp(..));
     if !args.iter().take(2).any(is_moment) {
@@ -81,7 +84,13 @@ impl Kernel for Series {
 }
 
 impl Series {
-    fn append(&self, start: i64, stop: i64, step: IntervalMonthDayNano, out: &mut Vec<i64>) -> Result<()> {
+    fn append(
+        &self,
+        start: i64,
+        stop: i64,
+        step: IntervalMonthDayNano,
+        out: &mut Vec<i64>,
+    ) -> Result<()> {
         let every = Every::default();
         for moment in Moments::new(start, stop, step, self.inclusive)? {
             every.pass();
@@ -119,7 +128,8 @@ impl Iterator for Moments {
 
     fn next(&mut self) -> Option<Result<i64>> {
         let out_of_range = || {
-            Error::new(Code::Overflow, "timestamp out of range").with_state(SqlState::DATETIME_FIELD_OVERFLOW)
+            Error::new(Code::Overflow, "timestamp out of range")
+                .with_state(SqlState::DATETIME_FIELD_OVERFLOW)
         };
         let Some(moment) = self.next else { return Some(Err(out_of_range())) };
         let within = if self.ahead { moment < self.stop } else { moment > self.stop };

@@ -16,17 +16,19 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let [first, second] = args else { return Err(wrong()) };
     let is_moment = |arg: &Arg<'_>| *arg.atom != Atom::String && takes(arg, &MICROSECONDS);
     let is_text = |arg: &Arg<'_>| matches!(arg.atom, Atom::String | Atom::Null);
-    let moment_first = match (is_moment(first) && is_text(second), is_text(first) && is_moment(second)) {
-        (true, _) => true,
-        (false, true) => false,
-        _ => return Err(wrong()),
-    };
+    let moment_first =
+        match (is_moment(first) && is_text(second), is_text(first) && is_moment(second)) {
+            (true, _) => true,
+            (false, true) => false,
+            _ => return Err(wrong()),
+        };
     let mut casts = vec![MICROSECONDS, Atom::String];
     if !moment_first {
         casts.reverse();
     }
     Ok(strict(Atom::String, args, casts, move |given| {
-        let (moment, format) = if moment_first { (&given[0], &given[1]) } else { (&given[1], &given[0]) };
+        let (moment, format) =
+            if moment_first { (&given[0], &given[1]) } else { (&given[1], &given[0]) };
         written(moment.whole(), format.text()).map(Out::Text)
     }))
 }
@@ -54,7 +56,8 @@ pub(super) fn resolve_parse(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 fn written(moment: i64, format: &str) -> Result<String> {
     let date = Calendar::of(moment.div_euclid(DAY_MICROSECONDS));
     let time = moment.rem_euclid(DAY_MICROSECONDS);
-    let (hour, minute, second) = (time / 3_600_000_000, time / 60_000_000 % 60, time / 1_000_000 % 60);
+    let (hour, minute, second) =
+        (time / 3_600_000_000, time / 60_000_000 % 60, time / 1_000_000 % 60);
     let micros = time % 1_000_000;
     let noon_hour = if hour % 12 == 0 { 12 } else { hour % 12 };
     let weekday = DAYS[date.day_of_week() as usize % 7];
@@ -120,7 +123,8 @@ fn written(moment: i64, format: &str) -> Result<String> {
 /// The moment that a text tells in a format.
 fn parsed(text: &str, format: &str) -> Option<i64> {
     let (mut year, mut month, mut date, mut day_of_year) = (1900, 1, 1, None);
-    let (mut hour, mut minute, mut second, mut micros, mut afternoon, mut offset) = (0, 0, 0, 0, None, 0);
+    let (mut hour, mut minute, mut second, mut micros, mut afternoon, mut offset) =
+        (0, 0, 0, 0, None, 0);
     let mut rest = text.trim();
     let mut characters = format.trim().chars();
     while let Some(character) = characters.next() {
@@ -180,11 +184,14 @@ fn parsed(text: &str, format: &str) -> Option<i64> {
                     b'-' => -1,
                     _ => return None,
                 };
-                let end =
-                    1 + rest[1..].bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
+                let end = 1 + rest[1..]
+                    .bytes()
+                    .take_while(|byte| byte.is_ascii_digit() || *byte == b':')
+                    .count();
                 let digits: String = rest[1..end].chars().filter(char::is_ascii_digit).collect();
                 let hours: i64 = digits.get(..2)?.parse().ok()?;
-                let minutes: i64 = digits.get(2..4).map_or(Some(0), |digits| digits.parse().ok())?;
+                let minutes: i64 =
+                    digits.get(2..4).map_or(Some(0), |digits| digits.parse().ok())?;
                 offset = sign * (hours * 60 + minutes);
                 rest = &rest[end..];
             }
@@ -218,7 +225,8 @@ fn parsed(text: &str, format: &str) -> Option<i64> {
 
 /// Which name a text begins with, whole or its first three letters, and where that ends.
 fn word(text: &str, names: &[&str]) -> Option<(usize, usize)> {
-    let begins = |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+    let begins =
+        |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
     let whole = names.iter().position(|name| begins(name)).map(|index| (index, names[index].len()));
     whole.or_else(|| names.iter().position(|name| begins(&name[..3])).map(|index| (index, 3)))
 }

@@ -29,8 +29,10 @@ pub(crate) struct Field {
 /// A text has at most so many fields.
 const FIELDS_MAX: usize = 25;
 
-/// Words that a digit may follow at once, beside months and days; others become names of zones with it.
-const BEFORE_DIGITS: [&str; 13] = ["d", "h", "j", "jd", "m", "mm", "s", "t", "y", "am", "pm", "ad", "bc"];
+/// Words that a digit may follow at once, beside months and days; others become names of zones with
+/// it.
+const BEFORE_DIGITS: [&str; 13] =
+    ["d", "h", "j", "jd", "m", "mm", "s", "t", "y", "am", "pm", "ad", "bc"];
 
 /// The fields of a text; none where a character belongs to none.
 pub(crate) fn fields(text: &str) -> Option<Vec<Field>> {
@@ -69,7 +71,11 @@ pub(crate) fn fields(text: &str) -> Option<Vec<Field>> {
                             }
                         } else {
                             at = run(at, &|byte| byte.is_ascii_alphanumeric() || byte == delimiter);
-                            if delimiter == b'.' && at == start + 1 { Kind::Number } else { Kind::Date }
+                            if delimiter == b'.' && at == start + 1 {
+                                Kind::Number
+                            } else {
+                                Kind::Date
+                            }
                         }
                     }
                     _ => Kind::Number,
@@ -99,7 +105,9 @@ pub(crate) fn fields(text: &str) -> Option<Vec<Field>> {
             b'+' | b'-' => {
                 at = run(at + 1, &|byte| byte.is_ascii_whitespace());
                 if class(bytes.get(at), |byte| byte.is_ascii_digit() || *byte == b'.') {
-                    at = run(at, &|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'-'));
+                    at = run(at, &|byte| {
+                        byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'-')
+                    });
                     Kind::Signed
                 } else if class(bytes.get(at), u8::is_ascii_alphabetic) {
                     at = run(at, &|byte| byte.is_ascii_alphabetic());

@@ -88,8 +88,10 @@ impl Kernel for Trunc {
         match zones {
             Some(zones) => self.by_row(names, zones, &values, rows),
             None => {
-                let none =
-                    Argument { array: arrow::array::new_null_array(&DataType::Null, 1), constant: true };
+                let none = Argument {
+                    array: arrow::array::new_null_array(&DataType::Null, 1),
+                    constant: true,
+                };
                 self.by_row(names, &none, &values, rows)
             }
         }
@@ -97,7 +99,13 @@ impl Kernel for Trunc {
 }
 
 impl Trunc {
-    fn by_row(&self, names: &Argument, zones: &Argument, values: &ArrayRef, rows: usize) -> Result<ArrayRef> {
+    fn by_row(
+        &self,
+        names: &Argument,
+        zones: &Argument,
+        values: &ArrayRef,
+        rows: usize,
+    ) -> Result<ArrayRef> {
         let texts = names.array.as_string_view_opt().ok_or_else(|| unexpected(&names.array))?;
         let mut out = Vec::with_capacity(rows);
         for row in 0..rows {
@@ -128,7 +136,11 @@ impl Trunc {
             let input = values.as_primitive_opt::<Interval>().ok_or_else(|| unexpected(values))?;
             if interval(IntervalMonthDayNano::ZERO, unit).is_none() {
                 let known = matches!(unit, Field::Zone | Field::ZoneHour | Field::ZoneMinute);
-                return Err(if known { unsupported(name, &self.of) } else { unknown(name, &self.of) });
+                return Err(if known {
+                    unsupported(name, &self.of)
+                } else {
+                    unknown(name, &self.of)
+                });
             }
             let output: PrimitiveArray<Interval> =
                 input.unary(|value| interval(value, unit).unwrap_or(value));
@@ -166,7 +178,8 @@ impl Trunc {
     }
 }
 
-/// A moment as the clocks of a zone show it, truncated. What is at least a day may begin with another offset.
+/// A moment as the clocks of a zone show it, truncated. What is at least a day may begin with
+/// another offset.
 fn in_zone(zone: &Tz, moment: i64, redo: bool, local: impl Fn(i64) -> i64) -> i64 {
     let own = offset_at(zone, moment.div_euclid(1_000_000)) * 1_000_000;
     let truncated = local(moment.saturating_add(own));
@@ -193,7 +206,8 @@ pub(super) fn zone_named(name: &str) -> Result<Tz> {
         _ => Tz::from_str(name),
     };
     named.map_err(|_| {
-        Error::data(format!("time zone '{name}' is not known")).with_state(SqlState::INVALID_PARAMETER_VALUE)
+        Error::data(format!("time zone '{name}' is not known"))
+            .with_state(SqlState::INVALID_PARAMETER_VALUE)
     })
 }
 

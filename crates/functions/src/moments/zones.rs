@@ -260,8 +260,10 @@ fn posix_offset(name: &str) -> Option<i64> {
     });
     let hours = parts.next()?.filter(|hours| *hours < 168)?;
     let [minutes, seconds] = [parts.next(), parts.next()].map(|part| part.unwrap_or(Some(0)));
-    let (minutes, seconds) = (minutes.filter(|part| *part < 60)?, seconds.filter(|part| *part < 60)?);
-    (letters > 0 && parts.next().is_none()).then_some(sign * ((hours * 60 + minutes) * 60 + seconds))
+    let (minutes, seconds) =
+        (minutes.filter(|part| *part < 60)?, seconds.filter(|part| *part < 60)?);
+    (letters > 0 && parts.next().is_none())
+        .then_some(sign * ((hours * 60 + minutes) * 60 + seconds))
 }
 
 #[cfg(test)]
@@ -275,9 +277,13 @@ mod tests {
             _ => None,
         };
         assert!(SHORT.is_sorted() && OF_PLACES.is_sorted());
-        for (name, expected) in
-            [("z", 0), ("pst", -28_800), ("ist", 7_200), ("utc+3", -10_800), ("abc-5:45:10", 20_710)]
-        {
+        for (name, expected) in [
+            ("z", 0),
+            ("pst", -28_800),
+            ("ist", 7_200),
+            ("utc+3", -10_800),
+            ("abc-5:45:10", 20_710),
+        ] {
             assert_eq!(offset(name), Some(expected), "{name}");
         }
         for name in ["msk", "europe/zurich", "america/port_of_spain", "etc/gmt+3", "cst6cdt"] {

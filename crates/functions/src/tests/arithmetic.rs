@@ -44,8 +44,18 @@ fn result_types_and_values() {
             ("decimal(16,2)", "100"),
             "-9999999999999999999900.000000: decimal(38,6)",
         ),
-        ("mul", ("decimal(38,20)", "1.5"), ("decimal(38,20)", "2"), "3.00000000000000000000: decimal(38,20)"),
-        ("mul", ("decimal(38,20)", "0.00000000000000000001"), ("decimal(38,20)", "0.1"), "Overflow"),
+        (
+            "mul",
+            ("decimal(38,20)", "1.5"),
+            ("decimal(38,20)", "2"),
+            "3.00000000000000000000: decimal(38,20)",
+        ),
+        (
+            "mul",
+            ("decimal(38,20)", "0.00000000000000000001"),
+            ("decimal(38,20)", "0.1"),
+            "Overflow",
+        ),
         (
             "mod",
             ("decimal(38,0)", "99999999999999999999999999999999999999"),
@@ -66,10 +76,30 @@ fn result_types_and_values() {
         ("add", ("date", "2024-02-28"), ("int32", "2"), "2024-03-01: date"),
         ("add", ("int32", "2"), ("date", "2024-02-28"), "2024-03-01: date"),
         ("sub", ("date", "2024-03-01"), ("date", "2024-02-28"), "2: int64"),
-        ("add", ("date", "2024-01-31"), ("interval", "1 month"), "2024-02-29 00:00:00: timestamp(us)"),
-        ("add", ("interval", "1 month"), ("date", "2024-01-31"), "2024-02-29 00:00:00: timestamp(us)"),
-        ("sub", ("date", "1998-12-01"), ("interval", "90 days"), "1998-09-02 00:00:00: timestamp(us)"),
-        ("add", ("date", "2024-01-31"), ("time(us)", "01:02:03"), "2024-01-31 01:02:03: timestamp(us)"),
+        (
+            "add",
+            ("date", "2024-01-31"),
+            ("interval", "1 month"),
+            "2024-02-29 00:00:00: timestamp(us)",
+        ),
+        (
+            "add",
+            ("interval", "1 month"),
+            ("date", "2024-01-31"),
+            "2024-02-29 00:00:00: timestamp(us)",
+        ),
+        (
+            "sub",
+            ("date", "1998-12-01"),
+            ("interval", "90 days"),
+            "1998-09-02 00:00:00: timestamp(us)",
+        ),
+        (
+            "add",
+            ("date", "2024-01-31"),
+            ("time(us)", "01:02:03"),
+            "2024-01-31 01:02:03: timestamp(us)",
+        ),
         (
             "sub",
             ("timestamp(s)", "2024-01-01 00:00:00"),
@@ -82,7 +112,12 @@ fn result_types_and_values() {
             ("timestamp(us)", "2024-01-01"),
             "2 days 01:00:00: interval",
         ),
-        ("sub", ("timestamp(us)", "2024-01-03 01:00"), ("date", "2024-01-01"), "2 days 01:00:00: interval"),
+        (
+            "sub",
+            ("timestamp(us)", "2024-01-03 01:00"),
+            ("date", "2024-01-01"),
+            "2 days 01:00:00: interval",
+        ),
         ("add", ("time(us)", "23:00:00"), ("interval", "2 hours"), "01:00:00: time(us)"),
         ("sub", ("time(us)", "23:00:00"), ("time(us)", "22:30:00"), "00:30:00: interval"),
         ("add", ("interval", "1 month"), ("interval", "2 days"), "1 mon 2 days: interval"),
@@ -99,8 +134,14 @@ fn result_types_and_values() {
         assert_eq!(shown(&expr), expected, "{function}({} '{}', {} '{}')", a.0, a.1, b.0, b.1);
         // NULL on either side is NULL, whatever stands on the other.
         if !expected.ends_with("Semantic") && !expected.starts_with("Div") {
-            assert_eq!(constant(&call(function, [null(a.0), value(b.0, b.1)])).unwrap(), Scalar::Null);
-            assert_eq!(constant(&call(function, [value(a.0, a.1), null(b.0)])).unwrap(), Scalar::Null);
+            assert_eq!(
+                constant(&call(function, [null(a.0), value(b.0, b.1)])).unwrap(),
+                Scalar::Null
+            );
+            assert_eq!(
+                constant(&call(function, [value(a.0, a.1), null(b.0)])).unwrap(),
+                Scalar::Null
+            );
         }
     }
 }
@@ -119,7 +160,11 @@ fn negation_and_absolute_value() {
         ("bit_not", "int32", "0", "-1: int32"),
         ("abs", "string", "x", "Semantic"),
     ] {
-        assert_eq!(shown(&call(function, [value(atom, text)])), expected, "{function} {atom} '{text}'");
+        assert_eq!(
+            shown(&call(function, [value(atom, text)])),
+            expected,
+            "{function} {atom} '{text}'"
+        );
     }
 }
 
@@ -128,7 +173,8 @@ fn values_under_null_do_not_raise() {
     let validity = arrow::buffer::NullBuffer::from(vec![true, false, true]);
     let a: ArrayRef = Arc::new(Int64Array::new(vec![1, i64::MAX, 3].into(), Some(validity)));
     let found =
-        evaluate(&call("mul", [Expr::field("a"), Expr::int64(4)]), "<a: int64?>", vec![a.clone()]).unwrap();
+        evaluate(&call("mul", [Expr::field("a"), Expr::int64(4)]), "<a: int64?>", vec![a.clone()])
+            .unwrap();
     assert_eq!(values(&found), [Scalar::Integer(4), Scalar::Null, Scalar::Integer(12)]);
     let by_zero = call("div", [Expr::int64(4), Expr::field("a")]);
     let zero: ArrayRef = Arc::new(Int64Array::new(vec![0].into(), Some(vec![false].into())));
@@ -138,9 +184,12 @@ fn values_under_null_do_not_raise() {
 #[test]
 fn errors_say_what_and_where() {
     let a: ArrayRef = Arc::new(Int8Array::from(vec![1, 100]));
-    let error =
-        evaluate(&call("add", [Expr::field("a"), Expr::field("a")]), "<a: int8>", vec![a]).unwrap_err();
-    assert_eq!(error.message(), "100 + 100 is out of range for type int8; cast to a wider type first");
+    let error = evaluate(&call("add", [Expr::field("a"), Expr::field("a")]), "<a: int8>", vec![a])
+        .unwrap_err();
+    assert_eq!(
+        error.message(),
+        "100 + 100 is out of range for type int8; cast to a wider type first"
+    );
     let text = Expr::string("abc").cast(Atom::Int32);
     assert_eq!(constant(&text).unwrap_err().message(), "invalid input for type int32: 'abc'");
 }
@@ -159,7 +208,8 @@ fn tpch_products_are_exact_and_cannot_fail() {
         let array = arrow::array::Decimal64Array::from(values);
         Arc::new(array.with_precision_and_scale(15, 2).unwrap())
     };
-    let columns = vec![column(vec![10_000, 999_999_999_999_999]), column(vec![5, -99]), column(vec![8, 100])];
+    let columns =
+        vec![column(vec![10_000, 999_999_999_999_999]), column(vec![5, -99]), column(vec![8, 100])];
     let found = evaluate(&gross, tuple, columns).unwrap();
     assert_eq!(
         values(&found),
@@ -170,8 +220,12 @@ fn tpch_products_are_exact_and_cannot_fail() {
 fn any_decimal() -> impl Strategy<Value = (u8, i8, i128)> {
     (1u8..=38).prop_flat_map(|precision| {
         let limit = 10i128.pow(precision.into()) - 1;
-        let near =
-            prop_oneof![-limit..=limit, Just(limit), Just(-limit), -100i128.min(limit)..=100i128.min(limit)];
+        let near = prop_oneof![
+            -limit..=limit,
+            Just(limit),
+            Just(-limit),
+            -100i128.min(limit)..=100i128.min(limit)
+        ];
         (Just(precision), 0..=precision as i8, near)
     })
 }
@@ -216,7 +270,8 @@ proptest! {
                 "add" => widened(a, s).zip(widened(b, t)).and_then(|(a, b)| a.checked_add(b)),
                 "sub" => widened(a, s).zip(widened(b, t)).and_then(|(a, b)| a.checked_sub(b)),
                 _ => {
-                    // A long product has fewer digits behind the point, and those left out must be zeros.
+                    // A long product has fewer digits behind the point, and those left out must be
+                    // zeros.
                     let dropped = match bound.atom().0 {
                         Atom::Decimal(_, kept) => (s + t - kept) as u32,
                         _ => 0,

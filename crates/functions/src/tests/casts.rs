@@ -35,7 +35,12 @@ fn conversions() {
         ("date", "2024-02-29", "timestamp(us)", "2024-02-29 00:00:00: timestamp(us)"),
         ("timestamp(us)", "1969-12-31 23:59:59.5", "date", "1969-12-31: date"),
         ("timestamp(us)", "2024-02-29 01:02:03.25", "time(us)", "01:02:03.25: time(us)"),
-        ("timestamp(us)", "2024-02-29 01:02:03.25", "timestamp(s)", "2024-02-29 01:02:03: timestamp(s)"),
+        (
+            "timestamp(us)",
+            "2024-02-29 01:02:03.25",
+            "timestamp(s)",
+            "2024-02-29 01:02:03: timestamp(s)",
+        ),
         (
             "timestamp(us)",
             "2024-07-01 12:00",
@@ -71,7 +76,12 @@ fn conversions() {
         ("string", "Infinity", "float64", "Infinity: float64"),
         ("string", "2024-02-30", "date", "Overflow"),
         ("string", "24:00", "time(us)", "24:00:00: time(us)"),
-        ("string", "1 year 2 months 3 days 04:05:06", "interval", "1 year 2 mons 3 days 04:05:06: interval"),
+        (
+            "string",
+            "1 year 2 months 3 days 04:05:06",
+            "interval",
+            "1 year 2 mons 3 days 04:05:06: interval",
+        ),
         ("string", "soon", "interval", "Data"),
         ("string", "\\x6162", "bytes", "\\x6162: bytes"),
         ("bytes", "ab", "string", "\\x6162: string"),
@@ -82,7 +92,8 @@ fn conversions() {
     ] {
         let expr = value(from, text).cast(to.parse().unwrap());
         assert_eq!(shown(&expr), expected, "{from} '{text}' to {to}");
-        let safe = Expr::Cast { input: Box::new(value(from, text)), to: to.parse().unwrap(), safe: true };
+        let safe =
+            Expr::Cast { input: Box::new(value(from, text)), to: to.parse().unwrap(), safe: true };
         match expected {
             "Overflow" | "Data" => {
                 assert_eq!(constant(&safe).unwrap(), Scalar::Null, "{from} '{text}' to {to}")
@@ -99,12 +110,17 @@ fn conversions() {
 fn nested_values_convert_and_print() {
     let list = call("make_array", [Expr::int64(1), Expr::null(Atom::Int64), Expr::int64(300)]);
     assert_eq!(shown(&list), "[1, NULL, 300]: list<int64?>");
-    assert_eq!(shown(&list.clone().cast("list<string?>".parse().unwrap())), "[1, NULL, 300]: list<string?>");
+    assert_eq!(
+        shown(&list.clone().cast("list<string?>".parse().unwrap())),
+        "[1, NULL, 300]: list<string?>"
+    );
     assert_eq!(shown(&list.clone().cast("list<int8?>".parse().unwrap())), "Overflow");
     let safe = Expr::Cast { input: Box::new(list), to: "list<int8?>".parse().unwrap(), safe: true };
     assert_eq!(shown(&safe), "[1, NULL, NULL]: list<int8?>");
-    let named =
-        call("named_struct", [Expr::string("a"), Expr::int64(1), Expr::string("b"), Expr::string("x")]);
+    let named = call(
+        "named_struct",
+        [Expr::string("a"), Expr::int64(1), Expr::string("b"), Expr::string("x")],
+    );
     assert!(shown(&named).starts_with("{'a': 1, 'b': x}: struct<"), "{}", shown(&named));
 }
 
@@ -134,8 +150,10 @@ fn other_arrow_forms_become_plain() {
         .unwrap(),
         Arc::new(Date64Array::from(vec![Some(86_400_000), None])),
         Arc::new(Float16Array::from(vec![None, None])),
-        cast(&arrow::array::Int32Array::from(vec![Some(1), None]), &DataType::Decimal128(10, 2)).unwrap(),
-        cast(&arrow::array::Int32Array::from(vec![Some(1), None]), &DataType::Decimal256(38, 2)).unwrap(),
+        cast(&arrow::array::Int32Array::from(vec![Some(1), None]), &DataType::Decimal128(10, 2))
+            .unwrap(),
+        cast(&arrow::array::Int32Array::from(vec![Some(1), None]), &DataType::Decimal256(38, 2))
+            .unwrap(),
         Arc::new(
             arrow::array::FixedSizeBinaryArray::try_from_sparse_iter_with_size(
                 [Some([1u8, 2]), None].into_iter(),

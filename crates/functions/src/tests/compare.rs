@@ -2,7 +2,8 @@ use arrow::array::{Float64Array, Int32Array};
 
 use super::*;
 
-const ALL: [&str; 8] = ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];
+const ALL: [&str; 8] =
+    ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];
 
 /// What each comparison gives for two values, in the order of `ALL`: from their order.
 fn expected(ordering: Option<std::cmp::Ordering>) -> Vec<Scalar> {
@@ -12,9 +13,11 @@ fn expected(ordering: Option<std::cmp::Ordering>) -> Vec<Scalar> {
             all.extend([Scalar::Boolean(true), Scalar::Boolean(false)]);
             all
         }
-        Some(o) => [o.is_eq(), o.is_ne(), o.is_lt(), o.is_le(), o.is_gt(), o.is_ge(), o.is_ne(), o.is_eq()]
-            .map(Scalar::Boolean)
-            .to_vec(),
+        Some(o) => {
+            [o.is_eq(), o.is_ne(), o.is_lt(), o.is_le(), o.is_gt(), o.is_ge(), o.is_ne(), o.is_eq()]
+                .map(Scalar::Boolean)
+                .to_vec()
+        }
     }
 }
 
@@ -25,13 +28,21 @@ fn every_type_is_ordered() {
         (value("int8", "1"), value("int64", "2"), Less),
         (value("uint64", "18446744073709551615"), value("int64", "-1"), Greater),
         (value("decimal(4,2)", "1.50"), value("decimal(10,4)", "1.5"), Equal),
-        (value("decimal(38,0)", "99999999999999999999999999999999999999"), value("int8", "1"), Greater),
+        (
+            value("decimal(38,0)", "99999999999999999999999999999999999999"),
+            value("int8", "1"),
+            Greater,
+        ),
         (value("float64", "nan"), value("float64", "inf"), Greater),
         (value("float64", "nan"), value("float64", "nan"), Equal),
         (value("float64", "-0.0"), value("float64", "0.0"), Equal),
         (value("float32", "1.5"), value("int32", "2"), Less),
         (value("string", "abc"), value("string", "abd"), Less),
-        (value("string", "a long string of some length"), value("string", "a long string"), Greater),
+        (
+            value("string", "a long string of some length"),
+            value("string", "a long string"),
+            Greater,
+        ),
         (value("bytes", "\\x00ff"), value("bytes", "\\x01"), Less),
         (Expr::boolean(false), Expr::boolean(true), Less),
         (value("date", "2024-01-01"), value("timestamp(us)", "2024-01-01 00:00:01"), Less),
@@ -67,7 +78,10 @@ fn null_compares_to_nothing() {
             ALL.iter().map(|f| constant(&call(f, [one.clone(), null(atom)])).unwrap()).collect();
         assert_eq!(found, expected(None), "{atom}");
         let both = |f| constant(&call(f, [null(atom), null(atom)])).unwrap();
-        assert_eq!([both("is_distinct"), both("is_not_distinct")], [false, true].map(Scalar::Boolean));
+        assert_eq!(
+            [both("is_distinct"), both("is_not_distinct")],
+            [false, true].map(Scalar::Boolean)
+        );
     }
     assert_eq!(constant(&call("eq", [null("null"), null("null")])).unwrap(), Scalar::Null);
 }
@@ -81,7 +95,12 @@ fn columns_compare_with_columns_and_constants_also_sliced() {
     let b_as_float = || Expr::field("b").cast(Atom::Float64);
     let f = |function, other| {
         values(
-            &evaluate(&call(function, [Expr::field("a"), other]), tuple, vec![a.clone(), b.clone()]).unwrap(),
+            &evaluate(
+                &call(function, [Expr::field("a"), other]),
+                tuple,
+                vec![a.clone(), b.clone()],
+            )
+            .unwrap(),
         )
     };
     let (t, n) = (Scalar::Boolean(true), Scalar::Null);
@@ -94,7 +113,8 @@ fn columns_compare_with_columns_and_constants_also_sliced() {
 
 #[test]
 fn constants_take_the_type_of_the_column() {
-    // Both would have to be widened otherwise; that they are not shows in the error a cast could raise but does not.
+    // Both would have to be widened otherwise; that they are not shows in the error a cast could
+    // raise but does not.
     let tuple = "<d: date, x: int8, p: decimal(15,2)>";
     for (field, other) in [
         ("d", call("add", [value("date", "1994-01-01"), value("interval", "1 year")])),

@@ -31,13 +31,17 @@ fn dictionary_and_plain_columns_agree() {
             branches: vec![(call("like", [field(), text("a%")]), text("A"))],
             otherwise: Some(Box::new(field())),
         },
-        Expr::And(vec![call("eq", [field(), text("12")]), call("gt", [Expr::field("n"), Expr::int64(1)])]),
+        Expr::And(vec![
+            call("eq", [field(), text("12")]),
+            call("gt", [Expr::field("n"), Expr::int64(1)]),
+        ]),
         call("eq", [field(), field()]),
     ];
     let words = [Some("12"), Some("abc"), None, Some("unused"), Some("31")];
     let keys: Vec<Option<i32>> =
         [0, 1, 4, 2, 1, 0, 4, 4, 1].map(Some).into_iter().chain([None, Some(0)]).collect();
-    let n: ArrayRef = Arc::new(arrow::array::Int64Array::from((0..keys.len() as i64).collect::<Vec<_>>()));
+    let n: ArrayRef =
+        Arc::new(arrow::array::Int64Array::from((0..keys.len() as i64).collect::<Vec<_>>()));
     for keys in [&keys[..], &keys[..9], &keys[..3]] {
         let (dictionary, plain) = both(keys, &words);
         let n = Column::Plain(n.slice(0, keys.len()));
@@ -49,7 +53,8 @@ fn dictionary_and_plain_columns_agree() {
                 let expected = bound.evaluate(&chunk(&plain), &run()).unwrap();
                 assert_eq!(values(&found), values(&expected), "{expr:?}");
                 let some = Arc::new(UInt32Array::from(vec![0, 2]));
-                let found = bound.evaluate(&chunk(&dictionary).select(some.clone()), &run()).unwrap();
+                let found =
+                    bound.evaluate(&chunk(&dictionary).select(some.clone()), &run()).unwrap();
                 let expected = bound.evaluate(&chunk(&plain).select(some), &run()).unwrap();
                 assert_eq!(values(&found), values(&expected), "{expr:?}");
                 if *bound.atom().0 == Atom::Boolean {
@@ -82,7 +87,8 @@ fn results_on_a_dictionary_are_not_kept_for_other_parameters() {
     let (dictionary, _) = both(&[Some(0), Some(1), Some(0)], &[Some("x"), Some("y")]);
     let parameters: Tuple = "<p: string>".parse().unwrap();
     let expr = call("eq", [Expr::field("a"), Expr::Parameter("p".into())]);
-    let bound = Bound::new(&expr, &"<a: string?>".parse().unwrap(), &parameters, &library()).unwrap();
+    let bound =
+        Bound::new(&expr, &"<a: string?>".parse().unwrap(), &parameters, &library()).unwrap();
     for (parameter, expected) in [("x", [true, false, true]), ("y", [false, true, false])] {
         let given = Chunk::from_arrays(vec![strings(&[Some(parameter)])]);
         let run = Run { parameters: given, parameter_tuple: parameters.clone(), ..run() };

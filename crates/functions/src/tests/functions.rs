@@ -32,7 +32,10 @@ fn datafusion_functions_by_name() {
         (call("concat_op", [text("a"), Expr::int64(1)]), "a1: string"),
         (call("concat_op", [text("a"), null("string")]), "NULL: string"),
         (
-            call("concat_op", [call("make_array", [Expr::int64(1)]), call("make_array", [Expr::int64(2)])]),
+            call(
+                "concat_op",
+                [call("make_array", [Expr::int64(1)]), call("make_array", [Expr::int64(2)])],
+            ),
             "[1, 2]: list<int64?>",
         ),
         (call("md5", [text("")]), "d41d8cd98f00b204e9800998ecf8427e: string"),
@@ -55,12 +58,15 @@ fn datafusion_functions_by_name() {
 
 #[test]
 fn functions_run_on_columns() {
-    let texts =
-        strings(&[Some("x"), None, Some("a string of more than twelve bytes"), Some("yy")]).slice(1, 3);
+    let texts = strings(&[Some("x"), None, Some("a string of more than twelve bytes"), Some("yy")])
+        .slice(1, 3);
     let expr = call("upper", [Expr::field("a")]);
     let found = evaluate(&expr, "<a: string?>", vec![texts.clone()]).unwrap();
     let text = |text: &str| Scalar::String(text.into());
-    assert_eq!(values(&found), [Scalar::Null, text("A STRING OF MORE THAN TWELVE BYTES"), text("YY")]);
+    assert_eq!(
+        values(&found),
+        [Scalar::Null, text("A STRING OF MORE THAN TWELVE BYTES"), text("YY")]
+    );
     let expr = call("substr", [Expr::field("a"), Expr::int64(1), Expr::int64(2)]);
     assert_eq!(
         values(&evaluate(&expr, "<a: string?>", vec![texts]).unwrap()),
@@ -84,8 +90,14 @@ fn patterns() {
     assert_eq!(f("like", Expr::null(Atom::String)), vec![Scalar::Null; 4]);
     let escaped = call("like", [Expr::string("50%"), Expr::string("50!%"), Expr::string("!")]);
     assert_eq!(constant(&escaped).unwrap(), b(true));
-    assert_eq!(code(constant(&call("like", [Expr::string("ab"), Expr::string("a\\")]))), Code::Data);
-    assert_eq!(constant(&call("like", [Expr::string("a"), Expr::string("a\\")])).unwrap(), b(false));
+    assert_eq!(
+        code(constant(&call("like", [Expr::string("ab"), Expr::string("a\\")]))),
+        Code::Data
+    );
+    assert_eq!(
+        constant(&call("like", [Expr::string("a"), Expr::string("a\\")])).unwrap(),
+        b(false)
+    );
     assert_eq!(code(constant(&call("regex", [Expr::string("a"), Expr::string("(")]))), Code::Data);
 }
 
@@ -117,7 +129,8 @@ fn aggregates_have_types() {
         ("array_agg", "int64", "list<int64?>"),
         ("median", "float64", "float64"),
     ] {
-        let (atom, nullable) = library.aggregate(name, &[(arg.parse().unwrap(), true)], false).unwrap();
+        let (atom, nullable) =
+            library.aggregate(name, &[(arg.parse().unwrap(), true)], false).unwrap();
         assert_eq!(atom.to_string(), expected, "{name}({arg})");
         assert_eq!(nullable, name != "count");
     }

@@ -96,13 +96,19 @@ fn rejected_rows_do_not_raise() {
 fn unselected_rows_do_not_raise() {
     let bound = bind(&risky(), "<a: int64>").unwrap();
     let chunk = selected(vec![ints(&[0, 1, 5, 0])], &[1, 2]);
-    assert_eq!(values(&bound.evaluate(&chunk, &run()).unwrap()), [true, false].map(Scalar::Boolean));
+    assert_eq!(
+        values(&bound.evaluate(&chunk, &run()).unwrap()),
+        [true, false].map(Scalar::Boolean)
+    );
     assert_eq!(positions(&bound.select(chunk, &run()).unwrap()), [1]);
     let none = selected(vec![ints(&[0])], &[]);
     assert!(bound.evaluate(&none, &run()).unwrap().is_empty());
     let constant = bind(&call("div", [Expr::int64(1), Expr::int64(0)]), "<a: int64>").unwrap();
     assert!(constant.evaluate(&none, &run()).unwrap().is_empty());
-    assert_eq!(code(constant.evaluate(&selected(vec![ints(&[0])], &[0]), &run())), Code::DivisionByZero);
+    assert_eq!(
+        code(constant.evaluate(&selected(vec![ints(&[0])], &[0]), &run())),
+        Code::DivisionByZero
+    );
 }
 
 #[test]
@@ -113,12 +119,15 @@ fn selections_narrow_whatever_their_share() {
     let bound = bind(&Expr::And(vec![below(50), odd, below(20)]), "<a: int64>").unwrap();
     for share in [1, 2, 3, 10, 50] {
         let counting: Vec<u32> = (0..100).filter(|i| i % share == 0).collect();
-        let expected: Vec<u32> = counting.iter().copied().filter(|i| i % 2 == 1 && *i < 20).collect();
+        let expected: Vec<u32> =
+            counting.iter().copied().filter(|i| i % 2 == 1 && *i < 20).collect();
         let found = bound.select(selected(vec![ints(&stored)], &counting), &run()).unwrap();
         assert_eq!(positions(&found), expected);
     }
     let all = bind(&Expr::And(vec![]), "<a: int64>").unwrap();
-    assert!(all.select(Chunk::from_arrays(vec![ints(&stored)]), &run()).unwrap().selection().is_none());
+    assert!(
+        all.select(Chunk::from_arrays(vec![ints(&stored)]), &run()).unwrap().selection().is_none()
+    );
 }
 
 #[test]
@@ -142,7 +151,10 @@ fn branches_not_taken_do_not_raise() {
         branches: vec![(not_zero(), Expr::field("a"))],
         otherwise: Some(Box::new(call("div", [Expr::int64(1), Expr::int64(0)]))),
     };
-    assert_eq!(values(&evaluate(&never, "<a: int64>", vec![ints(&[7])]).unwrap()), [Scalar::Integer(7)]);
+    assert_eq!(
+        values(&evaluate(&never, "<a: int64>", vec![ints(&[7])]).unwrap()),
+        [Scalar::Integer(7)]
+    );
     assert_eq!(code(evaluate(&never, "<a: int64>", vec![ints(&[0])])), Code::DivisionByZero);
 }
 
@@ -184,7 +196,10 @@ fn the_try_form_is_true_where_it_would_raise() {
     assert!(!bound.can_raise());
     let found = bound.evaluate(&Chunk::from_arrays(vec![ints(&[0, 1, 5, 0, 3])]), &run()).unwrap();
     assert_eq!(values(&found), [true, true, false, true, true].map(Scalar::Boolean));
-    assert_eq!(values(&evaluate(&expr, "<a: int64>", vec![ints(&[0])]).unwrap()), [Scalar::Boolean(true)]);
+    assert_eq!(
+        values(&evaluate(&expr, "<a: int64>", vec![ints(&[0])]).unwrap()),
+        [Scalar::Boolean(true)]
+    );
 }
 
 #[test]
@@ -212,7 +227,10 @@ fn disjunctions_of_equalities_are_sets() {
         ((0..40).map(|i| Expr::int64(i * 2)).collect(), "a"),
         (vec![Expr::int64(2), Expr::null(Atom::Int64), Expr::int64(7)], "a"),
         (vec![Expr::string("x"), Expr::string("a rather long text"), Expr::string("z")], "s"),
-        (vec![Expr::string("x"), Expr::null(Atom::String), Expr::string("z"), Expr::string("w")], "s"),
+        (
+            vec![Expr::string("x"), Expr::null(Atom::String), Expr::string("z"), Expr::string("w")],
+            "s",
+        ),
     ] {
         let set = of(field, list.clone());
         assert!(format!("{:?}", bind(&set, tuple).unwrap()).contains("InSet"));
@@ -220,7 +238,10 @@ fn disjunctions_of_equalities_are_sets() {
         let apart = Expr::Or(
             list.into_iter()
                 .flat_map(|c| {
-                    [call("eq", [Expr::field(field), c]), call("lt", [Expr::field("a"), Expr::int64(-1)])]
+                    [
+                        call("eq", [Expr::field(field), c]),
+                        call("lt", [Expr::field("a"), Expr::int64(-1)]),
+                    ]
                 })
                 .collect(),
         );
@@ -242,7 +263,8 @@ fn with_spare_string(value: &str) -> Column {
 #[test]
 fn constants_of_a_choice_keep_their_bytes_beside_longer_strings() {
     let mask: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
-    let columns = vec![Column::Plain(mask), with_spare_string("Zürich"), with_spare_string("zebra")];
+    let columns =
+        vec![Column::Plain(mask), with_spare_string("Zürich"), with_spare_string("zebra")];
     let choice = Expr::Case {
         branches: vec![(Expr::field("a"), Expr::field("s"))],
         otherwise: Some(Box::new(Expr::field("t"))),

@@ -41,8 +41,11 @@ fn parameters_are_constants_of_the_run() {
     let bound = Bound::new(&expr, &tuple, &parameters, &library()).unwrap();
     for p in [2, 3] {
         let value = scalar_to_array(&Scalar::Integer(p), &Atom::Int64).unwrap();
-        let run =
-            Run { parameters: Chunk::from_arrays(vec![value]), parameter_tuple: parameters.clone(), ..run() };
+        let run = Run {
+            parameters: Chunk::from_arrays(vec![value]),
+            parameter_tuple: parameters.clone(),
+            ..run()
+        };
         let column: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![5, 7]));
         let found = bound.evaluate(&Chunk::from_arrays(vec![column]), &run).unwrap();
         assert_eq!(values(&found), [Scalar::Integer(5 * p), Scalar::Integer(7 * p)]);

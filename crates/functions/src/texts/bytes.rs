@@ -25,7 +25,8 @@ pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 
 /// The bytes from number `start` on, `length` of them counted from there.
 fn between(bytes: &[u8], start: i64, length: Option<i64>) -> &[u8] {
-    let place = |number: i64| usize::try_from(number.max(1) - 1).unwrap_or(usize::MAX).min(bytes.len());
+    let place =
+        |number: i64| usize::try_from(number.max(1) - 1).unwrap_or(usize::MAX).min(bytes.len());
     let from = place(start);
     let to = length.map_or(bytes.len(), |length| place(start.saturating_add(length)));
     &bytes[from..to.max(from)]
@@ -95,8 +96,9 @@ impl Encoding {
             "latin1" | "iso88591" => Encoding::Latin1,
             "sqlascii" => Encoding::Ascii,
             _ => {
-                let message =
-                    format!("the encoding '{name}' is not known; there are UTF8, LATIN1 and SQL_ASCII");
+                let message = format!(
+                    "the encoding '{name}' is not known; there are UTF8, LATIN1 and SQL_ASCII"
+                );
                 return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
             }
         })
@@ -116,7 +118,8 @@ pub(super) fn converted(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             match Encoding::named(given[1].text())? {
                 Encoding::Utf8 | Encoding::Ascii => Ok(Out::Bytes(text.as_bytes().to_vec())),
                 Encoding::Latin1 => {
-                    let byte = |character: char| u8::try_from(character).map_err(|_| beyond(character));
+                    let byte =
+                        |character: char| u8::try_from(character).map_err(|_| beyond(character));
                     Ok(Out::Bytes(text.chars().map(byte).collect::<Result<_>>()?))
                 }
             }
@@ -154,7 +157,8 @@ impl Form {
             "base64" => Form::Base64,
             "escape" => Form::Escape,
             _ => {
-                let message = format!("the form '{name}' is not known; there are hex, base64 and escape");
+                let message =
+                    format!("the form '{name}' is not known; there are hex, base64 and escape");
                 return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
             }
         })
@@ -215,8 +219,8 @@ fn to_base64(bytes: &[u8]) -> String {
         if index > 0 && index % 19 == 0 {
             out.push('\n');
         }
-        let number =
-            group.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let number = group.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
         for place in 0..4 {
             match place <= group.len() {
                 true => out.push(char::from(BASE64[(number >> (18 - 6 * place)) as usize & 63])),
@@ -292,7 +296,9 @@ pub(super) fn set(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
             (false, _) => bytes[at] = value as u8,
             (true, 0) => bytes[at] &= !(1 << (index % 8)),
             (true, 1) => bytes[at] |= 1 << (index % 8),
-            (true, _) => return Err(fault("new bit must be 0 or 1", SqlState::INVALID_PARAMETER_VALUE)),
+            (true, _) => {
+                return Err(fault("new bit must be 0 or 1", SqlState::INVALID_PARAMETER_VALUE));
+            }
         }
         Ok(Out::Bytes(bytes))
     }))
@@ -304,9 +310,13 @@ mod tests {
 
     #[test]
     fn base64_goes_there_and_back() {
-        for (bytes, text) in
-            [(&b""[..], ""), (b"f", "Zg=="), (b"fo", "Zm8="), (b"foo", "Zm9v"), (b"foob", "Zm9vYg==")]
-        {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg=="),
+        ] {
             assert_eq!(to_base64(bytes), text);
             assert_eq!(from_base64(text).as_deref(), Some(bytes));
         }

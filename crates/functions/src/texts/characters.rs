@@ -6,8 +6,8 @@ use crate::long::place_of;
 use crate::rowwise::{Out, fault, signature, strict};
 use crate::types::{Arg, Resolved};
 
-/// `cut_text` and `cut_character`, which casts to `varchar(n)` and `char(n)` become: so many characters stay. `char(n)` is not
-/// padded, so that blanks at its end go, too.
+/// `cut_text` and `cut_character`, which casts to `varchar(n)` and `char(n)` become: so many
+/// characters stay. `char(n)` is not padded, so that blanks at its end go, too.
 pub(super) fn cut(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::String, Atom::Int64])?;
     let blanks_stay = name == "cut_text";
@@ -38,8 +38,9 @@ pub(super) fn of_number(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::Int64])?;
     Ok(strict(Atom::String, args, casts, |given| {
         let number = given[0].whole();
-        let refused =
-            |why: &str| -> Error { fault(format!("chr({number}): {why}"), SqlState::PROGRAM_LIMIT_EXCEEDED) };
+        let refused = |why: &str| -> Error {
+            fault(format!("chr({number}): {why}"), SqlState::PROGRAM_LIMIT_EXCEEDED)
+        };
         match u32::try_from(number) {
             Ok(0) => Err(refused("there are no texts with the character 0")),
             Ok(number) => {

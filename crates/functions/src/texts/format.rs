@@ -36,18 +36,22 @@ fn formatted(format: &str, values: &[In<'_>]) -> Result<String> {
             continue;
         }
         let ended = || wrong("unterminated format() type specifier");
-        let digits = |rest: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
-            let mut number = None;
-            while let Some(digit) = rest.peek().and_then(|c| c.to_digit(10)) {
-                let larger = number.unwrap_or(0usize) * 10 + digit as usize;
-                if larger > 1 << 30 {
-                    return Err(fault("number is out of range", SqlState::NUMERIC_VALUE_OUT_OF_RANGE));
+        let digits =
+            |rest: &mut std::iter::Peekable<std::str::Chars<'_>>| -> Result<Option<usize>> {
+                let mut number = None;
+                while let Some(digit) = rest.peek().and_then(|c| c.to_digit(10)) {
+                    let larger = number.unwrap_or(0usize) * 10 + digit as usize;
+                    if larger > 1 << 30 {
+                        return Err(fault(
+                            "number is out of range",
+                            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                        ));
+                    }
+                    number = Some(larger);
+                    rest.next();
                 }
-                number = Some(larger);
-                rest.next();
-            }
-            Ok(number)
-        };
+                Ok(number)
+            };
         let value_at = |index: usize| -> Result<In<'_>> {
             values.get(index).copied().ok_or_else(|| wrong("too few arguments for format()"))
         };
@@ -81,7 +85,9 @@ fn formatted(format: &str, values: &[In<'_>]) -> Result<String> {
                     }
                 };
                 if place == 0 {
-                    return Err(wrong("format specifies argument 0, but arguments are numbered from 1"));
+                    return Err(wrong(
+                        "format specifies argument 0, but arguments are numbered from 1",
+                    ));
                 }
                 width = match value_at(place - 1)? {
                     In::Null => None,
@@ -107,7 +113,11 @@ fn formatted(format: &str, values: &[In<'_>]) -> Result<String> {
             return Err(wrong(format!("unrecognized format() type specifier \"{kind}\"")));
         }
         let index = match position {
-            Some(0) => return Err(wrong("format specifies argument 0, but arguments are numbered from 1")),
+            Some(0) => {
+                return Err(wrong(
+                    "format specifies argument 0, but arguments are numbered from 1",
+                ));
+            }
             Some(position) => position,
             None => next + 1,
         };
@@ -127,7 +137,8 @@ fn formatted(format: &str, values: &[In<'_>]) -> Result<String> {
             (_, value) => value.text().to_string(),
         };
         let missing =
-            width.unwrap_or(0).saturating_sub(text.chars().count() as i64).clamp(0, 1 << 30) as usize;
+            width.unwrap_or(0).saturating_sub(text.chars().count() as i64).clamp(0, 1 << 30)
+                as usize;
         let blanks = " ".repeat(missing);
         if left {
             out.push_str(&text);
@@ -150,7 +161,10 @@ mod tests {
         let (a, b) = (In::Text("a"), In::Text("b c"));
         assert_eq!(of("%s %I %L %%", &[a, b, b]).as_deref(), Some("a \"b c\" 'b c' %"));
         assert_eq!(of("%2$s %s|%1$s", &[a, b, In::Text("d")]).as_deref(), Some("b c d|a"));
-        assert_eq!(of("[%5s][%-5s][%*s]", &[a, a, In::Text("3"), a]).as_deref(), Some("[    a][a    ][  a]"));
+        assert_eq!(
+            of("[%5s][%-5s][%*s]", &[a, a, In::Text("3"), a]).as_deref(),
+            Some("[    a][a    ][  a]")
+        );
         assert_eq!(of("%s", &[]), None);
         assert_eq!(of("%x", &[a]), None);
         assert_eq!(of("%", &[a]), None);

@@ -23,7 +23,8 @@ pub(super) fn is_pattern(args: &[Arg<'_>]) -> bool {
         && args[1..].iter().all(|arg| *arg.atom == Atom::String)
 }
 
-/// `substring(text from pattern)`: what the first group matches, or all; with an escape, an SQL pattern.
+/// `substring(text from pattern)`: what the first group matches, or all; with an escape, an SQL
+/// pattern.
 pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &vec![Atom::String; args.len()])?;
     let last = Last::default();
@@ -76,7 +77,11 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
                 let at_end = match given.get(4).map_or(0, In::whole) {
                     0 => false,
                     1 => true,
-                    other => return Err(wrong(format!("invalid value for parameter endoption: {other}"))),
+                    other => {
+                        return Err(wrong(format!(
+                            "invalid value for parameter endoption: {other}"
+                        )));
+                    }
                 };
                 let regex = last.compile(given[1].text(), flags(given.get(5), false)?)?;
                 let (text, start) = from_start(given[0].text(), given.get(2))?;
@@ -145,7 +150,11 @@ fn from_start<'a>(text: &'a str, start: Option<&In<'_>>) -> Result<(&'a str, Opt
 
 /// All matches from a place on, also empty ones right behind others. What stands before the place
 /// is seen by `^` and `\y`, but is part of no match.
-fn all<'a>(regex: &Regex, text: &'a str, start: Option<usize>) -> impl Iterator<Item = Captures<'a>> {
+fn all<'a>(
+    regex: &Regex,
+    text: &'a str,
+    start: Option<usize>,
+) -> impl Iterator<Item = Captures<'a>> {
     let (mut next, every) = (start, Every::default());
     std::iter::from_fn(move || {
         every.pass();
@@ -190,7 +199,8 @@ fn groups(regex: &Regex, captures: &Captures<'_>) -> Vec<Option<String>> {
     (first..regex.captures_len()).map(group).collect()
 }
 
-/// The pieces between matches. An empty match at an end, or behind another match, separates nothing.
+/// The pieces between matches. An empty match at an end, or behind another match, separates
+/// nothing.
 fn pieces(regex: &Regex, text: &str) -> Vec<Option<String>> {
     let (mut out, every) = (Vec::new(), Every::default());
     let mut from = 0;
@@ -218,7 +228,10 @@ fn replace(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
         if let (false, Some(letters)) = (by_number, letters)
             && letters.text().starts_with(|c: char| c.is_ascii_digit())
         {
-            return Err(wrong(format!("invalid regular expression option: \"{}\"", letters.text())));
+            return Err(wrong(format!(
+                "invalid regular expression option: \"{}\"",
+                letters.text()
+            )));
         }
         let flags = flags(letters, true)?;
         let regex = last.compile(given[1].text(), flags)?;
@@ -273,7 +286,8 @@ fn filled(replacement: &str, captures: &Captures<'_>, out: &mut String) {
 /// DuckDB's `regexp_extract(text, pattern [, group [, flags]])` and `regexp_extract_all`.
 fn extract(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
     let all = name == "regexp_extract_all";
-    let number = args.get(2).is_none_or(|group| takes(group, &Atom::Int64) && *group.atom != Atom::String);
+    let number =
+        args.get(2).is_none_or(|group| takes(group, &Atom::Int64) && *group.atom != Atom::String);
     if !number {
         return Err(wrong_arguments(
             name,
@@ -289,7 +303,9 @@ fn extract(name: &str, args: &[Arg<'_>], last: Last) -> Result<Resolved> {
         if group >= regex.captures_len() {
             return Err(wrong(format!("the pattern has no group {group}")));
         }
-        let part = |captures: Captures<'_>| captures.get(group).map_or("", |part| part.as_str()).to_string();
+        let part = |captures: Captures<'_>| {
+            captures.get(group).map_or("", |part| part.as_str()).to_string()
+        };
         let (text, every) = (given[0].text(), Every::default());
         let matches = regex.captures_iter(text).inspect(|_| every.pass());
         Ok(match all {

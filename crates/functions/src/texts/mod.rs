@@ -63,7 +63,9 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
     Some(match name {
         "cut_text" | "cut_character" => characters::cut(name, args),
         // Numbers beyond `bigint` are DataFusion's.
-        "to_hex" if args.len() == 1 && args[0].atom.is_integer() && *args[0].atom != Atom::UInt64 => {
+        "to_hex"
+            if args.len() == 1 && args[0].atom.is_integer() && *args[0].atom != Atom::UInt64 =>
+        {
             characters::hexadecimal(name, args)
         }
         "chr" => characters::of_number(name, args),

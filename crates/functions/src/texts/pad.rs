@@ -15,8 +15,8 @@ use crate::types::{Arg, Resolved};
 /// PostgreSQL's values have less than 1 GB, and a character takes up to four bytes.
 pub(crate) const CHARACTERS_MAX: i64 = (0x3fff_ffff - 4) / 4;
 
-/// `lpad(text, length [, fill])`, or `rpad`: so many characters, of which those that are missing come from `fill`. No or fewer
-/// characters than none are the empty text.
+/// `lpad(text, length [, fill])`, or `rpad`: so many characters, of which those that are missing
+/// come from `fill`. No or fewer characters than none are the empty text.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let mut wanted = vec![Atom::String, Atom::Int64];
     wanted.extend((args.len() > 2).then_some(Atom::String));
@@ -25,7 +25,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let mut resolved = strict(Atom::String, args, casts, move |given| {
         let (text, length) = (given[0].text(), given[1].whole().max(0));
         if length > CHARACTERS_MAX {
-            let message = format!("{name}: the length {length} is too large, {CHARACTERS_MAX} at most");
+            let message =
+                format!("{name}: the length {length} is too large, {CHARACTERS_MAX} at most");
             return Err(fault(message, SqlState::PROGRAM_LIMIT_EXCEEDED));
         }
         let fill = given.get(2).map_or(" ", |fill| fill.text());

@@ -7,13 +7,19 @@ use crate::rowwise::{In, Out, lenient, strict};
 use crate::types::{Arg, Resolved, wrong_arguments};
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    if args.len() != 1 || (name == "quote_ident" && !matches!(args[0].atom, Atom::String | Atom::Null)) {
+    if args.len() != 1
+        || (name == "quote_ident" && !matches!(args[0].atom, Atom::String | Atom::Null))
+    {
         return Err(wrong_arguments(name, args, "it takes one text"));
     }
     let casts = vec![Atom::String];
     Ok(match name {
-        "quote_ident" => strict(Atom::String, args, casts, |given| Ok(Out::Text(ident(given[0].text())))),
-        "quote_literal" => strict(Atom::String, args, casts, |given| Ok(Out::Text(literal(given[0].text())))),
+        "quote_ident" => {
+            strict(Atom::String, args, casts, |given| Ok(Out::Text(ident(given[0].text()))))
+        }
+        "quote_literal" => {
+            strict(Atom::String, args, casts, |given| Ok(Out::Text(literal(given[0].text()))))
+        }
         _ => lenient(Atom::String, args, casts, |given| {
             Ok(Out::Text(match given[0] {
                 In::Null => "NULL".to_string(),

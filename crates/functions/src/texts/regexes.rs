@@ -133,7 +133,10 @@ pub(crate) fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
 }
 
 fn invalid(pattern: &str, why: &str) -> Error {
-    fault(format!("invalid regular expression '{pattern}': {why}"), SqlState::INVALID_REGULAR_EXPRESSION)
+    fault(
+        format!("invalid regular expression '{pattern}': {why}"),
+        SqlState::INVALID_REGULAR_EXPRESSION,
+    )
 }
 
 /// A pattern on its way to the library's form.
@@ -193,7 +196,8 @@ impl Translation<'_> {
                 self.repeatable = true;
             }
             '(' => {
-                let looks = ["?=", "?!", "?<=", "?<!"].iter().any(|look| self.rest.starts_with(look));
+                let looks =
+                    ["?=", "?!", "?<=", "?<!"].iter().any(|look| self.rest.starts_with(look));
                 if self.rest.starts_with('?') && !looks && !self.rest.starts_with("?:") {
                     return Err(self.invalid("quantifier operand invalid"));
                 }
@@ -224,7 +228,8 @@ impl Translation<'_> {
             }
             _ => {
                 self.out.push(character);
-                self.repeatable = !(self.flags.extended && character.is_whitespace()) || self.repeatable;
+                self.repeatable =
+                    !(self.flags.extended && character.is_whitespace()) || self.repeatable;
             }
         }
         Ok(())
@@ -248,7 +253,8 @@ impl Translation<'_> {
         let wrong = || invalid(self.pattern, "invalid repetition count(s)");
         let (inner, behind) =
             self.rest.split_once('}').ok_or_else(|| self.invalid("braces {} not balanced"))?;
-        let number = |text: &str| text.parse().ok().filter(|number: &u32| *number <= REPETITIONS_MAX);
+        let number =
+            |text: &str| text.parse().ok().filter(|number: &u32| *number <= REPETITIONS_MAX);
         let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
         let least = number(least).ok_or_else(wrong)?;
         if !most.is_empty() && number(most).is_none_or(|most| most < least) {
@@ -258,8 +264,8 @@ impl Translation<'_> {
         Ok(format!("{{{inner}}}"))
     }
 
-    /// A bracket expression whose first bracket has been passed. Its characters are escaped, as the library has operators of
-    /// sets.
+    /// A bracket expression whose first bracket has been passed. Its characters are escaped, as the
+    /// library has operators of sets.
     fn brackets(&mut self) -> Result<()> {
         self.out.push('[');
         if self.passes("^") {
@@ -270,7 +276,9 @@ impl Translation<'_> {
         }
         let mut first = true;
         loop {
-            let Some(character) = self.next() else { return Err(self.invalid("brackets [] not balanced")) };
+            let Some(character) = self.next() else {
+                return Err(self.invalid("brackets [] not balanced"));
+            };
             match character {
                 ']' if !first => break,
                 '[' if self.passes(":") => {
@@ -317,7 +325,9 @@ impl Translation<'_> {
 
     /// What stands behind a backslash.
     fn escape(&mut self, in_brackets: bool) -> Result<()> {
-        let Some(escaped) = self.next() else { return Err(self.invalid("it ends with a backslash")) };
+        let Some(escaped) = self.next() else {
+            return Err(self.invalid("it ends with a backslash"));
+        };
         let boundary = match escaped {
             _ if in_brackets => None,
             'm' => Some("\\b{start}"),
@@ -418,7 +428,11 @@ mod tests {
             ("\x01", "\\cA", "", true),
         ] {
             let flags = Flags::read(flags).unwrap();
-            assert_eq!(compile(pattern, flags).unwrap().is_match(text), expected, "'{text}' ~ '{pattern}'");
+            assert_eq!(
+                compile(pattern, flags).unwrap().is_match(text),
+                expected,
+                "'{text}' ~ '{pattern}'"
+            );
         }
         assert_eq!(compile("(", Flags::default()).unwrap_err().sql_state().as_str(), "2201B");
         assert_eq!(compile("(a)\\1", Flags::default()).unwrap_err().sql_state().as_str(), "0A000");

@@ -19,11 +19,17 @@ pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         let every = Every::default();
         let pieces = || text.split(delimiter).inspect(|_| every.pass());
         let found = match number {
-            0 => return Err(fault("field position must not be zero", SqlState::INVALID_PARAMETER_VALUE)),
+            0 => {
+                return Err(fault(
+                    "field position must not be zero",
+                    SqlState::INVALID_PARAMETER_VALUE,
+                ));
+            }
             1 | -1 if delimiter.is_empty() => Some(text),
             _ if delimiter.is_empty() => None,
             1.. => pieces().nth(usize::try_from(number - 1).unwrap_or(usize::MAX)),
-            // From the end the same pieces are counted, not those that a search from the end would give.
+            // From the end the same pieces are counted, not those that a search from the end would
+            // give.
             _ => {
                 let pieces: Vec<&str> = pieces().collect();
                 let back = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
@@ -66,7 +72,8 @@ pub(super) fn to_list(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     }))
 }
 
-/// DuckDB's `string_split(text, delimiter)`: of an empty text one empty piece, of an empty delimiter the characters.
+/// DuckDB's `string_split(text, delimiter)`: of an empty text one empty piece, of an empty
+/// delimiter the characters.
 pub(super) fn pieces(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     let casts = signature(name, args, &[Atom::String, Atom::String])?;
     Ok(strict(texts(), args, casts, |given| {

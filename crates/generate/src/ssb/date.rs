@@ -10,7 +10,8 @@ use arrow::record_batch::RecordBatch;
 use super::schema;
 use crate::table::Table;
 
-/// The specification counts 2,556 days, so the last of 1998 is left out: the seven years have 2,557.
+/// The specification counts 2,556 days, so the last of 1998 is left out: the seven years have
+/// 2,557.
 const DAYS: u64 = 2_556;
 
 const YEAR_FIRST: i32 = 1992;
@@ -18,7 +19,8 @@ const YEAR_FIRST: i32 = 1992;
 /// 1992-01-01 was a Wednesday, the fourth day of a week that begins on Sunday.
 const WEEKDAY_FIRST: u64 = 3;
 
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const WEEKDAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -127,11 +129,14 @@ pub(super) fn table() -> Table {
     let columns = SchemaRef::clone(&schema);
     super::table("date", schema, DAYS, 1, move |numbers| {
         let days: Vec<Day> = numbers.clone().map(|number| Day::after(number - 1)).collect();
-        let int = |value: fn(&Day) -> i32| Arc::new(Int32Array::from_iter_values(days.iter().map(value)));
-        let text =
-            |value: fn(&Day) -> &'static str| Arc::new(StringArray::from_iter_values(days.iter().map(value)));
-        let string =
-            |value: fn(&Day) -> String| Arc::new(StringArray::from_iter_values(days.iter().map(value)));
+        let int =
+            |value: fn(&Day) -> i32| Arc::new(Int32Array::from_iter_values(days.iter().map(value)));
+        let text = |value: fn(&Day) -> &'static str| {
+            Arc::new(StringArray::from_iter_values(days.iter().map(value)))
+        };
+        let string = |value: fn(&Day) -> String| {
+            Arc::new(StringArray::from_iter_values(days.iter().map(value)))
+        };
         let flag = |value: fn(&Day) -> bool| -> Arc<BooleanArray> {
             Arc::new(days.iter().map(value).collect::<Vec<_>>().into())
         };

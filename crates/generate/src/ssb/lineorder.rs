@@ -16,8 +16,8 @@ use crate::table::Table;
 
 /// One to seven, uniformly.
 const LINES_MEAN: u64 = 4;
-/// Days from the first of January 1992 on which the last order is placed: 1998-08-02, as in TPC-H, so that
-/// every commit date has its row in `date`.
+/// Days from the first of January 1992 on which the last order is placed: 1998-08-02, as in TPC-H,
+/// so that every commit date has its row in `date`.
 const ORDER_DAY_MAX: u64 = 2405;
 
 pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
@@ -148,13 +148,17 @@ fn batch(
     orders: Range<u64>,
 ) -> Result<RecordBatch, ArrowError> {
     let orders: Vec<(Order, Vec<Line>)> = orders.map(|number| draw(seed, rows, number)).collect();
-    let lines: Vec<(&Order, &Line)> =
-        orders.iter().flat_map(|(order, lines)| lines.iter().map(move |line| (order, line))).collect();
+    let lines: Vec<(&Order, &Line)> = orders
+        .iter()
+        .flat_map(|(order, lines)| lines.iter().map(move |line| (order, line)))
+        .collect();
     let int = |value: fn(&Order, &Line) -> i32| {
         Arc::new(Int32Array::from_iter_values(lines.iter().map(|(order, line)| value(order, line))))
     };
     let text = |value: fn(&Order, &Line) -> &'static str| {
-        Arc::new(StringArray::from_iter_values(lines.iter().map(|(order, line)| value(order, line))))
+        Arc::new(StringArray::from_iter_values(
+            lines.iter().map(|(order, line)| value(order, line)),
+        ))
     };
     let keys = lines.iter().map(|(order, _)| order.key);
     RecordBatch::try_new(

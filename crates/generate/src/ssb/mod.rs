@@ -1,9 +1,10 @@
 //! The Star Schema Benchmark: TPC-H's data remodelled as one fact table and four dimensions.
 //!
-//! Source: P. O'Neil, E. O'Neil, X. Chen, "The Star Schema Benchmark" (revision 3, 2009). Tables, columns,
-//! cardinalities and value domains follow it; where it is silent (random ranges, sparse order keys, customers
-//! without orders) the published data generator's behaviour is kept. Three of that generator's slips are not:
-//! its weekday names are a day off, two month names are misspelt, and `d_lastdayinmonthfl` is inverted.
+//! Source: P. O'Neil, E. O'Neil, X. Chen, "The Star Schema Benchmark" (revision 3, 2009). Tables,
+//! columns, cardinalities and value domains follow it; where it is silent (random ranges, sparse
+//! order keys, customers without orders) the published data generator's behaviour is kept. Three of
+//! that generator's slips are not: its weekday names are a day off, two month names are misspelt,
+//! and `d_lastdayinmonthfl` is inverted.
 //!
 //! | table | rows at scale factor `s` |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | part | 200,000 ⌊1 + log₂ s⌋, below one 200,000 s |
 //! | date | 2,556: 1992-01-01 to 1998-12-30 |
 //!
-//! Money is in cents, as integers. Every row draws from a random stream of its own, seeded by (seed, table,
-//! row), so a row is the same whatever chunk or thread makes it.
+//! Money is in cents, as integers. Every row draws from a random stream of its own, seeded by
+//! (seed, table, row), so a row is the same whatever chunk or thread makes it.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -33,7 +34,8 @@ mod part;
 mod random;
 mod supplier;
 
-/// The seed used unless another is given. One with which all 13 queries have rows at scale factors 0.1 and 1.
+/// The seed used unless another is given. One with which all 13 queries have rows at scale factors
+/// 0.1 and 1.
 pub const DEFAULT_SEED: u64 = 42;
 
 /// Rows of the tables that others refer to.

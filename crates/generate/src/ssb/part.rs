@@ -12,7 +12,8 @@ use super::random::{Random, Stream};
 use super::{Cardinality, schema};
 use crate::table::Table;
 
-/// One part. Five manufacturers of five categories of forty brands, each name the prefix of the next.
+/// One part. Five manufacturers of five categories of forty brands, each name the prefix of the
+/// next.
 struct Part {
     name: String,
     manufacturer: String,
@@ -47,7 +48,11 @@ impl Part {
     }
 }
 
-fn pick_other(random: &mut Random, values: &[&'static str], taken: &[&'static str]) -> &'static str {
+fn pick_other(
+    random: &mut Random,
+    values: &[&'static str],
+    taken: &[&'static str],
+) -> &'static str {
     loop {
         let value = random.word(values);
         if !taken.contains(&value) {
@@ -72,8 +77,9 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
     super::table("part", schema, rows.parts, 1, move |keys| {
         let parts: Vec<Part> =
             keys.clone().map(|key| Part::draw(&mut Random::row(seed, Stream::Part, key))).collect();
-        let text =
-            |value: fn(&Part) -> &str| Arc::new(StringArray::from_iter_values(parts.iter().map(value)));
+        let text = |value: fn(&Part) -> &str| {
+            Arc::new(StringArray::from_iter_values(parts.iter().map(value)))
+        };
         RecordBatch::try_new(
             SchemaRef::clone(&columns),
             vec![

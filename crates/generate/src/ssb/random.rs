@@ -1,6 +1,7 @@
 //! Random numbers that depend on (seed, table, row) alone.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a fresh one for every row costs nothing.
+/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a fresh one for every row costs
+/// nothing.
 pub(super) struct Random {
     state: u64,
 }
@@ -40,7 +41,8 @@ impl Random {
         low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 
-    /// As [`Random::between`], for columns of 32 bits; the scale factor's bound keeps keys within them.
+    /// As [`Random::between`], for columns of 32 bits; the scale factor's bound keeps keys within
+    /// them.
     pub(super) fn int(&mut self, low: u64, high: u64) -> i32 {
         self.between(low, high) as i32
     }
@@ -57,7 +59,8 @@ impl Random {
 
     /// Text of `low..=high` characters without meaning.
     pub(super) fn text(&mut self, low: u64, high: u64) -> String {
-        const ALPHABET: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
+        const ALPHABET: &[u8; 64] =
+            b"0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
         let length = self.between(low, high);
         (0..length).map(|_| char::from(*self.pick(ALPHABET))).collect()
     }

@@ -23,10 +23,13 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
     ]);
     let columns = SchemaRef::clone(&schema);
     super::table("supplier", schema, rows.suppliers, 1, move |keys| {
-        let places: Vec<Place> =
-            keys.clone().map(|key| Place::draw(&mut Random::row(seed, Stream::Supplier, key))).collect();
-        let text =
-            |value: fn(&Place) -> &str| Arc::new(StringArray::from_iter_values(places.iter().map(value)));
+        let places: Vec<Place> = keys
+            .clone()
+            .map(|key| Place::draw(&mut Random::row(seed, Stream::Supplier, key)))
+            .collect();
+        let text = |value: fn(&Place) -> &str| {
+            Arc::new(StringArray::from_iter_values(places.iter().map(value)))
+        };
         let names = keys.clone().map(|key| format!("Supplier#{key:09}"));
         RecordBatch::try_new(
             SchemaRef::clone(&columns),

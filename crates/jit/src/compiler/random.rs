@@ -1,7 +1,9 @@
-//! Random pieces of code do the same on each processor: with all that the one at hand can do, and with what every one could in 2009. For
-//! ARM they can at least be assembled.
+//! Random pieces of code do the same on each processor: with all that the one at hand can do, and
+//! with what every one could in 2009. For ARM they can at least be assembled.
 
-use tessera_codegen::{Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode};
+use tessera_codegen::{
+    Comparison, InputCode, Op, Operation, StageCode, StateCode, StepCode, ValueCode,
+};
 
 use super::*;
 use crate::function::tests::QUOTIENT;
@@ -48,7 +50,8 @@ pub(super) struct Random(pub(super) u64);
 
 impl Random {
     pub(super) fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % most
     }
 
@@ -59,18 +62,27 @@ impl Random {
     /// Mostly small; now and then near the ends of its type.
     fn whole(&mut self) -> i128 {
         match self.below(12) {
-            0 => self.one(&[i128::from(i64::MAX), i128::from(i32::MIN), 1 << 70, i128::MAX, i128::MIN, 255]),
+            0 => self.one(&[
+                i128::from(i64::MAX),
+                i128::from(i32::MIN),
+                1 << 70,
+                i128::MAX,
+                i128::MIN,
+                255,
+            ]),
             _ => self.below(200) as i128 - 60,
         }
     }
 
     fn leaf(&mut self, machine: Machine) -> Op {
-        let inputs: Vec<usize> = (0..MACHINES.len()).filter(|at| MACHINES[*at] == machine).collect();
+        let inputs: Vec<usize> =
+            (0..MACHINES.len()).filter(|at| MACHINES[*at] == machine).collect();
         match (self.below(4), machine) {
             (0, Machine::Boolean) => Op::Integer(self.below(2) as i128),
             (0, Machine::Integer { bits, signed }) => {
                 let value = self.whole();
-                let (least, bits) = (if signed { i128::MIN >> (128 - bits) } else { 0 }, bits.min(127));
+                let (least, bits) =
+                    (if signed { i128::MIN >> (128 - bits) } else { 0 }, bits.min(127));
                 Op::Integer(value.clamp(least, !least & !(-1 << bits)))
             }
             (0, _) => Op::Float((self.below(64) as f64 / 8.0 - 3.0).to_bits()),
@@ -85,8 +97,9 @@ impl Random {
     }
 
     fn truth(&mut self, depth: usize) -> Op {
-        let list =
-            |this: &mut Self| (0..2 + this.below(2)).map(|_| this.value(Machine::Boolean, depth)).collect();
+        let list = |this: &mut Self| {
+            (0..2 + this.below(2)).map(|_| this.value(Machine::Boolean, depth)).collect()
+        };
         match self.below(8) {
             0 => Op::And(list(self)),
             1 => Op::Or(list(self)),
@@ -98,8 +111,9 @@ impl Random {
             4 => {
                 let machine = self.one(&[signed(64), signed(32), signed(128), unsigned(16)]);
                 let number = |op| ValueCode { op, machine, nullable: false };
-                let numbers =
-                    (0..1 + self.below(5)).map(|_| number(Op::Integer(self.below(90) as i128))).collect();
+                let numbers = (0..1 + self.below(5))
+                    .map(|_| number(Op::Integer(self.below(90) as i128)))
+                    .collect();
                 let (value, null) = (Box::new(self.value(machine, depth)), self.below(3) == 0);
                 Op::Among { value, numbers, null }
             }
@@ -119,13 +133,20 @@ impl Random {
                 let from = self.one(&[signed(64), signed(32), unsigned(64), signed(8)]);
                 Op::ToFloat(self.one(&[1.0, 100.0]), Box::new(self.value(from, depth)))
             }
-            (Machine::Float64, 1) => Op::OfDecimals(self.one(&[Mul, Div]), self.pair(machine, depth)),
+            (Machine::Float64, 1) => {
+                Op::OfDecimals(self.one(&[Mul, Div]), self.pair(machine, depth))
+            }
             (Machine::Float32 | Machine::Float64, _) => {
                 Op::Arithmetic(self.one(&[Add, Sub, Mul, Div]), self.pair(machine, depth))
             }
             (Machine::Integer { bits: 128, .. }, 0) => {
                 let (left, right) = (self.value(machine, depth), self.value(signed(64), depth));
-                Op::Decimal { operation: Mul, factors: (1, 1), exact: false, args: Box::new([left, right]) }
+                Op::Decimal {
+                    operation: Mul,
+                    factors: (1, 1),
+                    exact: false,
+                    args: Box::new([left, right]),
+                }
             }
             (Machine::Integer { bits: 128, .. }, 1) => {
                 let (operation, args) = (self.one(&[Add, Sub]), self.pair(machine, depth));
@@ -137,14 +158,21 @@ impl Random {
             }
             (Machine::Integer { bits: 64, signed: true }, 0) => {
                 let args = Box::new([self.value(signed(32), depth), self.value(signed(16), depth)]);
-                Op::Decimal { operation: self.one(&[Add, Sub, Mul]), factors: (10, 1), exact: true, args }
+                Op::Decimal {
+                    operation: self.one(&[Add, Sub, Mul]),
+                    factors: (10, 1),
+                    exact: true,
+                    args,
+                }
             }
             (Machine::Integer { bits: 64, signed: true }, 2) if self.below(2) == 0 => {
                 let by = Op::Integer(self.one(&[3, -2, 7, 1, 0]));
                 let by = ValueCode { op: by, machine, nullable: false };
                 Op::Function(quotient(), vec![self.value(machine, depth), by])
             }
-            (Machine::Integer { signed: true, .. }, 1) => Op::Negate(Box::new(self.value(machine, depth))),
+            (Machine::Integer { signed: true, .. }, 1) => {
+                Op::Negate(Box::new(self.value(machine, depth)))
+            }
             _ => Op::Arithmetic(self.one(&[Add, Sub, Mul, Div, Mod]), self.pair(machine, depth)),
         }
     }
@@ -155,7 +183,9 @@ impl Random {
             (_, 0, _) => Op::Coalesce((0..2).map(|_| self.value(machine, depth - 1)).collect()),
             (_, 1, _) => {
                 let branches = (0..1 + self.below(2))
-                    .map(|_| (self.value(Machine::Boolean, depth - 1), self.value(machine, depth - 1)))
+                    .map(|_| {
+                        (self.value(Machine::Boolean, depth - 1), self.value(machine, depth - 1))
+                    })
                     .collect();
                 let otherwise = self.below(2) == 0;
                 Op::Case(branches, otherwise.then(|| Box::new(self.value(machine, depth - 1))))
@@ -189,13 +219,21 @@ impl Random {
         let filter = (self.below(2) == 0).then(|| self.value(Machine::Boolean, 2));
         let shared = vec![self.value(signed(64), 1)];
         let (inputs, grouped) = (Random::inputs(), self.below(2) == 0);
-        UpdateCode { inputs, shared, stages: vec![StageCode { filter, states }], stride: STRIDE, grouped }
+        UpdateCode {
+            inputs,
+            shared,
+            stages: vec![StageCode { filter, states }],
+            stride: STRIDE,
+            grouped,
+        }
     }
 
     /// Values of an input, with room for the widest type.
     pub(super) fn values(&mut self, machine: Machine) -> Vec<u64> {
         let width = match machine {
-            Machine::Boolean => return (0..ROWS).map(|_| self.below(1 << 30) as u64 * 0x1_0001).collect(),
+            Machine::Boolean => {
+                return (0..ROWS).map(|_| self.below(1 << 30) as u64 * 0x1_0001).collect();
+            }
             machine => machine.bytes(),
         };
         let mut bytes = Vec::new();
@@ -211,7 +249,10 @@ impl Random {
             };
             bytes.extend(&value.to_le_bytes()[..width]);
         }
-        bytes.chunks(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or([7; 8]))).collect()
+        bytes
+            .chunks(8)
+            .map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or([7; 8])))
+            .collect()
     }
 }
 
@@ -223,8 +264,8 @@ fn tested_gpu() -> Gpu {
     }
 }
 
-/// What a GPU makes of tuples that raise no error on the processor is the same as there, but for the order in which floats are added; and of
-/// others nothing.
+/// What a GPU makes of tuples that raise no error on the processor is the same as there, but for
+/// the order in which floats are added; and of others nothing.
 fn same_on_a_gpu(update: &UpdateCode, inputs: &[RawInput], groups: &[u32]) -> bool {
     let gpu = tested_gpu();
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
@@ -232,9 +273,19 @@ fn same_on_a_gpu(update: &UpdateCode, inputs: &[RawInput], groups: &[u32]) -> bo
     let asked = gpu.update(update.clone());
     let Some(offloaded) = asked.get(ROWS).unwrap() else { return false };
     let run = |code: &dyn Update, positions: &[u32], area: &mut [u64]| {
-        let groups: Vec<u32> = positions.iter().map(|position| groups[*position as usize]).collect();
-        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an area of four records.
-        unsafe { code.run(inputs, positions.as_ptr(), positions.len(), groups.as_ptr(), area.as_mut_ptr()) }
+        let groups: Vec<u32> =
+            positions.iter().map(|position| groups[*position as usize]).collect();
+        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an
+        // area of four records.
+        unsafe {
+            code.run(
+                inputs,
+                positions.as_ptr(),
+                positions.len(),
+                groups.as_ptr(),
+                area.as_mut_ptr(),
+            )
+        }
     };
     let raises = |position: &u32| run(&alone, &[*position], &mut [0; STRIDE * 4]) != Some(1);
     let (raising, rest): (Vec<u32>, Vec<u32>) = (0..ROWS as u32).partition(raises);
@@ -305,11 +356,14 @@ fn a_virtual_gpu_does_the_same() {
             selects += usize::from(expected.is_some_and(|found| !found.is_empty()));
         }
     }
-    assert!(updates * 3 > PIECES && selects * 4 > PIECES, "{updates} updates and {selects} predicates");
+    assert!(
+        updates * 3 > PIECES && selects * 4 > PIECES,
+        "{updates} updates and {selects} predicates"
+    );
 }
 
-/// Blocks run side by side: what they add to the same record is all there in the end, for few groups and for more than a scratchpad has
-/// room for.
+/// Blocks run side by side: what they add to the same record is all there in the end, for few
+/// groups and for more than a scratchpad has room for.
 #[test]
 fn blocks_lose_nothing_to_each_other() {
     const MANY: usize = 200_000;
@@ -333,7 +387,8 @@ fn blocks_lose_nothing_to_each_other() {
     let long: Vec<i128> = (0..MANY as i128).map(|at| (1 << 63) * (at % 2 * 2 - 1) + at).collect();
     let (floats, short): (Vec<f64>, Vec<i64>) = (0..MANY as i64).map(|at| (at as f64, at)).unzip();
     let input = |values: *const u8| RawInput::column(values, values, (0, 0));
-    let inputs = [input(long.as_ptr().cast()), input(floats.as_ptr().cast()), input(short.as_ptr().cast())];
+    let inputs =
+        [input(long.as_ptr().cast()), input(floats.as_ptr().cast()), input(short.as_ptr().cast())];
     let positions: Vec<u32> = (0..MANY as u32).collect();
     let gpu = tested_gpu();
     let asked = gpu.update(update);
@@ -344,14 +399,22 @@ fn blocks_lose_nothing_to_each_other() {
         groups[MANY - 1] = last;
         let mut area = vec![0; 9 * (last as usize + 1)];
         // SAFETY: inputs with values for all positions, an area with a record of each group.
-        let done = unsafe { code.run(&inputs, positions.as_ptr(), MANY, groups.as_ptr(), area.as_mut_ptr()) };
+        let done = unsafe {
+            code.run(&inputs, positions.as_ptr(), MANY, groups.as_ptr(), area.as_mut_ptr())
+        };
         assert_eq!(done, Some(MANY));
         let rest = MANY - 1;
         let sum = long[..rest].iter().sum::<i128>() as u128;
         let float = (rest as f64 * (rest - 1) as f64 / 2.0).to_bits();
         let rest = rest as u64;
-        assert_eq!(area[..9], [sum as u64, (sum >> 64) as u64, rest, float, rest, rest - 1, 1, 0, 1]);
-        assert_eq!(area[9 * last as usize..][..3], [long[MANY - 1] as u64, (long[MANY - 1] >> 64) as u64, 1]);
+        assert_eq!(
+            area[..9],
+            [sum as u64, (sum >> 64) as u64, rest, float, rest, rest - 1, 1, 0, 1]
+        );
+        assert_eq!(
+            area[9 * last as usize..][..3],
+            [long[MANY - 1] as u64, (long[MANY - 1] >> 64) as u64, 1]
+        );
     }
 }
 
@@ -375,7 +438,9 @@ fn code_for_a_processor_knows_no_threads() {
                 lowered(host, &context, &piece).unwrap().print_to_string().to_string()
             };
             let (alone, together) = (text(&host), text(&grid));
-            for word in ["atomicrmw", "cmpxchg", "lane", "block", "thread", "scratchpad", "update.begin"] {
+            for word in
+                ["atomicrmw", "cmpxchg", "lane", "block", "thread", "scratchpad", "update.begin"]
+            {
                 assert!(!alone.contains(word), "{word} in {alone}");
             }
             assert_eq!(together.contains("atomicrmw"), piece.name() == UPDATE);
@@ -384,7 +449,8 @@ fn code_for_a_processor_knows_no_threads() {
     }
 }
 
-/// The same pieces for NVIDIA's GPUs: as text, and assembled where TESSERA_PTXAS names an assembler.
+/// The same pieces for NVIDIA's GPUs: as text, and assembled where TESSERA_PTXAS names an
+/// assembler.
 #[test]
 fn code_for_nvidia_is_assembled() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +466,8 @@ fn code_for_nvidia_is_assembled() {
                 runs_select(&select).then(|| Piece::of_select(select).0),
             ];
             for piece in pieces.into_iter().flatten() {
-                let text = String::from_utf8(emitted(&host, &piece, FileType::Assembly).unwrap()).unwrap();
+                let text =
+                    String::from_utf8(emitted(&host, &piece, FileType::Assembly).unwrap()).unwrap();
                 assert!(text.contains(&format!(".target {capability}")), "{text}");
                 assert!(text.contains(&format!(".visible .entry {}(", piece.name())), "{text}");
                 assert!(text.contains("bar.sync"), "{text}");
@@ -408,7 +475,11 @@ fn code_for_nvidia_is_assembled() {
                 let path = folder.path().join(format!("{number}.ptx"));
                 std::fs::write(&path, &text).unwrap();
                 let mut command = std::process::Command::new(assembler);
-                command.args([format!("-arch={capability}"), "-o".to_string(), "/dev/null".to_string()]);
+                command.args([
+                    format!("-arch={capability}"),
+                    "-o".to_string(),
+                    "/dev/null".to_string(),
+                ]);
                 let done = command.arg(&path).output().unwrap();
                 assert!(done.status.success(), "{}\n{text}", String::from_utf8_lossy(&done.stderr));
             }
@@ -435,13 +506,15 @@ pub(super) fn made(host: &Host<'_>, (piece, given): (Piece, Given)) -> Asked {
     }
 }
 
-/// All that an update does: how far it comes, again and again behind tuples that perhaps raise errors, and the states then.
+/// All that an update does: how far it comes, again and again behind tuples that perhaps raise
+/// errors, and the states then.
 fn updated(code: &Asked, inputs: &[RawInput], groups: &[u32]) -> (Vec<Option<usize>>, Vec<u64>) {
     let positions: Vec<u32> = (0..ROWS as u32).rev().collect();
     let mut area = vec![0; STRIDE * 4];
     let (mut first, mut ends) = (0, Vec::new());
     while first < ROWS {
-        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an area of four records.
+        // SAFETY: inputs with values and validity for all positions, a group below 4 for each, an
+        // area of four records.
         let done = unsafe {
             let (positions, groups) = (positions[first..].as_ptr(), groups[first..].as_ptr());
             Update::run(code, inputs, positions, ROWS - first, groups, area.as_mut_ptr())
@@ -483,11 +556,16 @@ fn all_processors_do_the_same() {
         let with_all = run(&hosts[0]);
         assert_eq!(with_all, run(&hosts[1]), "{update:?}\n{select:?}");
         raising += with_all.0.0.len() - 1;
-        selecting += usize::from(with_all.1.is_some_and(|found| !found.is_empty() && found.len() < ROWS));
+        selecting +=
+            usize::from(with_all.1.is_some_and(|found| !found.is_empty() && found.len() < ROWS));
         changed += usize::from(with_all.0.1.iter().any(|word| *word != 0));
         for (piece, _) in pieces() {
-            let text = String::from_utf8(emitted(&hosts[1], &piece, FileType::Assembly).unwrap()).unwrap();
-            assert!(!text.contains("%ymm") && !text.contains("%zmm") && !text.contains("\tv"), "{text}");
+            let text =
+                String::from_utf8(emitted(&hosts[1], &piece, FileType::Assembly).unwrap()).unwrap();
+            assert!(
+                !text.contains("%ymm") && !text.contains("%zmm") && !text.contains("\tv"),
+                "{text}"
+            );
             let object = emitted(&hosts[2], &piece, FileType::Object).unwrap();
             // An ELF file for the machine of number 183.
             assert!(object.starts_with(b"\x7fELF") && object[18..20] == [183, 0]);
@@ -495,7 +573,10 @@ fn all_processors_do_the_same() {
     }
     // They are worth something.
     assert!(raising > PIECES && raising * 2 < PIECES * ROWS, "{raising} tuples raise errors");
-    assert!(selecting * 5 > PIECES && changed * 2 > PIECES, "{selecting} select, {changed} change states");
+    assert!(
+        selecting * 5 > PIECES && changed * 2 > PIECES,
+        "{selecting} select, {changed} change states"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Hashes, rows and groups that compiled code writes are those of the vectorised tier and of `docs/layout.md`.
+//! Hashes, rows and groups that compiled code writes are those of the vectorised tier and of
+//! `docs/layout.md`.
 
 use arrow::array::{ArrayRef, make_array};
 use arrow::buffer::Buffer;
@@ -33,7 +34,8 @@ fn array(machine: Machine, values: &[u64], validity: Option<&[u8]>) -> ArrayRef 
     let offset = if machine == Machine::Boolean { 3 } else { 0 };
     let mut bytes = Buffer::from_slice_ref(values);
     if offset > 0 {
-        // Booleans begin in the middle of a byte; an array has one beginning for values and validity.
+        // Booleans begin in the middle of a byte; an array has one beginning for values and
+        // validity.
         let bits = (0..ROWS).map(|at| bytes[(at + offset) / 8] >> ((at + offset) % 8) & 1 == 1);
         bytes = arrow::buffer::BooleanBuffer::from_iter(bits).into_inner();
     }
@@ -60,8 +62,10 @@ const HASH_BYTES: usize = 8;
 
 #[test]
 fn hashes_rows_and_groups_are_those_of_the_layout() {
-    let hosts =
-        [Processor::at_hand().unwrap().clone(), Processor::at_hand().unwrap().at_level("x86-64-v2").unwrap()];
+    let hosts = [
+        Processor::at_hand().unwrap().clone(),
+        Processor::at_hand().unwrap().at_level("x86-64-v2").unwrap(),
+    ];
     let mut random = Random(1_125);
     let mut nulls_seen = 0;
     for round in 0..30 {
@@ -69,7 +73,8 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
         let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
         let inputs = columns.each_ref().map(|values| input(values, &validity));
         // Some of the inputs, in any order.
-        let chosen: Vec<usize> = (0..1 + random.below(6)).map(|_| random.below(MACHINES.len())).collect();
+        let chosen: Vec<usize> =
+            (0..1 + random.below(6)).map(|_| random.below(MACHINES.len())).collect();
         let is_nullable = |at: usize| at % 2 == 1;
         let code = |at: &usize| InputCode::column(MACHINES[*at], is_nullable(*at));
         let codes: Vec<InputCode> = chosen.iter().map(code).collect();
@@ -77,7 +82,11 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
         let arrays: Vec<Column> = chosen
             .iter()
             .map(|at| {
-                Column::Plain(array(MACHINES[*at], &columns[*at], is_nullable(*at).then_some(&validity)))
+                Column::Plain(array(
+                    MACHINES[*at],
+                    &columns[*at],
+                    is_nullable(*at).then_some(&validity),
+                ))
             })
             .collect();
         let mut expected = Vec::new();
@@ -85,16 +94,27 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
         let positions: Vec<u32> = (0..ROWS as u32).filter(|at| at % 3 != round % 3).collect();
         for processor in &hosts {
             let host = Host::new(processor).unwrap();
-            let hash = made(&host, (Piece::Hash(HashCode { keys: codes.clone() }), Given::default()));
+            let hash =
+                made(&host, (Piece::Hash(HashCode { keys: codes.clone() }), Given::default()));
             let (mut all, mut some) = (vec![0; ROWS], vec![7; ROWS]);
-            // SAFETY: inputs with values and validity for all positions, and room for a hash of each.
+            // SAFETY: inputs with values and validity for all positions, and room for a hash of
+            // each.
             unsafe {
                 assert!(HashKeys::run(&hash, &raw, std::ptr::null(), ROWS, all.as_mut_ptr()));
-                assert!(HashKeys::run(&hash, &raw, positions.as_ptr(), positions.len(), some.as_mut_ptr()));
+                assert!(HashKeys::run(
+                    &hash,
+                    &raw,
+                    positions.as_ptr(),
+                    positions.len(),
+                    some.as_mut_ptr()
+                ));
             }
             assert_eq!(all, expected, "{codes:?}");
             for at in 0..ROWS {
-                assert_eq!(some[at], if positions.contains(&(at as u32)) { expected[at] } else { 7 });
+                assert_eq!(
+                    some[at],
+                    if positions.contains(&(at as u32)) { expected[at] } else { 7 }
+                );
             }
             nulls_seen += rows_are_right(&host, &codes, (&raw, &arrays), &positions);
             groups_are_right(&host, &codes, (&raw, &arrays), &expected);
@@ -103,7 +123,8 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
     assert!(nulls_seen > 1_000, "{nulls_seen}");
 }
 
-/// Writes all fields behind a hash's place and two bytes of validity, and reads them again; gives how many were NULL.
+/// Writes all fields behind a hash's place and two bytes of validity, and reads them again; gives
+/// how many were NULL.
 fn rows_are_right(
     host: &Host<'_>,
     codes: &[InputCode],
@@ -129,7 +150,8 @@ fn rows_are_right(
     let write = made(host, (Piece::Write(code), Given::default()));
     let mut rows = vec![0x55u8; stride * (positions.len() + 1)];
     let mut nulls = [0u64];
-    // SAFETY: inputs with values and validity for all positions, room for as many rows, and bits for sixteen fields.
+    // SAFETY: inputs with values and validity for all positions, room for as many rows, and bits
+    // for sixteen fields.
     let done = unsafe {
         WriteRows::run(
             &write,
@@ -161,7 +183,8 @@ fn rows_are_right(
     count
 }
 
-/// Groups tuples that come once or twice, of a table in which some are from before; all numbers of groups are those of a plain map.
+/// Groups tuples that come once or twice, of a table in which some are from before; all numbers of
+/// groups are those of a plain map.
 fn groups_are_right(
     host: &Host<'_>,
     codes: &[InputCode],
@@ -182,28 +205,40 @@ fn groups_are_right(
             let mut word = [0; 16];
             word[..bytes.len()].copy_from_slice(&bytes);
             Some(match code.machine {
-                Machine::Float32 => canonical(f32::from_le_bytes(word[..4].try_into().unwrap()).into()),
+                Machine::Float32 => {
+                    canonical(f32::from_le_bytes(word[..4].try_into().unwrap()).into())
+                }
                 Machine::Float64 => canonical(f64::from_le_bytes(word[..8].try_into().unwrap())),
                 _ => u128::from_le_bytes(word),
             })
         });
         words.collect::<Vec<_>>()
     };
-    let find =
-        made(host, (Piece::Group(GroupCode { keys: codes.to_vec(), offsets, stride }), Given::default()));
+    let find = made(
+        host,
+        (Piece::Group(GroupCode { keys: codes.to_vec(), offsets, stride }), Given::default()),
+    );
     let (mut slots, mut records) = (vec![0u64; SLOTS], vec![0x55u64; stride * ROWS]);
     // Hashes of which a few bits have been used; slots are chosen by the others.
     let (slots_at, rotation) = (slots.as_mut_ptr(), 6);
     let shift = u64::from(64 - SLOTS.trailing_zeros());
     let mask = SLOTS as u64 - 1;
-    let mut table =
-        RawGroups { slots: slots_at, mask, rotation, shift, records: records.as_mut_ptr(), groups: 0 };
+    let mut table = RawGroups {
+        slots: slots_at,
+        mask,
+        rotation,
+        shift,
+        records: records.as_mut_ptr(),
+        groups: 0,
+    };
     let mut expected = std::collections::HashMap::new();
-    let some: Vec<u32> = (0..ROWS as u32).filter(|at| at % 5 != 0).flat_map(|at| [at, at / 2]).collect();
+    let some: Vec<u32> =
+        (0..ROWS as u32).filter(|at| at % 5 != 0).flat_map(|at| [at, at / 2]).collect();
     let all: Vec<u32> = (0..ROWS as u32).collect();
     for (rows, positions) in [(&some, some.as_ptr()), (&all, std::ptr::null())] {
         let mut groups = vec![u32::MAX; rows.len()];
-        // SAFETY: inputs with values and validity for all positions, a table with room for all tuples, and a number for each.
+        // SAFETY: inputs with values and validity for all positions, a table with room for all
+        // tuples, and a number for each.
         assert!(unsafe {
             FindGroups::run(&find, raw, positions, rows.len(), &mut table, groups.as_mut_ptr())
         });

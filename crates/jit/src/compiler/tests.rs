@@ -7,8 +7,11 @@ fn less_than(bits: u32, number: i128, files: &Files) -> Asked {
     let machine = Machine::Integer { bits, signed: true };
     let value = |op| ValueCode { op, machine, nullable: false };
     let operands = Box::new([value(Op::Input(0)), value(Op::Integer(number))]);
-    let predicate =
-        ValueCode { op: Op::Compare(Comparison::Lt, operands), machine: Machine::Boolean, nullable: false };
+    let predicate = ValueCode {
+        op: Op::Compare(Comparison::Lt, operands),
+        machine: Machine::Boolean,
+        nullable: false,
+    };
     let inputs = vec![InputCode::column(machine, false)];
     let (piece, given) = Piece::of_select(SelectCode { inputs, predicate });
     let wanted = Arc::new(Wanted::new(piece));

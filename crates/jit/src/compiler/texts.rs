@@ -39,7 +39,10 @@ fn is_like(text: &str, pieces: &[&str]) -> bool {
         [] => text.is_empty(),
         [last] => text == *last,
         [first, rest @ ..] => text.strip_prefix(first).is_some_and(|text| {
-            text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| is_like(&text[at..], rest))
+            text.char_indices()
+                .map(|(at, _)| at)
+                .chain([text.len()])
+                .any(|at| is_like(&text[at..], rest))
         }),
     }
 }
@@ -85,7 +88,8 @@ fn condition(random: &mut Random, arrays: &[StringViewArray; 2]) -> (Op, Vec<Opt
     if random.below(3) == 0 {
         pieces[0].clear();
     }
-    let code = |piece: &String| (!piece.is_empty()).then(|| TextCode::Constant(piece.as_str().into()));
+    let code =
+        |piece: &String| (!piece.is_empty()).then(|| TextCode::Constant(piece.as_str().into()));
     let (first, last) = (code(&pieces[0]), pieces.last().and_then(code));
     let middle = pieces[1..pieces.len() - 1].iter().filter_map(code).collect();
     let all: Vec<&str> = pieces.iter().map(String::as_str).collect();
@@ -130,7 +134,8 @@ fn texts_are_compared_as_sql_does() {
             })
             .map(|at| at as u32)
             .collect();
-        let views = |nullable| InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, nullable) };
+        let views =
+            |nullable| InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, nullable) };
         let code = SelectCode { inputs: vec![views(false), views(true)], predicate };
         for host in &hosts[..2] {
             let piece = made(host, Piece::of_select(code.clone()));
@@ -141,10 +146,14 @@ fn texts_are_compared_as_sql_does() {
         found += expected.len();
         selective += usize::from(!expected.is_empty() && expected.len() < TEXTS);
     }
-    assert!(found > 10 * PIECES && selective * 3 > PIECES, "{found} found, {selective} are selective");
+    assert!(
+        found > 10 * PIECES && selective * 3 > PIECES,
+        "{found} found, {selective} are selective"
+    );
 }
 
-/// Pieces at each place of texts of each length around those that go together, also such as almost begin there.
+/// Pieces at each place of texts of each length around those that go together, also such as almost
+/// begin there.
 #[test]
 fn a_piece_is_found_wherever_it_stands() {
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
@@ -169,7 +178,8 @@ fn a_piece_is_found_wherever_it_stands() {
             }
         }
         let array = builder.finish();
-        let buffers: Vec<*const u8> = array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
+        let buffers: Vec<*const u8> =
+            array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
         let like = LikeCode {
             text: TextCode::Input(0),
             first: None,
@@ -181,7 +191,8 @@ fn a_piece_is_found_wherever_it_stands() {
         let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
         let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
         let found = selected(&code, &[input(&array, &buffers)], rows as usize).unwrap();
-        let expected: Vec<u32> = (0..rows).filter(|at| array.value(*at as usize).contains(&piece)).collect();
+        let expected: Vec<u32> =
+            (0..rows).filter(|at| array.value(*at as usize).contains(&piece)).collect();
         assert_eq!(found, expected, "{piece}");
         assert!(expected.len() * 3 > rows as usize);
     }
@@ -193,11 +204,17 @@ fn loops_over_texts_end_with_the_query() {
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
     let (bytes, rows) = (16 << 20, 4_000);
     let one = StringViewArray::from_iter_values(["a".repeat(bytes)]);
-    let array = take(&one, &UInt32Array::from(vec![0; rows]), None).unwrap().as_string_view().clone();
-    let buffers: Vec<*const u8> = array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
+    let array =
+        take(&one, &UInt32Array::from(vec![0; rows]), None).unwrap().as_string_view().clone();
+    let buffers: Vec<*const u8> =
+        array.data_buffers().iter().map(|buffer| buffer.as_ptr()).collect();
     let text = || TextCode::Input(0);
-    let like =
-        LikeCode { text: text(), first: None, middle: vec![TextCode::Constant("ab".into())], last: None };
+    let like = LikeCode {
+        text: text(),
+        first: None,
+        middle: vec![TextCode::Constant("ab".into())],
+        last: None,
+    };
     let part = TextCode::Part { text: Box::new(text()), skipped: bytes as u64 - 2, most: None };
     let whole = TextCode::Part { text: Box::new(text()), skipped: 0, most: Some(u64::MAX) };
     let ops = [

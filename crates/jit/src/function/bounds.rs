@@ -15,8 +15,8 @@ use inkwell::context::Context;
 use inkwell::llvm_sys::LLVMTailCallKind;
 use inkwell::module::Module;
 use inkwell::values::{
-    BasicValue, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue, Operand,
-    PointerValue,
+    BasicValue, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue,
+    Operand, PointerValue,
 };
 use inkwell::{AtomicOrdering, IntPredicate};
 use tessera_codegen::Status;
@@ -70,7 +70,8 @@ pub(super) fn bound<'ctx>(
         module.get_functions().filter(|function| function.count_basic_blocks() > 0).collect();
     let numbers: HashMap<FunctionValue<'ctx>, usize> =
         defined.iter().enumerate().map(|(number, function)| (*function, number)).collect();
-    let own: Vec<Own<'ctx>> = defined.iter().map(|function| Own::new(*function, &numbers)).collect();
+    let own: Vec<Own<'ctx>> =
+        defined.iter().map(|function| Own::new(*function, &numbers)).collect();
     let bounds = bounds(&own);
     // The names are ours.
     for name in [ASK, ENDING_NAME] {
@@ -87,7 +88,8 @@ pub(super) fn bound<'ctx>(
                 Callee::Own(number) => bounds[*number].may_end,
                 Callee::Unknown => true,
             };
-            Checks::new((context, module), function, function.function == main)?.add(own_bounds, ends)?;
+            Checks::new((context, module), function, function.function == main)?
+                .add(own_bounds, ends)?;
         }
     }
     Ok(())
@@ -95,7 +97,8 @@ pub(super) fn bound<'ctx>(
 
 /// Of each function, what is known.
 fn bounds(own: &[Own<'_>]) -> Vec<Bounds> {
-    let knows_callees = own.iter().all(|one| one.calls.iter().all(|(_, callee)| *callee != Callee::Unknown));
+    let knows_callees =
+        own.iter().all(|one| one.calls.iter().all(|(_, callee)| *callee != Callee::Unknown));
     let callees = |number: usize| {
         own[number].calls.iter().filter_map(|(_, callee)| match callee {
             Callee::Own(callee) => Some(*callee),
@@ -164,7 +167,10 @@ fn heads(graph: &[Vec<usize>], roots: impl Iterator<Item = usize>) -> (Vec<bool>
 }
 
 impl<'ctx> Own<'ctx> {
-    fn new(function: FunctionValue<'ctx>, numbers: &HashMap<FunctionValue<'ctx>, usize>) -> Own<'ctx> {
+    fn new(
+        function: FunctionValue<'ctx>,
+        numbers: &HashMap<FunctionValue<'ctx>, usize>,
+    ) -> Own<'ctx> {
         let blocks = function.get_basic_blocks();
         let block_numbers: HashMap<BasicBlock<'ctx>, usize> =
             blocks.iter().enumerate().map(|(number, block)| (*block, number)).collect();
@@ -175,7 +181,8 @@ impl<'ctx> Own<'ctx> {
         let graph: Vec<Vec<usize>> = blocks.iter().map(next).collect();
         // The first block is where it begins; what cannot be reached does not loop.
         let (heads, _) = heads(&graph, 0..blocks.len().min(1));
-        let loops = blocks.iter().zip(heads).filter_map(|(block, is_head)| is_head.then_some(*block));
+        let loops =
+            blocks.iter().zip(heads).filter_map(|(block, is_head)| is_head.then_some(*block));
         let (mut calls, mut instructions) = (Vec::new(), 0);
         for instruction in blocks.iter().flat_map(|block| block.get_instructions()) {
             instructions += 1;
@@ -221,8 +228,9 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
     ) -> Built<Checks<'a, 'ctx>> {
         let (builder, word) = (context.create_builder(), context.i32_type());
         let ask = ask_function(context, module);
-        let ending =
-            module.get_global(ENDING_NAME).unwrap_or_else(|| module.add_global(word, None, ENDING_NAME));
+        let ending = module
+            .get_global(ENDING_NAME)
+            .unwrap_or_else(|| module.add_global(word, None, ENDING_NAME));
         let exit = context.append_basic_block(own.function, "ended");
         builder.position_at_end(exit);
         // A loop over tuples goes no further.
@@ -234,7 +242,9 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
     }
 
     fn add(&self, bounds: &Bounds, ends: impl Fn(&Callee) -> bool) -> Built<()> {
-        self.remove_promises(self.own.calls.iter().filter(|(_, callee)| ends(callee)).map(|(call, _)| *call));
+        self.remove_promises(
+            self.own.calls.iter().filter(|(_, callee)| ends(callee)).map(|(call, _)| *call),
+        );
         let Some(first) = self.own.function.get_first_basic_block() else { return Ok(()) };
         // In this order: what a block begins with is looked for before calls cut it into pieces.
         if bounds.asks {
@@ -299,7 +309,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         is_moved: impl Fn(&InstructionValue<'ctx>) -> bool,
     ) -> Built<BasicBlock<'ctx>> {
         let before = self.context.prepend_basic_block(block, "");
-        let moved: Vec<InstructionValue<'ctx>> = block.get_instructions().filter(is_moved).collect();
+        let moved: Vec<InstructionValue<'ctx>> =
+            block.get_instructions().filter(is_moved).collect();
         self.builder.position_at_end(before);
         for instruction in moved {
             instruction.remove_from_basic_block();
@@ -318,7 +329,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
     fn allocates_always(instruction: &InstructionValue<'ctx>) -> bool {
         let size = || instruction.get_operand(0).and_then(Operand::value);
         instruction.get_opcode() == InstructionOpcode::Alloca
-            && size().is_some_and(|size| size.is_int_value() && size.into_int_value().is_constant_int())
+            && size()
+                .is_some_and(|size| size.is_int_value() && size.into_int_value().is_constant_int())
     }
 
     /// Ends the current block: returns early if told to, else goes on.
@@ -326,7 +338,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         let byte = self.context.i8_type();
         let answer = self.builder.build_call(self.ask, &[], "")?.try_as_basic_value().basic();
         let answer = answer.ok_or(BuilderError::UnsetPosition)?.into_int_value();
-        let goes_on = self.builder.build_int_compare(IntPredicate::EQ, answer, byte.const_zero(), "")?;
+        let goes_on =
+            self.builder.build_int_compare(IntPredicate::EQ, answer, byte.const_zero(), "")?;
         self.builder.build_conditional_branch(goes_on, next, self.exit)?;
         Ok(())
     }
@@ -347,7 +360,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         let all = of.const_int(iterations, false);
         builder.build_store(left, all)?;
         for block in &self.own.loops {
-            let head = self.cut(*block, |instruction| instruction.get_opcode() == InstructionOpcode::Phi)?;
+            let head =
+                self.cut(*block, |instruction| instruction.get_opcode() == InstructionOpcode::Phi)?;
             builder.position_at_end(head);
             let before = builder.build_load(of, left, "")?.into_int_value();
             let after = builder.build_int_sub(before, of.const_int(1, false), "")?;
@@ -378,10 +392,15 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         builder.position_at_end(before);
         let ending = builder.build_load(word, self.ending, "")?;
         if let Some(load) = ending.as_instruction_value() {
-            load.set_atomic_ordering(AtomicOrdering::Monotonic).map_err(|_| BuilderError::UnsetPosition)?;
+            load.set_atomic_ordering(AtomicOrdering::Monotonic)
+                .map_err(|_| BuilderError::UnsetPosition)?;
         }
-        let any =
-            builder.build_int_compare(IntPredicate::NE, ending.into_int_value(), word.const_zero(), "")?;
+        let any = builder.build_int_compare(
+            IntPredicate::NE,
+            ending.into_int_value(),
+            word.const_zero(),
+            "",
+        )?;
         self.branch(any, block)?;
         self.ask_or_go_on(block)
     }

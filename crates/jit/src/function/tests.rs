@@ -2,7 +2,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tessera_codegen::{
-    Comparison, InputCode, Op, SelectCode, StageCode, StateCode, Status, StepCode, UpdateCode, ValueCode,
+    Comparison, InputCode, Op, SelectCode, StageCode, StateCode, Status, StepCode, UpdateCode,
+    ValueCode,
 };
 use tessera_context::interrupt::within;
 use tessera_context::testing::TestContext;
@@ -96,7 +97,8 @@ fn decimals_stay_in_their_limit_and_booleans_are_bytes() {
         ret i32 0
     }";
     let wide = Machine::Integer { bits: 128, signed: true };
-    let least = FunctionCode { limit: Some(1_000), ..code("least", ir, &[Machine::Boolean, wide], wide) };
+    let least =
+        FunctionCode { limit: Some(1_000), ..code("least", ir, &[Machine::Boolean, wide], wide) };
     let (_, function) = compiled(least).unwrap();
     let inputs = [input(&[0b0110u8], &[u8::MAX]), input(&[999i128, 999, 1_000, 1_000], &[u8::MAX])];
     let (mut values, mut statuses) = ([0i128; 4], [99; 4]);
@@ -139,7 +141,8 @@ fn the_library_on_floats_is_there_and_nothing_else() {
 
 #[test]
 fn modules_that_define_no_such_function_are_errors() {
-    let quotient = |ir: &str| compiled(code("quotient", ir, &[LONG, LONG], LONG)).unwrap_err().to_string();
+    let quotient =
+        |ir: &str| compiled(code("quotient", ir, &[LONG, LONG], LONG)).unwrap_err().to_string();
     for (ir, told) in [
         ("", "defines no function @quotient"),
         ("declare i32 @quotient(ptr, i64, i64)", "defines no function @quotient"),
@@ -149,7 +152,10 @@ fn modules_that_define_no_such_function_are_errors() {
         ("define i32 @quotient(i64 %p, i64 %a, i64 %b) { ret i32 0 }", "define it as"),
         ("define i64 @quotient(ptr %p, i64 %a, i64 %b) { ret i64 0 }", "define it as"),
         ("define i32 @quotient(ptr %p, i64 %a, i64 %b, ...) { ret i32 0 }", "define it as"),
-        ("define i32 @quotient(ptr %p, i64 %a, i64 %b) { ret i64 0 }", "this is no LLVM IR of version 19"),
+        (
+            "define i32 @quotient(ptr %p, i64 %a, i64 %b) { ret i64 0 }",
+            "this is no LLVM IR of version 19",
+        ),
         (
             "@other = external global i32 define i32 @quotient(ptr %p, i64 %a, i64 %b) { %x = load i32, ptr @other ret i32 %x }",
             "reads other, which it does not define",
@@ -419,11 +425,16 @@ fn who_calls_itself_too_deeply_gets_an_error() {
         let (mut value, mut status) = (0i64, 99);
         let inputs = [input(&[depth], &[u8::MAX])];
         // SAFETY: an input of one value, and room for one.
-        unsafe { function.run(&inputs, 1, (&raw mut value).cast(), &raw mut status) }.map(|()| value)
+        unsafe { function.run(&inputs, 1, (&raw mut value).cast(), &raw mut status) }
+            .map(|()| value)
     };
     assert_eq!(call(5_000).unwrap(), 5_000);
     let error = call(i64::MAX).unwrap_err();
-    assert_eq!((error.code(), error.message().contains("too deeply")), (Code::Limit, true), "{error}");
+    assert_eq!(
+        (error.code(), error.message().contains("too deeply")),
+        (Code::Limit, true),
+        "{error}"
+    );
     assert_eq!(call(7).unwrap(), 7);
 }
 
@@ -474,7 +485,10 @@ fn helpers_may_have_any_names() {
     let two = |name: &str| {
         let ir = ir.replace("@f(", &format!("@{name}("));
         let value = |op| ValueCode { op, machine: LONG, nullable: true };
-        value(Op::Function(compiled(code(name, &ir, &[LONG], LONG)).unwrap().0, vec![value(Op::Input(0))]))
+        value(Op::Function(
+            compiled(code(name, &ir, &[LONG], LONG)).unwrap().0,
+            vec![value(Op::Input(0))],
+        ))
     };
     let same = Op::Compare(Comparison::Eq, Box::new([two("f"), two("g")]));
     let predicate = ValueCode { op: same, machine: Machine::Boolean, nullable: true };

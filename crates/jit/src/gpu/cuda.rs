@@ -1,4 +1,5 @@
-//! NVIDIA's GPUs, through the CUDA driver's library, which is looked for when a GPU is asked for: nothing else needs it.
+//! NVIDIA's GPUs, through the CUDA driver's library, which is looked for when a GPU is asked for:
+//! nothing else needs it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -22,16 +23,19 @@ const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
 /// Capabilities that LLVM 19 knows: a device of a later one takes code for the last.
 const CAPABILITIES: [c_int; 6] = [70, 75, 80, 86, 89, 90];
-/// How many blocks a multiprocessor has, and how many lanes each: enough to hide how long memory takes.
+/// How many blocks a multiprocessor has, and how many lanes each: enough to hide how long memory
+/// takes.
 const BLOCKS: u64 = 8;
 const LANES: u64 = 256;
-/// The device's memory that is used: as much as eight bytes for each of as many tuples as a test takes, many times.
+/// The device's memory that is used: as much as eight bytes for each of as many tuples as a test
+/// takes, many times.
 const MEMORY_BYTES: usize = 4 << 30;
 
 /// How long kernels have run in this process, in nanoseconds.
 static BUSY: AtomicU64 = AtomicU64::new(0);
 
-/// How long kernels have run on a real GPU in this process, from each launch to the end of the kernel, in nanoseconds.
+/// How long kernels have run on a real GPU in this process, from each launch to the end of the
+/// kernel, in nanoseconds.
 pub fn kernel_nanoseconds() -> u64 {
     BUSY.load(Ordering::Relaxed)
 }
@@ -53,7 +57,8 @@ macro_rules! driver {
 
         impl Driver {
             fn load() -> std::result::Result<Driver, libloading::Error> {
-                // SAFETY: the driver's library may be loaded by anyone; its functions have these parameters (cuda.h).
+                // SAFETY: the driver's library may be loaded by anyone; its functions have these
+                // parameters (cuda.h).
                 unsafe {
                     let library = Library::new(LIBRARY)?;
                     $(let $field = *library.get::<unsafe extern "C" fn($($arg),*) -> Code>($name)?;)*
@@ -126,7 +131,8 @@ pub(crate) struct Cuda {
     state: Mutex<State>,
 }
 
-// SAFETY: the context may be current on any thread; what belongs to it is used by one at a time, under the lock.
+// SAFETY: the context may be current on any thread; what belongs to it is used by one at a time,
+// under the lock.
 unsafe impl Send for Cuda {}
 // SAFETY: as above.
 unsafe impl Sync for Cuda {}
@@ -150,7 +156,8 @@ impl Cuda {
             ))
         })?;
         let (mut device, mut context, mut base) = (0, null_mut(), 0);
-        // SAFETY: each call writes to what lives here; the device and its context are what the calls before have given.
+        // SAFETY: each call writes to what lives here; the device and its context are what the
+        // calls before have given.
         unsafe {
             driver.check((driver.init)(0), "start")?;
             driver.check((driver.device)(&mut device, 0), "be found")?;
@@ -161,15 +168,19 @@ impl Cuda {
         let attribute = |number| {
             let mut value = 0;
             // SAFETY: as above.
-            driver.check(unsafe { (driver.attribute)(&mut value, number, device) }, "tell what it is")?;
+            driver.check(
+                unsafe { (driver.attribute)(&mut value, number, device) },
+                "tell what it is",
+            )?;
             Ok::<_, Error>(value)
         };
         let capability = attribute(CAPABILITY_MAJOR)? * 10 + attribute(CAPABILITY_MINOR)?;
-        let known = CAPABILITIES.into_iter().rfind(|known| *known <= capability).ok_or_else(|| {
-            Error::unsupported(format!(
-                "a GPU of compute capability {capability} is too old; it is to be 70 or more"
-            ))
-        })?;
+        let known =
+            CAPABILITIES.into_iter().rfind(|known| *known <= capability).ok_or_else(|| {
+                Error::unsupported(format!(
+                    "a GPU of compute capability {capability} is too old; it is to be 70 or more"
+                ))
+            })?;
         let multiprocessors = attribute(MULTIPROCESSORS)?.max(1) as u64;
         let processor = Processor::nvidia(&format!("sm_{known}"));
         Ok(Cuda { driver, processor, multiprocessors, context, base, state: Mutex::default() })
@@ -218,7 +229,8 @@ impl Device for Cuda {
     fn unload(&self, kernel: u64) {
         let Ok(mut state) = self.state() else { return };
         if let Some(loaded) = state.kernels.take(kernel) {
-            // SAFETY: the module is nobody's any more. What goes wrong leaves it loaded, until the process ends.
+            // SAFETY: the module is nobody's any more. What goes wrong leaves it loaded, until the
+            // process ends.
             let _ = unsafe { (self.driver.unload_module)(loaded.module) };
         }
     }
@@ -250,25 +262,33 @@ impl Session for Held<'_> {
         within(offset, bytes.len())?;
         let (driver, to) = (&self.device.driver, self.device.base + offset as u64);
         // SAFETY: the memory has room for them.
-        driver.check(unsafe { (driver.to_device)(to, bytes.as_ptr().cast(), bytes.len()) }, "be written to")
+        driver.check(
+            unsafe { (driver.to_device)(to, bytes.as_ptr().cast(), bytes.len()) },
+            "be written to",
+        )
     }
 
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
         within(offset, bytes.len())?;
         let (driver, from) = (&self.device.driver, self.device.base + offset as u64);
         // SAFETY: as many bytes are there, and there is room for as many.
-        driver.check(unsafe { (driver.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) }, "be read")
+        driver.check(
+            unsafe { (driver.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) },
+            "be read",
+        )
     }
 
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
         let loaded = self.state.kernels.get(kernel);
-        let function = loaded.ok_or_else(|| Error::internal("the GPU has no such kernel"))?.function;
+        let function =
+            loaded.ok_or_else(|| Error::internal("the GPU has no such kernel"))?.function;
         let (driver, mut words) = (&self.device.driver, self.device.base);
         let mut parameters = [(&raw mut words).cast::<c_void>()];
         let (blocks, lanes, bytes) =
             (grid.blocks as c_uint, grid.lanes as c_uint, grid.scratchpad_bytes as c_uint);
         let started = Instant::now();
-        // SAFETY: the kernel has one parameter, an address; all that it finds there was written before. It ends before this returns.
+        // SAFETY: the kernel has one parameter, an address; all that it finds there was written
+        // before. It ends before this returns.
         unsafe {
             let launched = (driver.launch)(
                 function,

@@ -1,8 +1,10 @@
-//! The other side of a virtual GPU: the process that is the device. It has memory that nobody else has mapped, and runs kernels for whoever
-//! started it, block after block on two threads, until that one hangs up.
+//! The other side of a virtual GPU: the process that is the device. It has memory that nobody else
+//! has mapped, and runs kernels for whoever started it, block after block on two threads, until
+//! that one hangs up.
 //!
-//! Requests are six words (what, and up to five numbers) and, of code, its bytes and the kernel's name; answers are three words (whether it
-//! went well, a number, the length of a message) and the message.
+//! Requests are six words (what, and up to five numbers) and, of code, its bytes and the kernel's
+//! name; answers are three words (whether it went well, a number, the length of a message) and the
+//! message.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -67,7 +69,8 @@ struct Device {
     kernels: Slots<Loaded>,
 }
 
-/// Serves whoever is at the other end of the standard input, with the memory file that is the standard output, until the other end is closed.
+/// Serves whoever is at the other end of the standard input, with the memory file that is the
+/// standard output, until the other end is closed.
 ///
 /// # Errors
 /// These are no such files, or reading and writing fails.
@@ -93,7 +96,9 @@ pub fn serve() -> Result<()> {
         let text = answer.as_ref().map_or_else(ToString::to_string, |_| String::new());
         let number = *answer.as_ref().unwrap_or(&0);
         let words = [u64::from(answer.is_ok()), number, text.len() as u64];
-        write_words(&mut line, &words).and_then(|()| line.write_all(text.as_bytes())).map_err(failed)?;
+        write_words(&mut line, &words)
+            .and_then(|()| line.write_all(text.as_bytes()))
+            .map_err(failed)?;
     }
 }
 
@@ -133,10 +138,18 @@ impl Device {
     }
 
     /// Runs all blocks of a kernel.
-    fn launch(&self, kernel: u64, words: u64, (blocks, lanes, scratchpad): (u64, u64, u64)) -> Result<u64> {
-        let kernel =
-            self.kernels.get(kernel).ok_or_else(|| Error::internal("a virtual GPU has no such kernel"))?;
-        // SAFETY: the address is that of a kernel which `Provider::join` made with these parameters; it is there for as long as `self`.
+    fn launch(
+        &self,
+        kernel: u64,
+        words: u64,
+        (blocks, lanes, scratchpad): (u64, u64, u64),
+    ) -> Result<u64> {
+        let kernel = self
+            .kernels
+            .get(kernel)
+            .ok_or_else(|| Error::internal("a virtual GPU has no such kernel"))?;
+        // SAFETY: the address is that of a kernel which `Provider::join` made with these
+        // parameters; it is there for as long as `self`.
         let run: Kernel = unsafe { std::mem::transmute(kernel.address() as usize) };
         let next = AtomicU64::new(0);
         let work = || {
@@ -146,8 +159,8 @@ impl Device {
                 if block >= blocks {
                     return;
                 }
-                // SAFETY: whoever asks has put the kernel's words, and all that they point to, into the memory that was mapped; each thread
-                // has a scratchpad of its own.
+                // SAFETY: whoever asks has put the kernel's words, and all that they point to, into
+                // the memory that was mapped; each thread has a scratchpad of its own.
                 unsafe { run(words as *const u64, own.as_mut_ptr(), block, blocks, lanes) };
             }
         };
@@ -161,13 +174,16 @@ impl Device {
 
 /// Maps the memory where it is to be; gives the address.
 fn map(memory: BorrowedFd<'_>, address: u64, bytes: u64) -> Result<u64> {
-    let file = File::from(memory.try_clone_to_owned().map_err(|error| Error::io(error.to_string()))?);
+    let file =
+        File::from(memory.try_clone_to_owned().map_err(|error| Error::io(error.to_string()))?);
     let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
-    // SAFETY: nothing that is mapped already is replaced, and nobody has the file beside whoever started this process.
+    // SAFETY: nothing that is mapped already is replaced, and nobody has the file beside whoever
+    // started this process.
     let mapped = unsafe {
         mmap(address as *mut _, bytes as usize, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0)
     };
-    let mapped = mapped.map_err(|error| Error::io(format!("a virtual GPU has no memory: {error}")))?;
+    let mapped =
+        mapped.map_err(|error| Error::io(format!("a virtual GPU has no memory: {error}")))?;
     match mapped as u64 == address {
         true => Ok(address),
         false => Err(Error::io("a virtual GPU has its memory elsewhere")),

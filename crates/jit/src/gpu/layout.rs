@@ -1,10 +1,12 @@
-//! What kernels find in the device's memory, and what becomes of it: the words of their parameters first, then what they write, then what
-//! they read.
+//! What kernels find in the device's memory, and what becomes of it: the words of their parameters
+//! first, then what they write, then what they read.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tessera_codegen::{InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode};
+use tessera_codegen::{
+    InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode,
+};
 use tessera_context::{Place, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
@@ -19,14 +21,15 @@ const SELECT_WORDS: usize = COMMON + 4;
 
 /// How many copies of its records a block has at most: one for each lane that runs at once.
 const COPIES_MOST: u64 = 32;
-/// How much of its scratchpad more than one may take, for as many blocks to run at once as there is else room for.
+/// How much of its scratchpad more than one may take, for as many blocks to run at once as there is
+/// else room for.
 const COPIES_BYTES: u64 = 16 << 10;
 
 /// Parts shorter than this are copied to the device together.
 const BATCHED_BYTES: usize = 256 << 10;
 
-/// The beginning of a device's memory, as it is to be: the words of a kernel's parameters, then parts, of which those that are only written to
-/// are not copied.
+/// The beginning of a device's memory, as it is to be: the words of a kernel's parameters, then
+/// parts, of which those that are only written to are not copied.
 struct Image<'a> {
     base: u64,
     parameters: Vec<u64>,
@@ -39,7 +42,8 @@ impl<'a> Image<'a> {
         Image { base, parameters: vec![0; parameters], parts: Vec::new(), bytes: parameters * 8 }
     }
 
-    /// Leaves room for bytes behind all others; gives where it will be for the device. What wide values are made of is aligned.
+    /// Leaves room for bytes behind all others; gives where it will be for the device. What wide
+    /// values are made of is aligned.
     fn room(&mut self, bytes: usize) -> u64 {
         let offset = self.bytes.next_multiple_of(16);
         self.bytes = offset + bytes;
@@ -117,19 +121,22 @@ impl<'a> Image<'a> {
             words.push(self.put(unsafe { std::slice::from_raw_parts(input.values, bytes) }));
             words.push(match code.nullable {
                 // SAFETY: and validity.
-                true => self
-                    .put(unsafe { std::slice::from_raw_parts(input.validity, bits(input.validity_offset)) }),
+                true => self.put(unsafe {
+                    std::slice::from_raw_parts(input.validity, bits(input.validity_offset))
+                }),
                 false => 0,
             });
             words.extend([offset, input.validity_offset, 0]);
         }
-        let addresses = [self.put_words(words), at, rows as u64, self.put_words(given.iter().copied())];
+        let addresses =
+            [self.put_words(words), at, rows as u64, self.put_words(given.iter().copied())];
         for (parameter, word) in addresses.into_iter().enumerate() {
             self.set(parameter, word);
         }
     }
 
-    /// Has a kernel work on it; gives what there is then at some bytes of the image, if there is room for all.
+    /// Has a kernel work on it; gives what there is then at some bytes of the image, if there is
+    /// room for all.
     fn run(
         &self,
         device: &mut dyn Session,
@@ -165,10 +172,14 @@ fn bytes_of_numbers(numbers: &[u32]) -> &[u8] {
 }
 
 fn words_of(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
+    bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+        .collect()
 }
 
-/// A record of a group without tuples: of what keeps the smallest or largest value, one that is further than any.
+/// A record of a group without tuples: of what keeps the smallest or largest value, one that is
+/// further than any.
 fn initial(code: &UpdateCode) -> Vec<u64> {
     let mut record = vec![0; code.stride];
     for state in code.stages.iter().flat_map(|stage| &stage.states) {
@@ -208,8 +219,9 @@ fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
     Some(())
 }
 
-/// How many copies a block's scratchpad has of records of so many words in all, a power of two or none, and the bytes that they take. Each is
-/// a word longer where that makes it odd, as kernels have it.
+/// How many copies a block's scratchpad has of records of so many words in all, a power of two or
+/// none, and the bytes that they take. Each is a word longer where that makes it odd, as kernels
+/// have it.
 fn copies(words: usize) -> (u64, u64) {
     let bytes = (words as u64 | 1) * 8;
     let copies = match COPIES_BYTES / bytes {
@@ -225,7 +237,9 @@ fn is_less(machine: Machine, left: u64, right: u64) -> bool {
     match machine {
         Machine::Integer { signed: true, .. } => (left as i64) < right as i64,
         Machine::Integer { .. } | Machine::Boolean => left < right,
-        Machine::Float32 => floats(f32::from_bits(left as u32).into(), f32::from_bits(right as u32).into()),
+        Machine::Float32 => {
+            floats(f32::from_bits(left as u32).into(), f32::from_bits(right as u32).into())
+        }
         Machine::Float64 => floats(f64::from_bits(left), f64::from_bits(right)),
     }
 }
@@ -294,15 +308,19 @@ impl Update for Offloaded {
             false => unsafe { std::slice::from_raw_parts(groups, rows) },
         };
         // SAFETY: the caller's promises are the same.
-        let records = unsafe { self.records((code, &self.given.words), inputs, (positions, rows), groups) };
+        let records =
+            unsafe { self.records((code, &self.given.words), inputs, (positions, rows), groups) };
         let Some(records) = self.noted(records) else { return Some(0) };
         let mut is_changed = vec![!code.grouped; records.len() / code.stride];
         groups.iter().for_each(|group| is_changed[*group as usize] = true);
         for (group, from) in
             records.chunks_exact(code.stride).enumerate().filter(|(group, _)| is_changed[*group])
         {
-            // SAFETY: there is a record of each group that a tuple has, or the only one, and nobody else uses it.
-            let to = unsafe { std::slice::from_raw_parts_mut(area.add(group * code.stride), code.stride) };
+            // SAFETY: there is a record of each group that a tuple has, or the only one, and nobody
+            // else uses it.
+            let to = unsafe {
+                std::slice::from_raw_parts_mut(area.add(group * code.stride), code.stride)
+            };
             for state in code.stages.iter().flat_map(|stage| &stage.states) {
                 merge(state, from, to)?;
             }
@@ -334,22 +352,26 @@ impl Offloaded {
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
         // SAFETY: the caller's promises.
         unsafe { image.put_common((codes, inputs), (positions, rows), given) };
-        let (counts, out) = (image.offset(counts) - results.start, image.offset(out) - results.start);
+        let (counts, out) =
+            (image.offset(counts) - results.start, image.offset(out) - results.start);
         let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
         let Some(results) = unless_raised(results) else { return Ok(None) };
         let share = rows.div_ceil(grid.blocks as usize);
         let mut found = Vec::with_capacity(rows);
-        for (block, count) in words_of(&results[counts..][..grid.blocks as usize * 8]).into_iter().enumerate()
+        for (block, count) in
+            words_of(&results[counts..][..grid.blocks as usize * 8]).into_iter().enumerate()
         {
             let first = out + (block * share).min(rows) * 4;
             let bytes = results[first..].chunks_exact(4).take(count as usize);
-            found.extend(bytes.map(|position| u32::from_ne_bytes(position.try_into().unwrap_or_default())));
+            found.extend(
+                bytes.map(|position| u32::from_ne_bytes(position.try_into().unwrap_or_default())),
+            );
         }
         Ok(Some(found))
     }
 
-    /// What came of a run. A device that fails is told of when it is asked for next; until then, the vectorised tier does what it has
-    /// not done.
+    /// What came of a run. A device that fails is told of when it is asked for next; until then,
+    /// the vectorised tier does what it has not done.
     fn noted<T>(&self, result: Result<Option<T>>) -> Option<T> {
         result.unwrap_or_else(|error| {
             let _ = self.failed.set(error);
@@ -368,7 +390,8 @@ impl Select for Offloaded {
     ) -> Option<usize> {
         let Piece::Select(code, _) = &self.piece else { return None };
         // SAFETY: the caller's promises are the same.
-        let found = unsafe { self.found((&code.inputs, &self.given.words), inputs, (positions, rows)) };
+        let found =
+            unsafe { self.found((&code.inputs, &self.given.words), inputs, (positions, rows)) };
         let found = self.noted(found)?;
         // SAFETY: there is room for as many as there are tuples.
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), out, found.len().min(rows)) };

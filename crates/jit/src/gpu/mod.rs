@@ -1,5 +1,6 @@
-//! Pieces of code on a GPU: what a compiler for one gives. Each run copies what it reads to the device's memory, and what comes of it
-//! back: a device never sees the state of operators, which the host brings up to date when all went well.
+//! Pieces of code on a GPU: what a compiler for one gives. Each run copies what it reads to the
+//! device's memory, and what comes of it back: a device never sees the state of operators, which
+//! the host brings up to date when all went well.
 
 pub(crate) mod cuda;
 pub(crate) mod device;
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use inkwell::targets::FileType;
 use tessera_codegen::{
-    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode, Update, UpdateCode,
-    ValueCode,
+    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode, Update,
+    UpdateCode, ValueCode,
 };
 use tessera_types::{Error, Result};
 
@@ -30,7 +31,8 @@ pub(crate) struct Grid {
     pub(crate) scratchpad_bytes: u64,
 }
 
-/// How large a block's scratchpad is, in bytes: that of every NVIDIA GPU since Kepler, without asking for more.
+/// How large a block's scratchpad is, in bytes: that of every NVIDIA GPU since Kepler, without
+/// asking for more.
 pub(crate) const SCRATCHPAD_BYTES: u64 = 48 << 10;
 
 /// What a device was given, by number; numbers of what it has forgotten are given again.
@@ -165,7 +167,8 @@ pub(crate) fn runs_update(code: &UpdateCode) -> bool {
 
 /// Whether a GPU can run a predicate.
 pub(crate) fn runs_select(code: &SelectCode) -> bool {
-    code.inputs.iter().all(|input| input.place == InputPlace::Column) && has_instructions(&code.predicate)
+    code.inputs.iter().all(|input| input.place == InputPlace::Column)
+        && has_instructions(&code.predicate)
 }
 
 /// Whether a state is changed a word at a time.
@@ -174,8 +177,8 @@ fn has_atomics(state: &StateCode) -> bool {
     !(matches!(state.step, StepCode::Min | StepCode::Max) && state.args.iter().any(is_long))
 }
 
-/// Whether it can be computed without functions of a library, which a GPU does not have: divisions of 128 bits would take one, and checked
-/// multiplications.
+/// Whether it can be computed without functions of a library, which a GPU does not have: divisions
+/// of 128 bits would take one, and checked multiplications.
 fn has_instructions(code: &ValueCode) -> bool {
     use tessera_codegen::Operation::{Div, Mod, Mul};
     let is_long = matches!(code.machine, Machine::Integer { bits: 128, .. });
@@ -211,7 +214,10 @@ impl Offloaded {
         let host = Host::new(self.device.processor())?;
         let code = emitted(&host, &self.piece, self.device.form())?;
         self.spent.add(worked().saturating_sub(started));
-        Ok(Kernel { device: self.device.clone(), number: self.device.load(&code, self.piece.name())? })
+        Ok(Kernel {
+            device: self.device.clone(),
+            number: self.device.load(&code, self.piece.name())?,
+        })
     }
 
     fn is_there(&self) -> Result<bool> {

@@ -1,5 +1,6 @@
-//! A GPU that a processor stands in for: GPU-shaped code, run by a process of its own, which alone has mapped the device's memory. So what
-//! host code must not touch, it cannot touch, and GPU logic is tested on every machine.
+//! A GPU that a processor stands in for: GPU-shaped code, run by a process of its own, which alone
+//! has mapped the device's memory. So what host code must not touch, it cannot touch, and GPU logic
+//! is tested on every machine.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -80,7 +81,11 @@ impl VirtualGpu {
         let base = reserve()?;
         let processor = Processor::at_hand()?.as_grid();
         let device = VirtualGpu { processor, base, memory, line: Mutex::new(line), process };
-        ask(&mut lock(&device.line), [request::MAP, base, MEMORY_BYTES as u64, version(), 0, 0], &[])?;
+        ask(
+            &mut lock(&device.line),
+            [request::MAP, base, MEMORY_BYTES as u64, version(), 0, 0],
+            &[],
+        )?;
         Ok(device)
     }
 }
@@ -89,8 +94,8 @@ fn failed(to: &str, error: std::io::Error) -> Error {
     Error::io(format!("the virtual GPU could not {to}: {error}"))
 }
 
-/// The program that is the device: the one that the environment names, or one beside this program (or above it: tests are in a directory of
-/// their own).
+/// The program that is the device: the one that the environment names, or one beside this program
+/// (or above it: tests are in a directory of their own).
 fn program() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
         return Ok(program.into());
@@ -110,7 +115,8 @@ fn reserve() -> Result<u64> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
     for base in BASES.map(|number| number << BASE_SHIFT) {
         // SAFETY: nothing that is mapped already is replaced.
-        let mapped = unsafe { mmap_anonymous(base as *mut _, MEMORY_BYTES, ProtFlags::empty(), flags) };
+        let mapped =
+            unsafe { mmap_anonymous(base as *mut _, MEMORY_BYTES, ProtFlags::empty(), flags) };
         if mapped.is_ok_and(|mapped| mapped as u64 == base) {
             return Ok(base);
         }
@@ -185,8 +191,14 @@ impl Session for Held<'_> {
     }
 
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
-        let words =
-            [request::LAUNCH, kernel, self.device.base, grid.blocks, grid.lanes, grid.scratchpad_bytes];
+        let words = [
+            request::LAUNCH,
+            kernel,
+            self.device.base,
+            grid.blocks,
+            grid.lanes,
+            grid.scratchpad_bytes,
+        ];
         ask(&mut self.line, words, &[]).map(drop)
     }
 }

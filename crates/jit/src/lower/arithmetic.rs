@@ -40,7 +40,8 @@ impl<'ctx> Values<'_, 'ctx> {
         }
     }
 
-    /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with one of 18 digits has 38.
+    /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with
+    /// one of 18 digits has 38.
     pub(crate) fn raise_unless_small(
         &mut self,
         codes: &[ValueCode; 2],
@@ -48,13 +49,15 @@ impl<'ctx> Values<'_, 'ctx> {
         valid: Option<IntValue<'ctx>>,
         active: Active<'ctx>,
     ) -> Built<()> {
-        let is_long = |code: &&ValueCode| matches!(code.machine, Machine::Integer { bits: 128, .. });
+        let is_long =
+            |code: &&ValueCode| matches!(code.machine, Machine::Integer { bits: 128, .. });
         let Some(at) = codes.iter().position(|code| is_long(&code)) else { return Ok(()) };
         let (builder, long) = (self.builder, values[at].value.into_int_value());
         let of = long.get_type();
         let high = builder.build_right_shift(long, of.const_int(66, false), true, "")?;
         let not_zero = builder.build_int_compare(IntPredicate::NE, high, of.const_zero(), "")?;
-        let not_minus = builder.build_int_compare(IntPredicate::NE, high, of.const_all_ones(), "")?;
+        let not_minus =
+            builder.build_int_compare(IntPredicate::NE, high, of.const_all_ones(), "")?;
         self.raise(builder.build_and(not_zero, not_minus, "")?, valid, active)
     }
 
@@ -79,17 +82,21 @@ impl<'ctx> Values<'_, 'ctx> {
             (_, true) => "llvm.smul.with.overflow",
             (_, false) => "llvm.umul.with.overflow",
         };
-        let declared = Intrinsic::find(name)
-            .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[left.get_type().into()]));
+        let declared = Intrinsic::find(name).and_then(|intrinsic| {
+            intrinsic.get_declaration(self.module, &[left.get_type().into()])
+        });
         let Some(function) = declared else { return Err(BuilderError::UnsetPosition) };
         let call = self.builder.build_call(function, &[left.into(), right.into()], "")?;
-        let Some(both) = call.try_as_basic_value().basic() else { return Err(BuilderError::UnsetPosition) };
+        let Some(both) = call.try_as_basic_value().basic() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         let both = both.into_struct_value();
         let part = |number| self.builder.build_extract_value(both, number, "");
         Ok((part(0)?.into_int_value(), part(1)?.into_int_value()))
     }
 
-    /// The same of instructions that there are for several numbers at once; none for products of 64 bits.
+    /// The same of instructions that there are for several numbers at once; none for products of 64
+    /// bits.
     fn overflowing_straight(
         &self,
         operation: Operation,
@@ -105,8 +112,10 @@ impl<'ctx> Values<'_, 'ctx> {
             _ => {
                 let machine = Machine::Integer { bits: of.get_bit_width(), signed };
                 let wide = self.context.i64_type();
-                let (left, right) =
-                    (extended(builder, left, machine, wide)?, extended(builder, right, machine, wide)?);
+                let (left, right) = (
+                    extended(builder, left, machine, wide)?,
+                    extended(builder, right, machine, wide)?,
+                );
                 let product = builder.build_int_mul(left, right, "")?;
                 let value = builder.build_int_truncate(product, of, "")?;
                 let again = extended(builder, value, machine, wide)?;
@@ -115,7 +124,9 @@ impl<'ctx> Values<'_, 'ctx> {
             }
         };
         let wrong = match (operation, signed) {
-            (Operation::Add, false) => builder.build_int_compare(IntPredicate::ULT, value, left, "")?,
+            (Operation::Add, false) => {
+                builder.build_int_compare(IntPredicate::ULT, value, left, "")?
+            }
             (_, false) => builder.build_int_compare(IntPredicate::ULT, left, right, "")?,
             // The sign is neither that of the left nor what the right one could make of it.
             (Operation::Add, true) => self.signs_differ(left, right, value)?,
@@ -132,7 +143,8 @@ impl<'ctx> Values<'_, 'ctx> {
         value: IntValue<'ctx>,
     ) -> Built<IntValue<'ctx>> {
         let builder = self.builder;
-        let (left, right) = (builder.build_xor(left, value, "")?, builder.build_xor(right, value, "")?);
+        let (left, right) =
+            (builder.build_xor(left, value, "")?, builder.build_xor(right, value, "")?);
         let both = builder.build_and(left, right, "")?;
         builder.build_int_compare(IntPredicate::SLT, both, both.get_type().const_zero(), "")
     }
@@ -157,7 +169,8 @@ impl<'ctx> Values<'_, 'ctx> {
         if signed {
             let least = self.integer(of, 1i128 << (of.get_bit_width() - 1));
             let is_least = builder.build_int_compare(IntPredicate::EQ, left, least, "")?;
-            let by_minus_one = builder.build_int_compare(IntPredicate::EQ, right, of.const_all_ones(), "")?;
+            let by_minus_one =
+                builder.build_int_compare(IntPredicate::EQ, right, of.const_all_ones(), "")?;
             let beyond = builder.build_and(is_least, by_minus_one, "")?;
             traps = builder.build_or(zero, beyond, "")?;
             // The least value modulo -1 is 0, which is no overflow.
@@ -166,7 +179,8 @@ impl<'ctx> Values<'_, 'ctx> {
             }
         }
         // A division by zero would trap, also where its result does not count.
-        let divisor = builder.build_select(traps, of.const_int(1, false), right, "")?.into_int_value();
+        let divisor =
+            builder.build_select(traps, of.const_int(1, false), right, "")?.into_int_value();
         let value = match (operation, signed) {
             (Operation::Div, true) => builder.build_int_signed_div(left, divisor, "")?,
             (Operation::Div, false) => builder.build_int_unsigned_div(left, divisor, "")?,
@@ -206,10 +220,13 @@ impl<'ctx> Values<'_, 'ctx> {
             let is_zero = builder.build_float_compare(FloatPredicate::OEQ, value, zero, "")?;
             let of_number = builder.build_float_compare(FloatPredicate::UNE, left, zero, "")?;
             let by_number = match operation {
-                Operation::Mul => builder.build_float_compare(FloatPredicate::UNE, right, zero, "")?,
+                Operation::Mul => {
+                    builder.build_float_compare(FloatPredicate::UNE, right, zero, "")?
+                }
                 _ => new,
             };
-            let vanished = builder.build_and(builder.build_and(is_zero, of_number, "")?, by_number, "")?;
+            let vanished =
+                builder.build_and(builder.build_and(is_zero, of_number, "")?, by_number, "")?;
             wrong = builder.build_or(wrong, vanished, "")?;
         }
         if operation == Operation::Div {

@@ -17,8 +17,9 @@ pub(crate) const COMPUTE: &str = "compute";
 const VALUES: usize = 0;
 const VALID: usize = 1;
 
-/// Adds the function of a computation to a module, as [`tessera_codegen::Compute::run`] has it, with nothing among positions; gives how
-/// many tuples there were, or that some perhaps raises an error. A processor's.
+/// Adds the function of a computation to a module, as [`tessera_codegen::Compute::run`] has it,
+/// with nothing among positions; gives how many tuples there were, or that some perhaps raises an
+/// error. A processor's.
 pub(crate) fn lower_compute<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,

@@ -5,7 +5,9 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+};
 use tessera_codegen::{FunctionCode, InputCode, Machine, Op, Status, ValueCode};
 
 use super::parts::{Parts, Row};
@@ -41,7 +43,8 @@ impl<'ctx> Called<'ctx> {
 }
 
 impl<'ctx> Values<'_, 'ctx> {
-    /// Calls a user's function for a tuple that counts, if no argument is NULL: for others it may not return.
+    /// Calls a user's function for a tuple that counts, if no argument is NULL: for others it may
+    /// not return.
     pub(crate) fn call(
         &mut self,
         code: &FunctionCode,
@@ -56,13 +59,17 @@ impl<'ctx> Values<'_, 'ctx> {
         };
         let args: Vec<BasicValueEnum<'ctx>> = args.into_iter().map(|arg| arg.value).collect();
         let Some(called) = called else { return self.call_always(code, &args) };
-        let Some(before) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let Some(before) = builder.get_insert_block() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         let call = self.context.insert_basic_block_after(before, "call");
         let after = self.context.insert_basic_block_after(call, "called");
         builder.build_conditional_branch(called, call, after)?;
         builder.position_at_end(call);
         let Called { value, status } = self.call_always(code, &args)?;
-        let Some(call) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let Some(call) = builder.get_insert_block() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         builder.build_unconditional_branch(after)?;
         builder.position_at_end(after);
         let null = status.get_type().const_int(Status::Null as u64, false);
@@ -70,12 +77,20 @@ impl<'ctx> Values<'_, 'ctx> {
             (builder.build_phi(value.get_type(), "")?, builder.build_phi(status.get_type(), "")?);
         values.add_incoming(&[(&value, call), (&value.get_type().const_zero(), before)]);
         statuses.add_incoming(&[(&status, call), (&null, before)]);
-        Ok(Called { value: values.as_basic_value(), status: statuses.as_basic_value().into_int_value() })
+        Ok(Called {
+            value: values.as_basic_value(),
+            status: statuses.as_basic_value().into_int_value(),
+        })
     }
 
-    fn call_always(&self, code: &FunctionCode, args: &[BasicValueEnum<'ctx>]) -> Built<Called<'ctx>> {
+    fn call_always(
+        &self,
+        code: &FunctionCode,
+        args: &[BasicValueEnum<'ctx>],
+    ) -> Built<Called<'ctx>> {
         let (builder, context) = (self.builder, self.context);
-        let function = self.module.get_function(&linked_name(code)).ok_or(BuilderError::UnsetPosition)?;
+        let function =
+            self.module.get_function(&linked_name(code)).ok_or(BuilderError::UnsetPosition)?;
         let of = machine_type(context, code.result);
         let is_boolean = code.result == Machine::Boolean;
         let in_memory = if is_boolean { context.i8_type().into() } else { of };
@@ -97,7 +112,8 @@ impl<'ctx> Values<'_, 'ctx> {
         let status = status.basic().ok_or(BuilderError::UnsetPosition)?.into_int_value();
         let mut value = builder.build_load(in_memory, place, "")?;
         if is_boolean {
-            value = builder.build_int_truncate(value.into_int_value(), context.bool_type(), "")?.into();
+            value =
+                builder.build_int_truncate(value.into_int_value(), context.bool_type(), "")?.into();
         }
         let called = Called { value, status };
         let Some(limit) = code.limit else { return Ok(called) };
@@ -125,14 +141,15 @@ impl<'ctx> Values<'_, 'ctx> {
     }
 }
 
-/// Adds a function that calls a user's for each tuple, as [`tessera_codegen::Function::run`] has it, with nothing among positions and
-/// given numbers; gives how many tuples there were.
+/// Adds a function that calls a user's for each tuple, as [`tessera_codegen::Function::run`] has
+/// it, with nothing among positions and given numbers; gives how many tuples there were.
 pub(crate) fn lower_function<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
     code: &FunctionCode,
 ) -> Built<()> {
-    let inputs: Vec<InputCode> = code.args.iter().map(|machine| InputCode::column(*machine, true)).collect();
+    let inputs: Vec<InputCode> =
+        code.args.iter().map(|machine| InputCode::column(*machine, true)).collect();
     let arg = |(number, input): (usize, &InputCode)| ValueCode {
         op: Op::Input(number),
         machine: input.machine,
@@ -146,13 +163,19 @@ pub(crate) fn lower_function<'ctx>(
         let (mut value, mut of) = (called.value, machine_type(context, code.result));
         if code.result == Machine::Boolean {
             of = context.i8_type().into();
-            value = builder.build_int_z_extend(value.into_int_value(), context.i8_type(), "")?.into();
+            value =
+                builder.build_int_z_extend(value.into_int_value(), context.i8_type(), "")?.into();
         }
         // SAFETY: addresses are computed; there is room for all tuples (`Function::run`).
         let (at, status_at) = unsafe {
             (
                 builder.build_in_bounds_gep(of, parts.other(VALUES), &[row.number], "")?,
-                builder.build_in_bounds_gep(context.i32_type(), parts.other(STATUSES), &[row.number], "")?,
+                builder.build_in_bounds_gep(
+                    context.i32_type(),
+                    parts.other(STATUSES),
+                    &[row.number],
+                    "",
+                )?,
             )
         };
         in_words(Some(builder.build_store(at, value)?).filter(|_| code.result.bytes() == 16));

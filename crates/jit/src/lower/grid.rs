@@ -1,6 +1,8 @@
-//! Updates of aggregate states by a grid of threads, in four phases: blocks begin with records without tuples, threads update those of their
-//! block, of which there are several copies for neighbours not to wait for each other, the copies become one, and what a block has come to
-//! goes into the records of all (reference 004, Listing 5.1: a strided loop, a reduction of neighbours, worker-scoped atomics).
+//! Updates of aggregate states by a grid of threads, in four phases: blocks begin with records
+//! without tuples, threads update those of their block, of which there are several copies for
+//! neighbours not to wait for each other, the copies become one, and what a block has come to goes
+//! into the records of all (reference 004, Listing 5.1: a strided loop, a reduction of neighbours,
+//! worker-scoped atomics).
 
 use inkwell::IntPredicate;
 use inkwell::context::Context;
@@ -20,7 +22,8 @@ const AREA: usize = 1;
 const INITIAL: usize = 2;
 /// How many groups there are.
 const COUNT: usize = 3;
-/// How many copies of all records a block's scratchpad has: a power of two, or none where there is no room.
+/// How many copies of all records a block's scratchpad has: a power of two, or none where there is
+/// no room.
 const COPIES: usize = 4;
 /// A word that is set where a tuple perhaps raises an error.
 const RAISED: usize = 5;
@@ -43,7 +46,11 @@ pub(super) fn by_grid<'ctx>(
             code,
             (IntPredicate::NE, |parts| parts.worker.scratchpad),
         )?,
-        merge_copies((of, provider, "update.end"), code, (IntPredicate::EQ, |parts| parts.other(AREA)))?,
+        merge_copies(
+            (of, provider, "update.end"),
+            code,
+            (IntPredicate::EQ, |parts| parts.other(AREA)),
+        )?,
     ];
     provider.join(of, UPDATE, &phases)
 }
@@ -54,7 +61,8 @@ struct Copies<'ctx> {
     count: IntValue<'ctx>,
     /// How many groups each has.
     groups: IntValue<'ctx>,
-    /// How many words of the scratchpad each has: an odd number, for those of the same group to lie in different banks.
+    /// How many words of the scratchpad each has: an odd number, for those of the same group to lie
+    /// in different banks.
     words: IntValue<'ctx>,
 }
 
@@ -99,7 +107,8 @@ impl<'ctx> Copies<'ctx> {
     }
 }
 
-/// The records that a lane updates: a copy in its block's scratchpad, and where there is none those of the whole grid.
+/// The records that a lane updates: a copy in its block's scratchpad, and where there is none those
+/// of the whole grid.
 fn records_of_lane<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValue<'ctx>> {
     let copies = Copies::of(parts, stride)?;
     let own = copies.place(parts, copies.choose(parts, parts.worker.lane)?)?;
@@ -119,7 +128,8 @@ fn begin_blocks<'ctx>(
     parts.each(parts.by_lanes(words), |word, next, _| {
         let (builder, wide) = (&parts.builder, parts.context.i64_type());
         let of_copy = builder.build_int_unsigned_rem(word, copies.words, "")?;
-        let of_record = builder.build_int_unsigned_rem(of_copy, parts.number(code.stride as u64), "")?;
+        let of_record =
+            builder.build_int_unsigned_rem(of_copy, parts.number(code.stride as u64), "")?;
         let initial = builder.build_load(wide, parts.word(parts.other(INITIAL), of_record)?, "")?;
         builder.build_store(parts.word(parts.worker.scratchpad, word)?, initial)?;
         builder.build_unconditional_branch(next)?;
@@ -129,7 +139,8 @@ fn begin_blocks<'ctx>(
     Ok(parts.function)
 }
 
-/// The second phase: each thread's tuples. Where all belong to one group, a thread has a record of its own (in registers) until its end.
+/// The second phase: each thread's tuples. Where all belong to one group, a thread has a record of
+/// its own (in registers) until its end.
 fn update_rows<'ctx>(
     of: Of<'_, 'ctx>,
     provider: Provider,
@@ -163,7 +174,8 @@ fn own_record<'ctx>(parts: &Parts<'_, 'ctx>, stride: usize) -> Built<PointerValu
     Ok(own)
 }
 
-/// A phase that merges those copies of a block's records whose numbers compare so with the first's into others.
+/// A phase that merges those copies of a block's records whose numbers compare so with the first's
+/// into others.
 fn merge_copies<'ctx>(
     (of, provider, name): (Of<'_, 'ctx>, Provider, &str),
     (code, _): (&UpdateCode, &[Machine]),
@@ -177,7 +189,10 @@ fn merge_copies<'ctx>(
     copies.each_record(parts, code.stride, |copy, word| {
         let is_merged = parts.builder.build_int_compare(which, copy, parts.number(0), "")?;
         parts.only_if(Some(is_merged), || {
-            update.merge(parts.word(copies.place(parts, copy)?, word)?, parts.word(others(parts), word)?)
+            update.merge(
+                parts.word(copies.place(parts, copy)?, word)?,
+                parts.word(others(parts), word)?,
+            )
         })
     })?;
     parts.builder.build_return(None)?;
@@ -199,15 +214,19 @@ impl<'ctx> Update<'_, 'ctx> {
                     add(offset)?;
                 }
                 (StepCode::ExactSum, _) => {
-                    let long =
-                        builder.build_load(self.parts.context.i128_type(), self.place(from, offset)?, "")?;
+                    let long = builder.build_load(
+                        self.parts.context.i128_type(),
+                        self.place(from, offset)?,
+                        "",
+                    )?;
                     in_words(long.as_instruction_value());
                     self.add_long(to, offset, long.into_int_value())?;
                     add(offset + 2)?;
                 }
                 (StepCode::FloatSum, _) => {
                     let double = self.parts.context.f64_type();
-                    let more = builder.build_bit_cast(read(offset)?, double, "")?.into_float_value();
+                    let more =
+                        builder.build_bit_cast(read(offset)?, double, "")?.into_float_value();
                     self.add_float(Sharing::Worker, self.place(to, offset)?, more)?;
                     add(offset + 1)?;
                 }

@@ -1,4 +1,5 @@
-//! Groups: a function that finds or makes those of tuples in a group table, block by block as look-ups do ([`super::lookup`]).
+//! Groups: a function that finds or makes those of tuples in a group table, block by block as
+//! look-ups do ([`super::lookup`]).
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -23,7 +24,8 @@ const BLOCK_ROWS: u64 = 64;
 /// Keys of which a word has the bits of NULL.
 const NULL_BITS: usize = 64;
 
-/// Adds the function that finds or makes groups to a module, as [`tessera_codegen::FindGroups::run`] has it; a processor's.
+/// Adds the function that finds or makes groups to a module, as
+/// [`tessera_codegen::FindGroups::run`] has it; a processor's.
 pub(crate) fn lower_group<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -78,11 +80,14 @@ impl<'ctx> Group<'_, 'ctx> {
     /// All blocks, and the function's end.
     fn blocks(&self, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
-        let all = Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
+        let all =
+            Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
         parts.each(all, |first, next, _| {
             let rest = builder.build_int_sub(parts.rows, first, "")?;
-            let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
-            let rows = builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
+            let is_last =
+                builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+            let rows =
+                builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
             self.hash(first, rows, has_positions)?;
             self.records(rows)?;
             self.find(first, rows, has_positions)?;
@@ -110,7 +115,11 @@ impl<'ctx> Group<'_, 'ctx> {
 
     fn load(&self, words: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
         let wide = self.parts.context.i64_type();
-        Ok(self.parts.builder.build_load(wide, self.parts.word(words, number)?, "")?.into_int_value())
+        Ok(self
+            .parts
+            .builder
+            .build_load(wide, self.parts.word(words, number)?, "")?
+            .into_int_value())
     }
 
     /// The first time: hashes, which ask for their slots.
@@ -158,7 +167,8 @@ impl<'ctx> Group<'_, 'ctx> {
         Ok((group, parts.word(self.records, word)?))
     }
 
-    /// The second time: slots, which ask for their records. Of a free one something is asked for that nobody reads.
+    /// The second time: slots, which ask for their records. Of a free one something is asked for
+    /// that nobody reads.
     fn records(&self, rows: IntValue<'ctx>) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         parts.each(self.steps(rows), |number, next, _| {
@@ -173,7 +183,8 @@ impl<'ctx> Group<'_, 'ctx> {
         Ok(())
     }
 
-    /// The third time: from slot to slot until one has the tuple's record, or is free and a new group's.
+    /// The third time: from slot to slot until one has the tuple's record, or is free and a new
+    /// group's.
     fn find(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let (wide, narrow) = (parts.context.i64_type(), parts.context.i32_type());
@@ -182,12 +193,17 @@ impl<'ctx> Group<'_, 'ctx> {
             let hash = self.load(self.hashes, number)?;
             let wanted = self.words(&self.keys(at, has_positions, (next, end))?)?;
             // SAFETY: an address is computed; there is room for all groups.
-            let out = unsafe { builder.build_in_bounds_gep(narrow, parts.other(GROUPS), &[at], "")? };
+            let out =
+                unsafe { builder.build_in_bounds_gep(narrow, parts.other(GROUPS), &[at], "")? };
             let Some(before) = builder.get_insert_block() else {
                 return Err(inkwell::builder::BuilderError::UnsetPosition);
             };
-            let (look, taken, perhaps, further) =
-                (parts.block("look"), parts.block("taken"), parts.block("perhaps"), parts.block("further"));
+            let (look, taken, perhaps, further) = (
+                parts.block("look"),
+                parts.block("taken"),
+                parts.block("perhaps"),
+                parts.block("further"),
+            );
             let (free, found) = (parts.block("free"), parts.block("found"));
             let start = self.place(hash)?;
             builder.build_unconditional_branch(look)?;
@@ -207,7 +223,8 @@ impl<'ctx> Group<'_, 'ctx> {
                 let there = self.load(record, parts.number(*word as u64))?;
                 differs = builder.build_or(differs, builder.build_xor(there, *value, "")?, "")?;
             }
-            let is_its = builder.build_int_compare(IntPredicate::EQ, differs, parts.number(0), "")?;
+            let is_its =
+                builder.build_int_compare(IntPredicate::EQ, differs, parts.number(0), "")?;
             builder.build_conditional_branch(is_its, found, further)?;
 
             builder.position_at_end(further);
@@ -240,7 +257,8 @@ impl<'ctx> Group<'_, 'ctx> {
         let following = builder.build_int_add(group, parts.number(1), "")?;
         builder.build_store(self.count, following)?;
         let tag = builder.build_left_shift(hash, parts.number(GROUP_SLOT_BITS.into()), "")?;
-        builder.build_store(parts.word(self.slots, place)?, builder.build_or(tag, following, "")?)?;
+        builder
+            .build_store(parts.word(self.slots, place)?, builder.build_or(tag, following, "")?)?;
         let first = builder.build_int_mul(group, parts.number(self.code.stride as u64), "")?;
         let record = parts.word(self.records, first)?;
         // What a record was before may be anything; states begin with zeros.
@@ -276,10 +294,16 @@ impl<'ctx> Group<'_, 'ctx> {
             };
             if let Some(valid) = key.valid {
                 for word in &mut own {
-                    *word = builder.build_select(valid, *word, parts.number(0), "")?.into_int_value();
+                    *word =
+                        builder.build_select(valid, *word, parts.number(0), "")?.into_int_value();
                 }
-                let is_null = builder.build_int_z_extend(builder.build_not(valid, "")?, wide, "")?;
-                let bit = builder.build_left_shift(is_null, parts.number((number % NULL_BITS) as u64), "")?;
+                let is_null =
+                    builder.build_int_z_extend(builder.build_not(valid, "")?, wide, "")?;
+                let bit = builder.build_left_shift(
+                    is_null,
+                    parts.number((number % NULL_BITS) as u64),
+                    "",
+                )?;
                 nulls[number / NULL_BITS] = builder.build_or(nulls[number / NULL_BITS], bit, "")?;
             }
             words.extend(own.into_iter().enumerate().map(|(at, word)| (offset + at, word)));

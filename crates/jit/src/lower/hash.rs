@@ -1,4 +1,5 @@
-//! Hashes: a function that writes those of tuples, and the hash of a tuple's keys for others ([`tessera_vector::hash`]).
+//! Hashes: a function that writes those of tuples, and the hash of a tuple's keys for others
+//! ([`tessera_vector::hash`]).
 
 use inkwell::FloatPredicate;
 use inkwell::context::Context;
@@ -21,7 +22,8 @@ const OUT: usize = 0;
 const NAN_32: u64 = 0x7fc0_0000;
 const NAN_64: u64 = 0x7ff8_0000_0000_0000;
 
-/// Adds the function of hashes to a module, as [`tessera_codegen::HashKeys::run`] has it; a processor's.
+/// Adds the function of hashes to a module, as [`tessera_codegen::HashKeys::run`] has it; a
+/// processor's.
 pub(crate) fn lower_hash<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -50,7 +52,8 @@ impl<'ctx> Parts<'_, 'ctx> {
         for (key, code) in keys.iter().zip(codes) {
             let mut word = self.hashed_word(key.value, code.machine)?;
             if let Some(valid) = key.valid {
-                word = builder.build_select(valid, word, self.number(NULL_WORD), "")?.into_int_value();
+                word =
+                    builder.build_select(valid, word, self.number(NULL_WORD), "")?.into_int_value();
             }
             state = self.fold(builder.build_xor(state, word, "")?, self.number(MULTIPLIER))?;
         }
@@ -58,10 +61,16 @@ impl<'ctx> Parts<'_, 'ctx> {
     }
 
     /// What a value contributes to a hash.
-    pub(super) fn hashed_word(&self, value: BasicValueEnum<'ctx>, machine: Machine) -> Built<IntValue<'ctx>> {
+    pub(super) fn hashed_word(
+        &self,
+        value: BasicValueEnum<'ctx>,
+        machine: Machine,
+    ) -> Built<IntValue<'ctx>> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         match (value, machine) {
-            (BasicValueEnum::FloatValue(float), Machine::Float32) => self.canonical(float, 32, NAN_32),
+            (BasicValueEnum::FloatValue(float), Machine::Float32) => {
+                self.canonical(float, 32, NAN_32)
+            }
             (BasicValueEnum::FloatValue(float), _) => self.canonical(float, 64, NAN_64),
             (value, Machine::Integer { bits: 128, .. }) => {
                 let long = value.into_int_value();
@@ -89,8 +98,10 @@ impl<'ctx> Parts<'_, 'ctx> {
 
     /// The 128-bit product, upper half exclusive-or lower half ([`tessera_vector::hash::fold`]).
     fn fold(&self, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
-        let (builder, long, wide) = (&self.builder, self.context.i128_type(), self.context.i64_type());
-        let (a, b) = (builder.build_int_z_extend(a, long, "")?, builder.build_int_z_extend(b, long, "")?);
+        let (builder, long, wide) =
+            (&self.builder, self.context.i128_type(), self.context.i64_type());
+        let (a, b) =
+            (builder.build_int_z_extend(a, long, "")?, builder.build_int_z_extend(b, long, "")?);
         let product = builder.build_int_mul(a, b, "")?;
         let high = builder.build_right_shift(product, long.const_int(64, false), false, "")?;
         let high = builder.build_int_truncate(high, wide, "")?;

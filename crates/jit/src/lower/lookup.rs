@@ -1,10 +1,12 @@
-//! Look-ups in join tables: a function that writes a pair for each tuple and each row of the table with the same keys.
+//! Look-ups in join tables: a function that writes a pair for each tuple and each row of the table
+//! with the same keys.
 //!
-//! Tuples go through it in blocks, and each block three times: first their hashes, which ask for their slots of the directory; then the
-//! slots, which ask for the first of their rows and list all; then the rows. So what is asked for is on its way while others are worked on,
-//! and what is between the three stays in the first-level cache (Chen et al., ICDE 2004; Menon et al., VLDB 2017). Rows are listed four at
-//! once and pairs packed in place, so that no branch depends on how many rows a slot has or on whether they match, which the processor
-//! could not foresee.
+//! Tuples go through it in blocks, and each block three times: first their hashes, which ask for
+//! their slots of the directory; then the slots, which ask for the first of their rows and list
+//! all; then the rows. So what is asked for is on its way while others are worked on, and what is
+//! between the three stays in the first-level cache (Chen et al., ICDE 2004; Menon et al., VLDB
+//! 2017). Rows are listed four at once and pairs packed in place, so that no branch depends on how
+//! many rows a slot has or on whether they match, which the processor could not foresee.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -27,13 +29,15 @@ const TABLE: usize = 0;
 const TUPLES: usize = 1;
 const FOUND: usize = 2;
 
-/// Tuples of a block: enough for what is asked for to come meanwhile. On 2^23 tuples and a table of 2^15 rows 64, 128 and 256 are alike.
+/// Tuples of a block: enough for what is asked for to come meanwhile. On 2^23 tuples and a table of
+/// 2^15 rows 64, 128 and 256 are alike.
 const BLOCK_ROWS: u64 = 128;
 /// The bits of a hash that choose its tag, and those of a directory's entry that are tags.
 const TAG_MASK: u64 = 2_047;
 const ENTRY_TAG_BITS: u64 = 16;
 
-/// Adds the function of look-ups to a module, as [`tessera_codegen::Lookup::run`] has it; a processor's.
+/// Adds the function of look-ups to a module, as [`tessera_codegen::Lookup::run`] has it; a
+/// processor's.
 pub(crate) fn lower_lookup<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -98,11 +102,14 @@ impl<'ctx> Lookup<'_, 'ctx> {
     /// All blocks, and the function's end.
     fn blocks(&self, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
-        let all = Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
+        let all =
+            Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
         parts.each(all, |first, next, _| {
             let rest = builder.build_int_sub(parts.rows, first, "")?;
-            let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
-            let rows = builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
+            let is_last =
+                builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+            let rows =
+                builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "")?.into_int_value();
             self.hash(first, rows, has_positions)?;
             self.slots(first, rows)?;
             self.compare(has_positions)?;
@@ -127,7 +134,8 @@ impl<'ctx> Lookup<'_, 'ctx> {
     ) -> Built<(Vec<Value<'ctx>>, Option<IntValue<'ctx>>)> {
         let position = if has_positions { self.parts.position(number)? } else { number };
         let mut values = self.parts.values(&Row { number, position, next, end });
-        let keys = (0..self.code.keys.len()).map(|key| values.input(key)).collect::<Built<Vec<_>>>()?;
+        let keys =
+            (0..self.code.keys.len()).map(|key| values.input(key)).collect::<Built<Vec<_>>>()?;
         let valid = values.all_valid(&keys)?;
         Ok((keys.into_iter().map(|key| Value { valid: None, ..key }).collect(), valid))
     }
@@ -175,13 +183,15 @@ impl<'ctx> Lookup<'_, 'ctx> {
 
     /// The same number as often as pairs are written at once.
     fn repeated(&self, number: IntValue<'ctx>) -> Built<VectorValue<'ctx>> {
-        let (builder, of) = (&self.parts.builder, number.get_type().vec_type(WRITTEN_AT_ONCE as u32));
+        let (builder, of) =
+            (&self.parts.builder, number.get_type().vec_type(WRITTEN_AT_ONCE as u32));
         let one = builder.build_insert_element(of.get_undef(), number, self.parts.number(0), "")?;
         let first = self.parts.context.i32_type().vec_type(WRITTEN_AT_ONCE as u32).const_zero();
         builder.build_shuffle_vector(one, of.get_undef(), first, "")
     }
 
-    /// A tuple and the rows from `begin` on, of which `count` may be its own, are listed from `at` on.
+    /// A tuple and the rows from `begin` on, of which `count` may be its own, are listed from `at`
+    /// on.
     fn list(
         &self,
         (tuple, begin): (IntValue<'ctx>, IntValue<'ctx>),
@@ -196,7 +206,11 @@ impl<'ctx> Lookup<'_, 'ctx> {
         let following: Vec<IntValue<'ctx>> =
             (0..WRITTEN_AT_ONCE as u64).map(|number| wide.const_int(number, false)).collect();
         let tuples = self.repeated(tuple)?;
-        let rows = builder.build_int_add(self.repeated(begin)?, VectorType::const_vector(&following), "")?;
+        let rows = builder.build_int_add(
+            self.repeated(begin)?,
+            VectorType::const_vector(&following),
+            "",
+        )?;
         let (tuples_at, rows_at) = place(at)?;
         aligned(Some(builder.build_store(tuples_at, tuples)?), 4);
         aligned(Some(builder.build_store(rows_at, rows)?), 8);
@@ -226,23 +240,29 @@ impl<'ctx> Lookup<'_, 'ctx> {
             let hash = load(parts.word(self.hashes, number)?)?;
             let slot = self.slot(hash)?;
             let before = load(parts.word(self.entries, slot)?)?;
-            let entry =
-                load(parts.word(self.entries, builder.build_int_nuw_add(slot, parts.number(1), "")?)?)?;
+            let entry = load(
+                parts.word(self.entries, builder.build_int_nuw_add(slot, parts.number(1), "")?)?,
+            )?;
             let of_tag = builder.build_and(hash, parts.number(TAG_MASK), "")?;
             let short = parts.context.i16_type();
-            let tag =
-                builder.build_load(short, self.element(short, self.tags, of_tag)?, "")?.into_int_value();
+            let tag = builder
+                .build_load(short, self.element(short, self.tags, of_tag)?, "")?
+                .into_int_value();
             let tag = builder.build_int_z_extend(tag, wide, "")?;
             let missing = builder.build_and(tag, builder.build_not(entry, "")?, "")?;
             // A slot without rows has no tags.
-            let mut may_be = builder.build_int_compare(IntPredicate::EQ, missing, parts.number(0), "")?;
+            let mut may_be =
+                builder.build_int_compare(IntPredicate::EQ, missing, parts.number(0), "")?;
             if is_nullable {
-                let valid = builder.build_load(byte, self.element(byte, self.valid, number)?, "")?;
+                let valid =
+                    builder.build_load(byte, self.element(byte, self.valid, number)?, "")?;
                 let valid = valid.into_int_value();
-                let valid = builder.build_int_compare(IntPredicate::NE, valid, byte.const_zero(), "")?;
+                let valid =
+                    builder.build_int_compare(IntPredicate::NE, valid, byte.const_zero(), "")?;
                 may_be = builder.build_and(may_be, valid, "")?;
             }
-            let row_of = |entry| builder.build_right_shift(entry, parts.number(ENTRY_TAG_BITS), false, "");
+            let row_of =
+                |entry| builder.build_right_shift(entry, parts.number(ENTRY_TAG_BITS), false, "");
             let (begin, end) = (row_of(before)?, row_of(entry)?);
             parts.prefetch(self.row(begin)?)?;
             let all = builder.build_int_sub(end, begin, "")?;
@@ -266,9 +286,13 @@ impl<'ctx> Lookup<'_, 'ctx> {
     fn compare(&self, has_positions: bool) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let (wide, narrow) = (parts.context.i64_type(), parts.context.i32_type());
-        let load = |of: IntType<'ctx>, at| Built::Ok(builder.build_load(of, at, "")?.into_int_value());
-        let listed =
-            Steps { first: load(wide, self.found)?, below: load(wide, self.listed)?, step: parts.number(1) };
+        let load =
+            |of: IntType<'ctx>, at| Built::Ok(builder.build_load(of, at, "")?.into_int_value());
+        let listed = Steps {
+            first: load(wide, self.found)?,
+            below: load(wide, self.listed)?,
+            step: parts.number(1),
+        };
         parts.each(listed, |number, next, end| {
             let tuple = load(narrow, self.element(narrow, parts.other(TUPLES), number)?)?;
             let row = load(wide, parts.word(parts.other(FOUND), number)?)?;
@@ -277,7 +301,8 @@ impl<'ctx> Lookup<'_, 'ctx> {
             let row_at = self.row(row)?;
             let mut equal = parts.context.bool_type().const_all_ones();
             for ((key, offset), code) in keys.iter().zip(&self.code.offsets).zip(&self.code.keys) {
-                let at = self.element(parts.context.i8_type(), row_at, parts.number(*offset as u64))?;
+                let at =
+                    self.element(parts.context.i8_type(), row_at, parts.number(*offset as u64))?;
                 let of = match code.machine {
                     Machine::Integer { bits, .. } => parts.whole_type(bits),
                     _ => wide,

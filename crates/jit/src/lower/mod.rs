@@ -33,13 +33,15 @@ pub(crate) use write::{WRITE, lower_write};
 /// What a function gives in the place of a number of tuples where it has none to give.
 pub(crate) const NONE: u64 = u64::MAX;
 
-/// The bits of what no value is further from being the smallest (or the largest) than: what keeps the smallest of some values begins with it.
-/// Of 128 bits the lower half.
+/// The bits of what no value is further from being the smallest (or the largest) than: what keeps
+/// the smallest of some values begins with it. Of 128 bits the lower half.
 pub(crate) fn furthest(step: StepCode, machine: Machine) -> u64 {
     let is_min = step == StepCode::Min;
     match (machine, is_min) {
         (Machine::Integer { bits, signed: true }, true) => i64::MAX as u64 >> (64 - bits.min(64)),
-        (Machine::Integer { bits, signed: true }, false) => (i64::MIN >> (64 - bits.min(64))) as u64,
+        (Machine::Integer { bits, signed: true }, false) => {
+            (i64::MIN >> (64 - bits.min(64))) as u64
+        }
         (Machine::Integer { .. } | Machine::Boolean, true) => u64::MAX,
         (Machine::Integer { .. } | Machine::Boolean, false) => 0,
         (Machine::Float32, true) => f32::NAN.to_bits().into(),

@@ -29,7 +29,8 @@ pub(crate) struct Parts<'a, 'ctx> {
     given: Vec<BasicValueEnum<'ctx>>,
     positions: PointerValue<'ctx>,
     pub(crate) rows: IntValue<'ctx>,
-    /// Whether the tuple's part of the loop is to be without branches and calls, for LLVM to take several at once.
+    /// Whether the tuple's part of the loop is to be without branches and calls, for LLVM to take
+    /// several at once.
     pub(crate) straight: bool,
 }
 
@@ -95,8 +96,13 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     }
 
     /// Where the inputs lie.
-    fn read_places(&self, inputs: PointerValue<'ctx>, codes: &[InputCode]) -> Built<Vec<Place<'ctx>>> {
-        let (wide, pointer) = (self.context.i64_type(), self.context.ptr_type(AddressSpace::default()));
+    fn read_places(
+        &self,
+        inputs: PointerValue<'ctx>,
+        codes: &[InputCode],
+    ) -> Built<Vec<Place<'ctx>>> {
+        let (wide, pointer) =
+            (self.context.i64_type(), self.context.ptr_type(AddressSpace::default()));
         let word = |number: u64| {
             let at = wide.const_int(number, false);
             // SAFETY: an address is computed; an input has so many words.
@@ -128,10 +134,12 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         let mut word = 0;
         let read = |machine: &Machine| {
             // SAFETY: an address is computed; there are words for all numbers.
-            let at =
-                unsafe { self.builder.build_in_bounds_gep(wide, given, &[wide.const_int(word, false)], "")? };
+            let at = unsafe {
+                self.builder.build_in_bounds_gep(wide, given, &[wide.const_int(word, false)], "")?
+            };
             word += words(*machine) as u64;
-            let value = self.builder.build_load(machine_type(self.context, *machine), at, "given")?;
+            let value =
+                self.builder.build_load(machine_type(self.context, *machine), at, "given")?;
             in_words(value.as_instruction_value());
             Ok(value)
         };
@@ -143,7 +151,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         machine_type(self.context, Machine::Integer { bits, signed: true }).into_int_type()
     }
 
-    /// A variable with a value to begin with. It is to be made where the function begins, and becomes a register.
+    /// A variable with a value to begin with. It is to be made where the function begins, and
+    /// becomes a register.
     pub(crate) fn variable(&self, value: impl BasicValue<'ctx>) -> Built<PointerValue<'ctx>> {
         let value = value.as_basic_value_enum();
         let place = self.builder.build_alloca(value.get_type(), "variable")?;
@@ -152,7 +161,11 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     }
 
     /// Sets a boolean variable where a condition holds.
-    pub(crate) fn note(&self, variable: PointerValue<'ctx>, condition: IntValue<'ctx>) -> Built<()> {
+    pub(crate) fn note(
+        &self,
+        variable: PointerValue<'ctx>,
+        condition: IntValue<'ctx>,
+    ) -> Built<()> {
         let before = self.builder.build_load(condition.get_type(), variable, "")?.into_int_value();
         self.builder.build_store(variable, self.builder.build_or(before, condition, "")?)?;
         Ok(())
@@ -174,7 +187,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         Ok(())
     }
 
-    /// Sets a word of a GPU's memory where a thread's loop has ended before its last tuple: that one perhaps raises an error.
+    /// Sets a word of a GPU's memory where a thread's loop has ended before its last tuple: that
+    /// one perhaps raises an error.
     pub(crate) fn note_early(
         &self,
         raised: PointerValue<'ctx>,
@@ -196,7 +210,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     ) -> Built<()> {
         for word in words {
             let number = self.number(word as u64);
-            let value = self.builder.build_load(self.context.i64_type(), self.word(from, number)?, "")?;
+            let value =
+                self.builder.build_load(self.context.i64_type(), self.word(from, number)?, "")?;
             self.builder.build_store(self.word(to, number)?, value)?;
         }
         Ok(())
@@ -225,7 +240,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
 
     /// All tuples, as the threads of a worker share them: a thread takes every so many-th.
     pub(crate) fn all_rows(&self) -> Built<Steps<'ctx>> {
-        let (first, step) = (self.worker.thread(&self.builder)?, self.worker.threads(&self.builder)?);
+        let (first, step) =
+            (self.worker.thread(&self.builder)?, self.worker.threads(&self.builder)?);
         Ok(Steps { first, below: self.rows, step })
     }
 
@@ -234,7 +250,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         self.builder.build_is_null(self.positions, "all")
     }
 
-    /// The loop over tuples and the function's end, twice: for tuples at positions, and for all there are where `positions` is null.
+    /// The loop over tuples and the function's end, twice: for tuples at positions, and for all
+    /// there are where `positions` is null.
     pub(crate) fn each_row_of_either(
         &self,
         steps: Steps<'ctx>,
@@ -249,7 +266,8 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         self.each_row(steps, false, &row, &finish)
     }
 
-    /// The loop over tuples and the function's end, which is told the tuple that the loop has ended before.
+    /// The loop over tuples and the function's end, which is told the tuple that the loop has ended
+    /// before.
     pub(crate) fn each_row(
         &self,
         steps: Steps<'ctx>,
@@ -277,14 +295,17 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
         builder.build_int_z_extend(position, self.context.i64_type(), "")
     }
 
-    /// A loop, which goes on in one block and ends in another; gives the number it has ended before.
+    /// A loop, which goes on in one block and ends in another; gives the number it has ended
+    /// before.
     pub(crate) fn each(
         &self,
         steps: Steps<'ctx>,
         body: impl Fn(IntValue<'ctx>, BasicBlock<'ctx>, BasicBlock<'ctx>) -> Built<()>,
     ) -> Built<IntValue<'ctx>> {
         let builder = &self.builder;
-        let Some(before) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let Some(before) = builder.get_insert_block() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         let (head, inside) = (self.block("rows"), self.block("row"));
         let (next, end) = (self.block("next"), self.block("end"));
         builder.build_unconditional_branch(head)?;
@@ -306,10 +327,13 @@ impl<'a, 'ctx> Parts<'a, 'ctx> {
     /// Asks the processor for a line of its cache.
     pub(crate) fn prefetch(&self, address: PointerValue<'ctx>) -> Built<()> {
         let prefetch = Intrinsic::find("llvm.prefetch")
-            .and_then(|intrinsic| intrinsic.get_declaration(self.module, &[address.get_type().into()]))
+            .and_then(|intrinsic| {
+                intrinsic.get_declaration(self.module, &[address.get_type().into()])
+            })
             .ok_or(BuilderError::UnsetPosition)?;
         // For reading, with high locality, of data.
-        let [read, locality, data] = [0, 3, 1].map(|number| self.context.i32_type().const_int(number, false));
+        let [read, locality, data] =
+            [0, 3, 1].map(|number| self.context.i32_type().const_int(number, false));
         let given = [address.into(), read.into(), locality.into(), data.into()];
         self.builder.build_call(prefetch, &given, "")?;
         Ok(())

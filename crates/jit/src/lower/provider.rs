@@ -1,4 +1,5 @@
-//! Device providers: what of a function depends on who runs it. Everything else is written once (Proteus, reference 004 §5.1, Table 5.1).
+//! Device providers: what of a function depends on who runs it. Everything else is written once
+//! (Proteus, reference 004 §5.1, Table 5.1).
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::{Builder, BuilderError};
@@ -29,7 +30,8 @@ pub(crate) enum Provider {
     Nvptx,
 }
 
-/// One of the threads that run a function together: a worker is one thread of a processor, or a whole GPU, whose grid has blocks of lanes.
+/// One of the threads that run a function together: a worker is one thread of a processor, or a
+/// whole GPU, whose grid has blocks of lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Worker<'ctx> {
     pub(crate) block: IntValue<'ctx>,
@@ -65,14 +67,20 @@ impl Provider {
     }
 
     /// Begins a function (of a GPU: a phase) with so many addresses of its own.
-    pub(crate) fn begin<'ctx>(self, of: Of<'_, 'ctx>, name: &str, others: usize) -> Built<Begun<'ctx>> {
+    pub(crate) fn begin<'ctx>(
+        self,
+        of: Of<'_, 'ctx>,
+        name: &str,
+        others: usize,
+    ) -> Built<Begun<'ctx>> {
         match self.is_alone() {
             true => Ok(begin_function(of, name, others)),
             false => begin_phase(of, name, others),
         }
     }
 
-    /// Makes a kernel that runs phases, with a barrier between any two; none is needed where a worker has one thread.
+    /// Makes a kernel that runs phases, with a barrier between any two; none is needed where a
+    /// worker has one thread.
     pub(crate) fn join<'ctx>(
         self,
         (context, module): (&'ctx Context, &Module<'ctx>),
@@ -87,7 +95,11 @@ impl Provider {
     }
 }
 
-fn begin_function<'ctx>((context, module, builder): Of<'_, 'ctx>, name: &str, others: usize) -> Begun<'ctx> {
+fn begin_function<'ctx>(
+    (context, module, builder): Of<'_, 'ctx>,
+    name: &str,
+    others: usize,
+) -> Begun<'ctx> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
     let mut parameters = vec![pointer.into(), pointer.into(), wide.into(), pointer.into()];
     parameters.extend(std::iter::repeat_n(BasicMetadataTypeEnum::from(pointer), others));
@@ -102,9 +114,18 @@ fn begin_function<'ctx>((context, module, builder): Of<'_, 'ctx>, name: &str, ot
     let addresses = values.iter().filter(|value| value.is_pointer_value());
     Begun {
         function,
-        worker: Worker { block: zero, blocks: one, lane: zero, lanes: one, scratchpad: pointer.const_null() },
+        worker: Worker {
+            block: zero,
+            blocks: one,
+            lane: zero,
+            lanes: one,
+            scratchpad: pointer.const_null(),
+        },
         addresses: addresses.map(|value| value.into_pointer_value()).collect(),
-        rows: values.iter().find(|value| value.is_int_value()).map_or(zero, |value| value.into_int_value()),
+        rows: values
+            .iter()
+            .find(|value| value.is_int_value())
+            .map_or(zero, |value| value.into_int_value()),
     }
 }
 
@@ -115,9 +136,13 @@ fn begin_phase<'ctx>(
     others: usize,
 ) -> Built<Begun<'ctx>> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
-    let parameters = [pointer.into(), pointer.into(), wide.into(), wide.into(), wide.into(), wide.into()];
-    let function =
-        module.add_function(name, context.void_type().fn_type(&parameters, false), Some(Linkage::Private));
+    let parameters =
+        [pointer.into(), pointer.into(), wide.into(), wide.into(), wide.into(), wide.into()];
+    let function = module.add_function(
+        name,
+        context.void_type().fn_type(&parameters, false),
+        Some(Linkage::Private),
+    );
     builder.position_at_end(context.append_basic_block(function, "entry"));
     let values = function.get_params();
     let number = |at: usize| values[at].into_int_value();
@@ -160,8 +185,10 @@ fn join_by_loops<'ctx>(
     let values = kernel.get_params();
     let lanes = values[4].into_int_value();
     for phase in phases {
-        let (lane_block, next) =
-            (context.append_basic_block(kernel, "lane"), context.append_basic_block(kernel, "barrier"));
+        let (lane_block, next) = (
+            context.append_basic_block(kernel, "lane"),
+            context.append_basic_block(kernel, "barrier"),
+        );
         builder.build_unconditional_branch(lane_block)?;
         builder.position_at_end(lane_block);
         let lane = builder.build_phi(wide, "lane")?;
@@ -170,7 +197,8 @@ fn join_by_loops<'ctx>(
             values[..4].iter().map(|value| (*value).into()).collect();
         arguments.extend([number, values[4]].map(BasicMetadataValueEnum::from));
         builder.build_call(*phase, &arguments, "")?;
-        let following = builder.build_int_nuw_add(number.into_int_value(), wide.const_int(1, false), "")?;
+        let following =
+            builder.build_int_nuw_add(number.into_int_value(), wide.const_int(1, false), "")?;
         lane.add_incoming(&[(&wide.const_zero(), before), (&following, lane_block)]);
         let more = builder.build_int_compare(IntPredicate::ULT, following, lanes, "")?;
         builder.build_conditional_branch(more, lane_block, next)?;
@@ -189,7 +217,8 @@ fn join_by_barriers<'ctx>(
     phases: &[FunctionValue<'ctx>],
 ) -> Built<()> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
-    let kernel = module.add_function(name, context.void_type().fn_type(&[pointer.into()], false), None);
+    let kernel =
+        module.add_function(name, context.void_type().fn_type(&[pointer.into()], false), None);
     kernel.set_call_conventions(KERNEL_CONVENTION);
     let space = AddressSpace::from(SCRATCHPAD_SPACE);
     let scratchpad = module.add_global(wide.array_type(0), Some(space), "scratchpad");
@@ -200,7 +229,8 @@ fn join_by_barriers<'ctx>(
     let register = |name: &str| {
         let name = format!("llvm.nvvm.read.ptx.sreg.{name}.x");
         let kind = context.i32_type().fn_type(&[], false);
-        let read = module.get_function(&name).unwrap_or_else(|| module.add_function(&name, kind, None));
+        let read =
+            module.get_function(&name).unwrap_or_else(|| module.add_function(&name, kind, None));
         let value = builder.build_call(read, &[], "")?.try_as_basic_value().basic();
         let value = value.ok_or(BuilderError::UnsetPosition)?.into_int_value();
         builder.build_int_z_extend(value, wide, "")
@@ -210,7 +240,8 @@ fn join_by_barriers<'ctx>(
     let mut arguments = vec![kernel.get_params()[0].into(), generic.into()];
     arguments.extend(numbers.map(BasicMetadataValueEnum::from));
     debug_assert_eq!(arguments.len(), PHASE_PARAMETERS as usize);
-    let barrier = module.add_function("llvm.nvvm.barrier0", context.void_type().fn_type(&[], false), None);
+    let barrier =
+        module.add_function("llvm.nvvm.barrier0", context.void_type().fn_type(&[], false), None);
     for (number, phase) in phases.iter().enumerate() {
         if number > 0 {
             builder.build_call(barrier, &[], "")?;
@@ -224,7 +255,11 @@ fn join_by_barriers<'ctx>(
 impl<'ctx> Worker<'ctx> {
     /// The number of this thread in its worker.
     pub(crate) fn thread(&self, builder: &Builder<'ctx>) -> Built<IntValue<'ctx>> {
-        builder.build_int_add(builder.build_int_mul(self.block, self.lanes, "")?, self.lane, "thread")
+        builder.build_int_add(
+            builder.build_int_mul(self.block, self.lanes, "")?,
+            self.lane,
+            "thread",
+        )
     }
 
     /// How many threads the worker has.
@@ -248,7 +283,12 @@ impl<'ctx> Parts<'_, 'ctx> {
     ) -> Built<IntValue<'ctx>> {
         let builder = &self.builder;
         if sharing == Sharing::Worker {
-            return builder.build_atomicrmw(AtomicRMWBinOp::Add, place, value, AtomicOrdering::Monotonic);
+            return builder.build_atomicrmw(
+                AtomicRMWBinOp::Add,
+                place,
+                value,
+                AtomicOrdering::Monotonic,
+            );
         }
         let before = builder.build_load(value.get_type(), place, "")?.into_int_value();
         builder.build_store(place, builder.build_int_add(before, value, "")?)?;
@@ -273,7 +313,9 @@ impl<'ctx> Parts<'_, 'ctx> {
             load.set_atomic_ordering(order).map_err(|_| BuilderError::UnsetPosition)?;
         }
         // Somebody may have changed it since it was read: then the same with what there is now.
-        let Some(above) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let Some(above) = builder.get_insert_block() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         let (again, done) = (self.block("change"), self.block("changed"));
         builder.build_unconditional_branch(again)?;
         builder.position_at_end(again);
@@ -282,7 +324,9 @@ impl<'ctx> Parts<'_, 'ctx> {
         let swapped = builder.build_cmpxchg(place, old, change(old)?, order, order)?;
         let found = builder.build_extract_value(swapped, 0, "")?;
         let succeeded = builder.build_extract_value(swapped, 1, "")?.into_int_value();
-        let Some(below) = builder.get_insert_block() else { return Err(BuilderError::UnsetPosition) };
+        let Some(below) = builder.get_insert_block() else {
+            return Err(BuilderError::UnsetPosition);
+        };
         expected.add_incoming(&[(&before, above), (&found, below)]);
         builder.build_conditional_branch(succeeded, done, again)?;
         builder.position_at_end(done);

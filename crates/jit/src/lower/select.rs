@@ -29,9 +29,10 @@ const OTHERS: usize = 4;
 
 type Of<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>);
 
-/// Adds the function of a predicate to a module, as [`tessera_codegen::Select::run`] has it, with the numbers it is given behind `rows`;
-/// for a GPU a kernel. Each of its blocks takes as many tuples, one behind the other, and writes what it finds to where its first tuple
-/// would stand. `compresses` says that a processor has AVX-512.
+/// Adds the function of a predicate to a module, as [`tessera_codegen::Select::run`] has it, with
+/// the numbers it is given behind `rows`; for a GPU a kernel. Each of its blocks takes as many
+/// tuples, one behind the other, and writes what it finds to where its first tuple would stand.
+/// `compresses` says that a processor has AVX-512.
 pub(crate) fn lower_select<'ctx>(
     of: Of<'_, 'ctx>,
     (provider, compresses): (Provider, bool),
@@ -40,8 +41,12 @@ pub(crate) fn lower_select<'ctx>(
     if provider.is_alone() {
         return alone(of, (provider, compresses), code);
     }
-    let phases =
-        [flag(of, provider, code)?, count(of, provider)?, place(of, provider)?, write(of, provider)?];
+    let phases = [
+        flag(of, provider, code)?,
+        count(of, provider)?,
+        place(of, provider)?,
+        write(of, provider)?,
+    ];
     provider.join(of, SELECT, &phases)
 }
 
@@ -51,8 +56,8 @@ const BLOCK_ROWS: u64 = 1 << 10;
 const LANES: u64 = 16;
 const COMPRESS: &str = "llvm.x86.avx512.mask.compress.v16i32";
 
-/// Tuples at positions one after the other; all that there are block by block: first which ones are found, a loop that LLVM can take several
-/// tuples at once in, then where those are.
+/// Tuples at positions one after the other; all that there are block by block: first which ones are
+/// found, a loop that LLVM can take several tuples at once in, then where those are.
 fn alone<'ctx>(
     of: Of<'_, 'ctx>,
     (provider, compresses): (Provider, bool),
@@ -95,7 +100,10 @@ impl<'ctx> Alone<'_, 'ctx> {
         let row = |row: &Row<'ctx>| {
             let mut values = parts.values(row);
             let is_true = values.truth(&self.code.predicate, None)?;
-            self.add(row.position, builder.build_int_z_extend(is_true, parts.context.i64_type(), "")?)?;
+            self.add(
+                row.position,
+                builder.build_int_z_extend(is_true, parts.context.i64_type(), "")?,
+            )?;
             match values.raised {
                 Some(raises) => {
                     builder.build_store(self.raised, raises)?;
@@ -128,20 +136,28 @@ impl<'ctx> Alone<'_, 'ctx> {
     fn blocks(&self) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let wide = parts.context.i64_type();
-        let steps = Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
+        let steps =
+            Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
         parts.each(steps, |first, next, end| {
             let rest = builder.build_int_sub(parts.rows, first, "")?;
-            let is_last = builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
-            let rows =
-                builder.build_select(is_last, rest, parts.number(BLOCK_ROWS), "rows")?.into_int_value();
+            let is_last =
+                builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+            let rows = builder
+                .build_select(is_last, rest, parts.number(BLOCK_ROWS), "rows")?
+                .into_int_value();
             self.flag(first, rows)?;
             let write = parts.block("write");
-            let wrong = builder.build_load(parts.context.bool_type(), self.raised, "")?.into_int_value();
+            let wrong =
+                builder.build_load(parts.context.bool_type(), self.raised, "")?.into_int_value();
             builder.build_conditional_branch(wrong, end, write)?;
             builder.position_at_end(write);
             let mut done = parts.number(0);
             if self.compresses {
-                done = builder.build_and(rows, wide.const_int(LANES - 1, false).const_not(), "vectors")?;
+                done = builder.build_and(
+                    rows,
+                    wide.const_int(LANES - 1, false).const_not(),
+                    "vectors",
+                )?;
                 self.write_lanes(first, done)?;
             }
             self.write(first, (done, rows))?;
@@ -181,7 +197,11 @@ impl<'ctx> Alone<'_, 'ctx> {
     }
 
     /// Writes the positions of those found among some tuples of a block, one by one.
-    fn write(&self, first: IntValue<'ctx>, (from, below): (IntValue<'ctx>, IntValue<'ctx>)) -> Built<()> {
+    fn write(
+        &self,
+        first: IntValue<'ctx>,
+        (from, below): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         parts.each(self.steps(from, below, 1), |number, next, _| {
             let at = builder.build_int_add(first, number, "")?;
@@ -194,8 +214,8 @@ impl<'ctx> Alone<'_, 'ctx> {
         Ok(())
     }
 
-    /// The same, 16 at a time (AVX-512). As many are written, of which those behind the ones found are written over: there is room, since
-    /// no more were found than there were tuples before.
+    /// The same, 16 at a time (AVX-512). As many are written, of which those behind the ones found
+    /// are written over: there is room, since no more were found than there were tuples before.
     fn write_lanes(&self, first: IntValue<'ctx>, below: IntValue<'ctx>) -> Built<()> {
         let (parts, builder, context) = (self.parts, &self.parts.builder, self.parts.context);
         let (wide, narrow, byte) = (context.i64_type(), context.i32_type(), context.i8_type());
@@ -209,18 +229,26 @@ impl<'ctx> Alone<'_, 'ctx> {
         let bits = Intrinsic::find("llvm.ctpop")
             .and_then(|intrinsic| intrinsic.get_declaration(parts.module, &[short.into()]))
             .ok_or(BuilderError::UnsetPosition)?;
-        let numbers: Vec<IntValue<'ctx>> = (0..LANES).map(|lane| narrow.const_int(lane, false)).collect();
+        let numbers: Vec<IntValue<'ctx>> =
+            (0..LANES).map(|lane| narrow.const_int(lane, false)).collect();
         let numbers = VectorType::const_vector(&numbers);
         parts.each(self.steps(parts.number(0), below, LANES), |number, next, _| {
             let at = builder.build_int_add(first, number, "")?;
             let start = builder.build_int_truncate(at, narrow, "")?;
-            let one = builder.build_insert_element(lanes.get_undef(), start, wide.const_zero(), "")?;
-            let all = builder.build_shuffle_vector(one, lanes.get_undef(), lanes.const_zero(), "")?;
+            let one =
+                builder.build_insert_element(lanes.get_undef(), start, wide.const_zero(), "")?;
+            let all =
+                builder.build_shuffle_vector(one, lanes.get_undef(), lanes.const_zero(), "")?;
             let positions = builder.build_int_add(all, numbers, "")?;
             let flags = builder.build_load(bytes, self.flag_of(number)?, "")?;
             aligned(flags.as_instruction_value(), 1);
             let zeros = bytes.const_zero();
-            let mask = builder.build_int_compare(IntPredicate::NE, flags.into_vector_value(), zeros, "")?;
+            let mask = builder.build_int_compare(
+                IntPredicate::NE,
+                flags.into_vector_value(),
+                zeros,
+                "",
+            )?;
             let given = [positions.into(), lanes.get_undef().into(), mask.into()];
             let packed = builder.build_call(compress, &given, "")?.try_as_basic_value().basic();
             let packed = packed.ok_or(BuilderError::UnsetPosition)?;
@@ -274,7 +302,8 @@ fn count<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx
     let found = parts.variable(parts.number(0))?;
     parts.each(parts.of_lane()?, |number, next, _| {
         let flag = builder.build_load(parts.context.i8_type(), parts.flag(number)?, "")?;
-        let flag = builder.build_int_z_extend(flag.into_int_value(), parts.context.i64_type(), "")?;
+        let flag =
+            builder.build_int_z_extend(flag.into_int_value(), parts.context.i64_type(), "")?;
         parts.add(Sharing::Alone, found, flag)?;
         builder.build_unconditional_branch(next)?;
         Ok(())
@@ -289,10 +318,12 @@ fn count<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx
 fn place<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
     let parts = Parts::begin(of, (provider, "select.place"), (&[], &[]), OTHERS)?;
     let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let is_first = builder.build_int_compare(IntPredicate::EQ, parts.worker.lane, parts.number(0), "")?;
+    let is_first =
+        builder.build_int_compare(IntPredicate::EQ, parts.worker.lane, parts.number(0), "")?;
     let before = parts.variable(parts.number(0))?;
     parts.only_if(Some(is_first), || {
-        let lanes = Steps { first: parts.number(0), below: parts.worker.lanes, step: parts.number(1) };
+        let lanes =
+            Steps { first: parts.number(0), below: parts.worker.lanes, step: parts.number(1) };
         parts.each(lanes, |lane, next, _| {
             let word = parts.word(parts.worker.scratchpad, lane)?;
             let of_lane = builder.build_load(wide, word, "")?.into_int_value();
@@ -335,8 +366,14 @@ fn write<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx
 }
 
 impl<'ctx> Parts<'_, 'ctx> {
-    /// As many as `all` for each of so many, rounded up, of which one takes its own: those from the first on, at most to the end.
-    fn share(&self, all: Steps<'ctx>, number: IntValue<'ctx>, of: IntValue<'ctx>) -> Built<Steps<'ctx>> {
+    /// As many as `all` for each of so many, rounded up, of which one takes its own: those from the
+    /// first on, at most to the end.
+    fn share(
+        &self,
+        all: Steps<'ctx>,
+        number: IntValue<'ctx>,
+        of: IntValue<'ctx>,
+    ) -> Built<Steps<'ctx>> {
         let builder = &self.builder;
         let one = self.number(1);
         let many = builder.build_int_sub(all.below, all.first, "")?;

@@ -1,8 +1,9 @@
 //! Texts: equality, LIKE, and parts of them, in Arrow's views.
 //!
-//! What needs a loop is a function of its own in the module: whether bytes are equal, where some bytes stand among others, and how many
-//! bytes some characters are. Bytes are looked for 16 places at a time, by the first and the last of them (Muła, *SIMD-friendly algorithms
-//! for substring searching*).
+//! What needs a loop is a function of its own in the module: whether bytes are equal, where some
+//! bytes stand among others, and how many bytes some characters are. Bytes are looked for 16 places
+//! at a time, by the first and the last of them (Muła, *SIMD-friendly algorithms for substring
+//! searching*).
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::basic_block::BasicBlock;
@@ -46,12 +47,17 @@ impl<'ctx> Values<'_, 'ctx> {
         self.context.i64_type().const_int(value, false)
     }
 
-    fn byte_at(&self, first: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
+    fn byte_at(
+        &self,
+        first: PointerValue<'ctx>,
+        number: IntValue<'ctx>,
+    ) -> Built<PointerValue<'ctx>> {
         // SAFETY: an address is computed; who reads there says why he may.
         unsafe { self.builder.build_gep(self.context.i8_type(), first, &[number], "") }
     }
 
-    /// A text; it is made once. Who asks does so where all of the tuple's values are computed, not in a branch.
+    /// A text; it is made once. Who asks does so where all of the tuple's values are computed, not
+    /// in a branch.
     fn text(&mut self, code: &TextCode) -> Built<Text<'ctx>> {
         if let Some((_, text)) = self.texts.iter().find(|(known, _)| known == code) {
             return Ok(*text);
@@ -65,10 +71,16 @@ impl<'ctx> Values<'_, 'ctx> {
         match code {
             TextCode::Input(number) => self.text_of_view(*number),
             TextCode::Given { first, .. } => {
-                let [low, high, address] = [0, 1, 2].map(|at| self.given[first + at].into_int_value());
+                let [low, high, address] =
+                    [0, 1, 2].map(|at| self.given[first + at].into_int_value());
                 let pointer = self.context.ptr_type(AddressSpace::default());
                 let address = self.builder.build_int_to_ptr(address, pointer, "")?;
-                Ok(Text { address, length: self.length(low)?, view: Some([low, high]), valid: None })
+                Ok(Text {
+                    address,
+                    length: self.length(low)?,
+                    view: Some([low, high]),
+                    valid: None,
+                })
             }
             TextCode::Part { text, skipped, most } => {
                 let text = self.text(text)?;
@@ -106,11 +118,13 @@ impl<'ctx> Values<'_, 'ctx> {
         let is_short = builder.build_int_compare(IntPredicate::ULE, length, shortest, "")?;
         let buffer = self.length(high)?;
         let buffer = builder.build_select(is_short, self.word(0), buffer, "")?.into_int_value();
-        // SAFETY: an address is computed; an input has as many buffers as its views refer to, and one at least.
+        // SAFETY: an address is computed; an input has as many buffers as its views refer to, and
+        // one at least.
         let buffer = unsafe { builder.build_gep(pointer, place.list, &[buffer], "")? };
         let buffer = builder.build_load(pointer, buffer, "")?.into_pointer_value();
         let offset = builder.build_right_shift(high, self.word(32), false, "")?;
-        let (long, short) = (self.byte_at(buffer, offset)?, self.byte_at(at, self.word(VIEW_HEAD_BYTES))?);
+        let (long, short) =
+            (self.byte_at(buffer, offset)?, self.byte_at(at, self.word(VIEW_HEAD_BYTES))?);
         let address = builder.build_select(is_short, short, long, "")?.into_pointer_value();
         Ok(Text { address, length, view: Some([low, high]), valid })
     }
@@ -139,7 +153,8 @@ impl<'ctx> Values<'_, 'ctx> {
     pub(super) fn same_text(&mut self, codes: &[TextCode; 2]) -> Built<Value<'ctx>> {
         let (one, other) = (self.text(&codes[0])?, self.text(&codes[1])?);
         let builder = self.builder;
-        let is_short = codes.iter().any(|code| matches!(code, TextCode::Given { is_short: true, .. }));
+        let is_short =
+            codes.iter().any(|code| matches!(code, TextCode::Given { is_short: true, .. }));
         let value = match (one.view, other.view) {
             (Some([low, high]), Some([other_low, other_high])) => {
                 let low = builder.build_int_compare(IntPredicate::EQ, low, other_low, "")?;
@@ -147,13 +162,14 @@ impl<'ctx> Values<'_, 'ctx> {
                 match is_short {
                     // The view of a short text is all of it.
                     true => builder.build_and(low, high, "")?,
-                    false => {
-                        self.if_so(low, |this| this.same_bytes(one.address, other.address, one.length))?
-                    }
+                    false => self.if_so(low, |this| {
+                        this.same_bytes(one.address, other.address, one.length)
+                    })?,
                 }
             }
             _ => {
-                let length = builder.build_int_compare(IntPredicate::EQ, one.length, other.length, "")?;
+                let length =
+                    builder.build_int_compare(IntPredicate::EQ, one.length, other.length, "")?;
                 self.if_so(length, |this| this.same_bytes(one.address, other.address, one.length))?
             }
         };
@@ -190,7 +206,8 @@ impl<'ctx> Values<'_, 'ctx> {
             }
             for piece in &last {
                 length = this.builder.build_int_sub(length, piece.length, "")?;
-                let ends = this.same_bytes(this.byte_at(at, length)?, piece.address, piece.length)?;
+                let ends =
+                    this.same_bytes(this.byte_at(at, length)?, piece.address, piece.length)?;
                 fits = this.builder.build_and(fits, ends, "")?;
             }
             match middle.is_empty() {
@@ -276,7 +293,10 @@ fn called<'ctx>(
 }
 
 /// What code calls to ask whether to go on ([`crate::ask`]).
-pub(crate) fn ask_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> FunctionValue<'ctx> {
+pub(crate) fn ask_function<'ctx>(
+    context: &'ctx Context,
+    module: &Module<'ctx>,
+) -> FunctionValue<'ctx> {
     let make = || {
         let function = module.add_function(ASK, context.i8_type().fn_type(&[], false), None);
         for name in ["cold", "nounwind"] {
@@ -296,7 +316,8 @@ struct Own<'ctx> {
     function: FunctionValue<'ctx>,
 }
 
-/// The function of a name: the one that is there, or what `make` makes of an empty one with pointers and numbers among its parameters.
+/// The function of a name: the one that is there, or what `make` makes of an empty one with
+/// pointers and numbers among its parameters.
 fn own_function<'ctx>(
     (context, module): (&'ctx Context, &Module<'ctx>),
     (name, result): (&str, IntType<'ctx>),
@@ -312,7 +333,8 @@ fn own_function<'ctx>(
         false => context.i64_type().into(),
     };
     let parameters: Vec<_> = are_pointers.iter().map(parameter).collect();
-    let function = module.add_function(name, result.fn_type(&parameters, false), Some(Linkage::Private));
+    let function =
+        module.add_function(name, result.fn_type(&parameters, false), Some(Linkage::Private));
     let kind = Attribute::get_named_enum_kind_id("nounwind");
     function.add_attribute(AttributeLoc::Function, context.create_enum_attribute(kind, 0));
     let builder = context.create_builder();
@@ -340,7 +362,8 @@ impl<'ctx> Own<'ctx> {
     }
 
     fn at(&self, first: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
-        // SAFETY: an address is computed; the loops read only bytes of the texts that they are given.
+        // SAFETY: an address is computed; the loops read only bytes of the texts that they are
+        // given.
         unsafe { self.builder.build_gep(self.context.i8_type(), first, &[number], "") }
     }
 
@@ -360,9 +383,9 @@ impl<'ctx> Own<'ctx> {
         Ok(())
     }
 
-    /// A loop over numbers in steps, as long as the next step stays within `most`; its body ends in a branch to the block that it is given.
-    /// Afterwards it stands where the loop has ended; gives the number there. The function returns
-    /// `ended` where it is told to return early.
+    /// A loop over numbers in steps, as long as the next step stays within `most`; its body ends in
+    /// a branch to the block that it is given. Afterwards it stands where the loop has ended; gives
+    /// the number there. The function returns `ended` where it is told to return early.
     fn each(
         &self,
         (first, step, most): (IntValue<'ctx>, u64, IntValue<'ctx>),
@@ -397,8 +420,12 @@ impl<'ctx> Own<'ctx> {
         builder.build_conditional_branch(is_last, done, ask)?;
         builder.position_at_end(ask);
         let answer = called(builder, self.ask, &[])?;
-        let is_ended =
-            builder.build_int_compare(IntPredicate::NE, answer, self.context.i8_type().const_zero(), "")?;
+        let is_ended = builder.build_int_compare(
+            IntPredicate::NE,
+            answer,
+            self.context.i8_type().const_zero(),
+            "",
+        )?;
         window_phi.add_incoming(&[(&first, before), (&number, ask)]);
         self.give_if(is_ended, ended, window)?;
         builder.position_at_end(done);
@@ -406,7 +433,12 @@ impl<'ctx> Own<'ctx> {
     }
 
     /// Gives a value where a condition holds, else goes on in `next`.
-    fn give_if(&self, condition: IntValue<'ctx>, value: IntValue<'ctx>, next: BasicBlock<'ctx>) -> Built<()> {
+    fn give_if(
+        &self,
+        condition: IntValue<'ctx>,
+        value: IntValue<'ctx>,
+        next: BasicBlock<'ctx>,
+    ) -> Built<()> {
         let found = self.block("found");
         self.builder.build_conditional_branch(condition, found, next)?;
         self.builder.position_at_end(found);
@@ -415,7 +447,10 @@ impl<'ctx> Own<'ctx> {
 }
 
 /// `i1 equal(ptr one, ptr other, i64 bytes)`: eight at a time, then one.
-fn equal_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<FunctionValue<'ctx>> {
+fn equal_function<'ctx>(
+    context: &'ctx Context,
+    module: &Module<'ctx>,
+) -> Built<FunctionValue<'ctx>> {
     let truth = context.bool_type();
     own_function((context, module), ("text.equal", truth), &[true, true, false], |own| {
         let (one, other, bytes) = (own.pointer(0), own.pointer(1), own.number(2));
@@ -431,8 +466,12 @@ fn equal_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<
     })
 }
 
-/// `i64 find(ptr text, i64 bytes, ptr piece, i64 length)`: the first place of a piece that is not empty, or -1.
-fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<FunctionValue<'ctx>> {
+/// `i64 find(ptr text, i64 bytes, ptr piece, i64 length)`: the first place of a piece that is not
+/// empty, or -1.
+fn find_function<'ctx>(
+    context: &'ctx Context,
+    module: &Module<'ctx>,
+) -> Built<FunctionValue<'ctx>> {
     let (wide, byte) = (context.i64_type(), context.i8_type());
     let equal = equal_function(context, module)?;
     let trailing = Intrinsic::find("llvm.cttz")
@@ -440,7 +479,8 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
         .ok_or(BuilderError::UnsetPosition)?;
     own_function((context, module), ("text.find", wide), &[true, false, true, false], |own| {
         let builder = &own.builder;
-        let (text, bytes, piece, length) = (own.pointer(0), own.number(1), own.pointer(2), own.number(3));
+        let (text, bytes, piece, length) =
+            (own.pointer(0), own.number(1), own.pointer(2), own.number(3));
         let minus_one = wide.const_all_ones();
         let (one, zero) = (own.word(1), own.word(0));
         let fits = own.block("fits");
@@ -463,8 +503,12 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
 
         builder.position_at_end(few);
         own.each((zero, 1, places), minus_one, |place, next| {
-            let is_first =
-                builder.build_int_compare(IntPredicate::EQ, own.load(byte, text, place)?, initial, "")?;
+            let is_first = builder.build_int_compare(
+                IntPredicate::EQ,
+                own.load(byte, text, place)?,
+                initial,
+                "",
+            )?;
             let perhaps = own.block("perhaps");
             builder.build_conditional_branch(is_first, perhaps, next)?;
             builder.position_at_end(perhaps);
@@ -490,7 +534,8 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
             aligned(found.as_instruction_value(), 1);
             builder.build_int_compare(IntPredicate::EQ, found.into_vector_value(), wanted, "")
         };
-        // The last places are looked at once more where there are fewer than go together: none of them was it.
+        // The last places are looked at once more where there are fewer than go together: none of
+        // them was it.
         let start = builder.build_int_sub(places, own.word(LANES), "")?;
         let above = builder.build_int_add(places, own.word(LANES - 1), "")?;
         own.each((zero, LANES, above), minus_one, |place, next| {
@@ -512,7 +557,8 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
             builder.position_at_end(look);
             let never_zero = context.bool_type().const_all_ones();
             let lane = called(builder, trailing, &[left.into(), never_zero.into()])?;
-            let at = builder.build_int_add(place, builder.build_int_z_extend(lane, wide, "")?, "")?;
+            let at =
+                builder.build_int_add(place, builder.build_int_z_extend(lane, wide, "")?, "")?;
             let stands = stands_at(at)?;
             own.give_if(stands, at, again)?;
             builder.position_at_end(again);
@@ -526,8 +572,12 @@ fn find_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<F
     })
 }
 
-/// `i64 characters(ptr text, i64 bytes, i64 number)`: how many bytes the first characters of a text are.
-fn characters_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> Built<FunctionValue<'ctx>> {
+/// `i64 characters(ptr text, i64 bytes, i64 number)`: how many bytes the first characters of a text
+/// are.
+fn characters_function<'ctx>(
+    context: &'ctx Context,
+    module: &Module<'ctx>,
+) -> Built<FunctionValue<'ctx>> {
     let (wide, byte) = (context.i64_type(), context.i8_type());
     own_function((context, module), ("text.characters", wide), &[true, false, false], |own| {
         let builder = &own.builder;
@@ -536,9 +586,14 @@ fn characters_function<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> B
         builder.build_store(seen, own.word(0))?;
         own.each((own.word(0), 1, bytes), bytes, |at, next| {
             // Bytes after the first of a character are 10xxxxxx.
-            let bits = builder.build_and(own.load(byte, text, at)?, byte.const_int(0xc0, false), "")?;
-            let begins =
-                builder.build_int_compare(IntPredicate::NE, bits, byte.const_int(0x80, false), "")?;
+            let bits =
+                builder.build_and(own.load(byte, text, at)?, byte.const_int(0xc0, false), "")?;
+            let begins = builder.build_int_compare(
+                IntPredicate::NE,
+                bits,
+                byte.const_int(0x80, false),
+                "",
+            )?;
             let before = builder.build_load(wide, seen, "")?.into_int_value();
             let are_enough = builder.build_int_compare(IntPredicate::UGE, before, number, "")?;
             let count = own.block("count");

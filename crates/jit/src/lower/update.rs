@@ -1,7 +1,7 @@
 //! Updates of aggregate states: a function over the tuples of a chunk.
 //!
-//! Of each tuple all arguments are computed before its states are touched, so that it can be left to the vectorised tier where it raises
-//! an error.
+//! Of each tuple all arguments are computed before its states are touched, so that it can be left
+//! to the vectorised tier where it raises an error.
 
 use std::num::NonZeroU32;
 
@@ -37,12 +37,13 @@ pub(super) struct Update<'a, 'ctx> {
     pub(super) area: PointerValue<'ctx>,
     /// Whether other threads work on the area meanwhile.
     pub(super) sharing: Sharing,
-    /// Where it is noted that a sum has left its 128 bits; absent where no sum can, since it takes no long numbers.
+    /// Where it is noted that a sum has left its 128 bits; absent where no sum can, since it takes
+    /// no long numbers.
     pub(super) overflow: Option<PointerValue<'ctx>>,
 }
 
-/// Adds the function of some updates to a module, as [`tessera_codegen::Update::run`] has it, with the numbers it is given behind `rows`;
-/// for a GPU a kernel ([`super::grid`]).
+/// Adds the function of some updates to a module, as [`tessera_codegen::Update::run`] has it, with
+/// the numbers it is given behind `rows`; for a GPU a kernel ([`super::grid`]).
 pub(crate) fn lower_update<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -54,7 +55,8 @@ pub(crate) fn lower_update<'ctx>(
     }
 }
 
-/// All tuples, one after the other, up to one that perhaps raises an error; of one group all or none.
+/// All tuples, one after the other, up to one that perhaps raises an error; of one group all or
+/// none.
 fn alone<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -69,11 +71,18 @@ fn alone<'ctx>(
         let raised = parts.variable(no)?;
         let words = parts.context.i64_type().array_type(code.stride as u32);
         let copy = parts.builder.build_alloca(words, "states")?;
-        let update =
-            Update { parts, code, groups, area: copy, sharing: Sharing::Alone, overflow: Some(overflow) };
+        let update = Update {
+            parts,
+            code,
+            groups,
+            area: copy,
+            sharing: Sharing::Alone,
+            overflow: Some(overflow),
+        };
         return update.at_once(area, (raised, overflow));
     }
-    let update = Update { parts, code, groups, area, sharing: Sharing::Alone, overflow: Some(overflow) };
+    let update =
+        Update { parts, code, groups, area, sharing: Sharing::Alone, overflow: Some(overflow) };
     update.each_row(|done| {
         let (builder, context) = (&update.parts.builder, update.parts.context);
         let overflow = builder.build_load(context.bool_type(), overflow, "")?.into_int_value();
@@ -103,8 +112,9 @@ impl<'ctx> Update<'_, 'ctx> {
         for stage in &self.code.stages {
             let filter = stage.filter.as_ref();
             let passes = filter.map(|filter| values.truth(filter, None)).transpose()?;
-            let mut args =
-                |state: &StateCode| state.args.iter().map(|code| values.value(code, passes)).collect();
+            let mut args = |state: &StateCode| {
+                state.args.iter().map(|code| values.value(code, passes)).collect()
+            };
             stages.push((passes, stage.states.iter().map(&mut args).collect::<Built<_>>()?));
         }
         Ok(stages)
@@ -147,20 +157,27 @@ impl<'ctx> Update<'_, 'ctx> {
         }
         let (builder, wide, number) =
             (&self.parts.builder, self.parts.context.i64_type(), self.parts.context.i32_type());
-        // SAFETY: an address is computed; what is read there is the caller's promise (`Update::run`).
+        // SAFETY: an address is computed; what is read there is the caller's promise
+        // (`Update::run`).
         let at = unsafe { builder.build_in_bounds_gep(number, self.groups, &[row], "")? };
         let group = builder.build_load(number, at, "")?.into_int_value();
         let group = builder.build_int_z_extend(group, wide, "")?;
-        let word = builder.build_int_nuw_mul(group, wide.const_int(self.code.stride as u64, false), "")?;
+        let word =
+            builder.build_int_nuw_mul(group, wide.const_int(self.code.stride as u64, false), "")?;
         // SAFETY: as above.
         unsafe { builder.build_in_bounds_gep(wide, self.area, &[word], "") }
     }
 
-    pub(super) fn place(&self, record: PointerValue<'ctx>, number: usize) -> Built<PointerValue<'ctx>> {
+    pub(super) fn place(
+        &self,
+        record: PointerValue<'ctx>,
+        number: usize,
+    ) -> Built<PointerValue<'ctx>> {
         self.parts.word(record, self.parts.number(number as u64))
     }
 
-    /// Notes an error where a sum takes a number of 96 bits or more: of shorter ones, as many as there can be stay within 128 bits.
+    /// Notes an error where a sum takes a number of 96 bits or more: of shorter ones, as many as
+    /// there can be stay within 128 bits.
     fn raise_if_long(
         &self,
         values: &mut Values<'_, 'ctx>,
@@ -168,12 +185,15 @@ impl<'ctx> Update<'_, 'ctx> {
         args: &[Value<'ctx>],
         passes: Option<IntValue<'ctx>>,
     ) -> Built<()> {
-        let (StepCode::ExactSum, [arg], [code]) = (state.step, args, &state.args[..]) else { return Ok(()) };
+        let (StepCode::ExactSum, [arg], [code]) = (state.step, args, &state.args[..]) else {
+            return Ok(());
+        };
         if !matches!(code.machine, Machine::Integer { bits: 128, .. }) {
             return Ok(());
         }
         let builder = &self.parts.builder;
-        let short = NonZeroU32::new(SUMMED_BITS).map(|bits| self.parts.context.custom_width_int_type(bits));
+        let short =
+            NonZeroU32::new(SUMMED_BITS).map(|bits| self.parts.context.custom_width_int_type(bits));
         let Some(Ok(short)) = short else { return Err(BuilderError::BitwidthError) };
         let long = arg.value.into_int_value();
         let cut = builder.build_int_truncate(long, short, "")?;
@@ -223,7 +243,9 @@ impl<'ctx> Update<'_, 'ctx> {
                 self.float_sum(record, state.offset, *arg)?;
                 self.count(self.sharing, record, state.offset + 1, valid)
             }
-            (StepCode::Min | StepCode::Max, [arg], [code]) => self.extreme(record, state, *arg, code.machine),
+            (StepCode::Min | StepCode::Max, [arg], [code]) => {
+                self.extreme(record, state, *arg, code.machine)
+            }
             // A step without its argument does nothing.
             _ => Ok(()),
         }
@@ -271,7 +293,9 @@ impl<'ctx> Update<'_, 'ctx> {
                 Ok(after)
             }
             // Narrower values cannot leave 128 bits before the count leaves its 64.
-            (machine, _) => builder.build_int_add(before, extended(builder, value, machine, sum)?, ""),
+            (machine, _) => {
+                builder.build_int_add(before, extended(builder, value, machine, sum)?, "")
+            }
         })
     }
 
@@ -290,7 +314,8 @@ impl<'ctx> Update<'_, 'ctx> {
         Ok(())
     }
 
-    /// Adds to 128 bits that others add to, too, word by word: each sees whether its own addition to the lower one carries.
+    /// Adds to 128 bits that others add to, too, word by word: each sees whether its own addition
+    /// to the lower one carries.
     pub(super) fn add_long(
         &self,
         record: PointerValue<'ctx>,
@@ -305,7 +330,8 @@ impl<'ctx> Update<'_, 'ctx> {
         let before = self.parts.add(Sharing::Worker, self.place(record, word)?, low)?;
         let after = builder.build_int_add(before, low, "")?;
         let carries = builder.build_int_compare(IntPredicate::ULT, after, low, "")?;
-        let high = builder.build_int_add(high, builder.build_int_z_extend(carries, wide, "")?, "")?;
+        let high =
+            builder.build_int_add(high, builder.build_int_z_extend(carries, wide, "")?, "")?;
         self.parts.add(Sharing::Worker, self.place(record, word + 1)?, high)?;
         Ok(())
     }
@@ -335,7 +361,8 @@ impl<'ctx> Update<'_, 'ctx> {
         })
     }
 
-    /// The smaller or larger of a value and what is kept: its bits, widened to words, and that there is one.
+    /// The smaller or larger of a value and what is kept: its bits, widened to words, and that
+    /// there is one.
     pub(super) fn extreme(
         &self,
         record: PointerValue<'ctx>,
@@ -349,7 +376,8 @@ impl<'ctx> Update<'_, 'ctx> {
         let bits = match arg.value {
             BasicValueEnum::IntValue(value) => extended(builder, value, machine, kept_type)?,
             value => {
-                let of = if machine == Machine::Float32 { self.parts.context.i32_type() } else { wide };
+                let of =
+                    if machine == Machine::Float32 { self.parts.context.i32_type() } else { wide };
                 let bits = builder.build_bit_cast(value, of, "")?.into_int_value();
                 builder.build_int_z_extend_or_bit_cast(bits, wide, "")?
             }
@@ -376,7 +404,8 @@ impl<'ctx> Update<'_, 'ctx> {
         Ok(())
     }
 
-    /// The smaller or larger of a value and what is kept where others keep theirs, too: what is kept at first is further than any.
+    /// The smaller or larger of a value and what is kept where others keep theirs, too: what is
+    /// kept at first is further than any.
     pub(super) fn keep_closer(
         &self,
         record: PointerValue<'ctx>,
@@ -409,7 +438,9 @@ impl<'ctx> Update<'_, 'ctx> {
         let of_bits = |bits: IntValue<'ctx>| -> Built<BasicValueEnum<'ctx>> {
             let (narrow, wide) = (self.parts.context.i32_type(), self.parts.context.i64_type());
             Ok(match machine_type(self.parts.context, machine) {
-                BasicTypeEnum::IntType(of) => builder.build_int_truncate_or_bit_cast(bits, of, "")?.into(),
+                BasicTypeEnum::IntType(of) => {
+                    builder.build_int_truncate_or_bit_cast(bits, of, "")?.into()
+                }
                 of => {
                     let width = if machine == Machine::Float32 { narrow } else { wide };
                     let bits = builder.build_int_truncate_or_bit_cast(bits, width, "")?;

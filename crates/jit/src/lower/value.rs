@@ -1,5 +1,6 @@
-//! Expressions: a value and its validity for one tuple, in straight lines. What a tuple does not come to (a later operand of AND, a
-//! branch of CASE) is computed too, and neither its value nor its errors count.
+//! Expressions: a value and its validity for one tuple, in straight lines. What a tuple does not
+//! come to (a later operand of AND, a branch of CASE) is computed too, and neither its value nor
+//! its errors count.
 
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
@@ -81,7 +82,9 @@ impl<'ctx> Values<'_, 'ctx> {
             Op::Shared(number) => self.shared[*number],
             Op::Null => Value { value: of.const_zero(), valid: Some(self.boolean(false)) },
             Op::Integer(value) => plain(self.integer(of.into_int_type(), *value).into()),
-            Op::Float(bits) => plain(of.into_float_type().const_float(f64::from_bits(*bits)).into()),
+            Op::Float(bits) => {
+                plain(of.into_float_type().const_float(f64::from_bits(*bits)).into())
+            }
             Op::Given(number) => plain(self.given[*number]),
             Op::Compare(comparison, args) => {
                 let (left, right) = self.both(args, active)?;
@@ -130,7 +133,8 @@ impl<'ctx> Values<'_, 'ctx> {
                 let value = match operation {
                     Operation::Div => {
                         let zero = right.get_type().const_zero();
-                        let wrong = builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;
+                        let wrong =
+                            builder.build_float_compare(FloatPredicate::OEQ, right, zero, "")?;
                         self.raise(wrong, valid, active)?;
                         builder.build_float_div(left, right, "")?
                     }
@@ -162,7 +166,8 @@ impl<'ctx> Values<'_, 'ctx> {
                 let negative = match value.value {
                     BasicValueEnum::IntValue(whole) => {
                         let zero = whole.get_type().const_zero();
-                        let (negative, wrong) = self.overflowing(Operation::Sub, true, zero, whole)?;
+                        let (negative, wrong) =
+                            self.overflowing(Operation::Sub, true, zero, whole)?;
                         self.raise(wrong, value.valid, active)?;
                         negative.into()
                     }
@@ -185,7 +190,9 @@ impl<'ctx> Values<'_, 'ctx> {
                 })
             }
             Op::Coalesce(list) => self.coalesce(list, active)?,
-            Op::Case(branches, otherwise) => self.case(branches, otherwise.as_deref(), of, active)?,
+            Op::Case(branches, otherwise) => {
+                self.case(branches, otherwise.as_deref(), of, active)?
+            }
             Op::Among { value, numbers, null } => {
                 let value = self.value(value, active)?;
                 let whole = value.value.into_int_value();
@@ -205,7 +212,8 @@ impl<'ctx> Values<'_, 'ctx> {
             Op::Function(function, args) => {
                 let called = self.call(function, args, active)?;
                 let last = self.context.i32_type().const_int(Status::Null as u64, false);
-                let wrong = builder.build_int_compare(IntPredicate::UGT, called.status, last, "")?;
+                let wrong =
+                    builder.build_int_compare(IntPredicate::UGT, called.status, last, "")?;
                 self.raise(wrong, None, active)?;
                 Value { value: called.value, valid: Some(called.is_value(builder)?) }
             }
@@ -214,12 +222,20 @@ impl<'ctx> Values<'_, 'ctx> {
         })
     }
 
-    fn both(&mut self, args: &[ValueCode; 2], active: Active<'ctx>) -> Built<(Value<'ctx>, Value<'ctx>)> {
+    fn both(
+        &mut self,
+        args: &[ValueCode; 2],
+        active: Active<'ctx>,
+    ) -> Built<(Value<'ctx>, Value<'ctx>)> {
         Ok((self.value(&args[0], active)?, self.value(&args[1], active)?))
     }
 
     /// Whether a condition is true for a tuple: neither false nor NULL.
-    pub(crate) fn truth(&mut self, condition: &ValueCode, active: Active<'ctx>) -> Built<IntValue<'ctx>> {
+    pub(crate) fn truth(
+        &mut self,
+        condition: &ValueCode,
+        active: Active<'ctx>,
+    ) -> Built<IntValue<'ctx>> {
         let Value { value, valid } = self.value(condition, active)?;
         match valid {
             Some(valid) => self.builder.build_and(value.into_int_value(), valid, ""),
@@ -267,7 +283,8 @@ impl<'ctx> Values<'_, 'ctx> {
         let at = builder.build_int_add(offset, row, "")?;
         let byte = builder.build_right_shift(at, wide.const_int(3, false), false, "")?;
         let small = self.context.i8_type();
-        // SAFETY: an address is computed; what is read there is the caller's promise (`Update::run`).
+        // SAFETY: an address is computed; what is read there is the caller's promise
+        // (`Update::run`).
         let place = unsafe { builder.build_in_bounds_gep(small, bytes, &[byte], "")? };
         let byte = builder.build_load(small, place, "")?.into_int_value();
         let number = builder.build_and(at, wide.const_int(7, false), "")?;
@@ -352,7 +369,11 @@ impl<'ctx> Values<'_, 'ctx> {
         let value = match place.code.machine {
             Machine::Boolean => load_bit(place.values, u8::MAX.into())?.into(),
             machine => {
-                let value = builder.build_load(machine_type(self.context, machine), at(place.values)?, "")?;
+                let value = builder.build_load(
+                    machine_type(self.context, machine),
+                    at(place.values)?,
+                    "",
+                )?;
                 if matches!(machine, Machine::Integer { bits: 128, .. }) {
                     in_words(value.as_instruction_value());
                 }
@@ -428,7 +449,11 @@ impl<'ctx> Values<'_, 'ctx> {
     }
 
     /// Those of some tuples for which a condition is true.
-    pub(crate) fn among(&self, active: Active<'ctx>, condition: IntValue<'ctx>) -> Built<Active<'ctx>> {
+    pub(crate) fn among(
+        &self,
+        active: Active<'ctx>,
+        condition: IntValue<'ctx>,
+    ) -> Built<Active<'ctx>> {
         Ok(Some(match active {
             Some(active) => self.builder.build_and(active, condition, "")?,
             None => condition,
@@ -436,7 +461,12 @@ impl<'ctx> Values<'_, 'ctx> {
     }
 
     /// Conjunction or, with `any`, disjunction: `any` decides, NULL comes next.
-    fn connective(&mut self, list: &[ValueCode], any: bool, active: Active<'ctx>) -> Built<Value<'ctx>> {
+    fn connective(
+        &mut self,
+        list: &[ValueCode],
+        any: bool,
+        active: Active<'ctx>,
+    ) -> Built<Value<'ctx>> {
         let builder = self.builder;
         let mut decided = self.boolean(false);
         let mut all_valid: Option<IntValue<'ctx>> = None;
@@ -475,8 +505,10 @@ impl<'ctx> Values<'_, 'ctx> {
         let valid = match (then.valid, otherwise.valid) {
             (None, None) => None,
             (then, otherwise) => {
-                let or_true = |valid: Option<IntValue<'ctx>>| valid.unwrap_or_else(|| self.boolean(true));
-                let valid = self.builder.build_select(condition, or_true(then), or_true(otherwise), "")?;
+                let or_true =
+                    |valid: Option<IntValue<'ctx>>| valid.unwrap_or_else(|| self.boolean(true));
+                let valid =
+                    self.builder.build_select(condition, or_true(then), or_true(otherwise), "")?;
                 Some(valid.into_int_value())
             }
         };
@@ -534,17 +566,25 @@ pub(crate) fn less<'ctx>(
     right: BasicValueEnum<'ctx>,
 ) -> Built<IntValue<'ctx>> {
     match machine {
-        Machine::Boolean | Machine::Integer { signed: false, .. } => {
-            builder.build_int_compare(IntPredicate::ULT, left.into_int_value(), right.into_int_value(), "")
-        }
-        Machine::Integer { .. } => {
-            builder.build_int_compare(IntPredicate::SLT, left.into_int_value(), right.into_int_value(), "")
-        }
+        Machine::Boolean | Machine::Integer { signed: false, .. } => builder.build_int_compare(
+            IntPredicate::ULT,
+            left.into_int_value(),
+            right.into_int_value(),
+            "",
+        ),
+        Machine::Integer { .. } => builder.build_int_compare(
+            IntPredicate::SLT,
+            left.into_int_value(),
+            right.into_int_value(),
+            "",
+        ),
         _ => {
             let (left, right) = (left.into_float_value(), right.into_float_value());
             let less = builder.build_float_compare(FloatPredicate::OLT, left, right, "")?;
-            let right_is_nan = builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
-            let left_is_number = builder.build_float_compare(FloatPredicate::ORD, left, left, "")?;
+            let right_is_nan =
+                builder.build_float_compare(FloatPredicate::UNO, right, right, "")?;
+            let left_is_number =
+                builder.build_float_compare(FloatPredicate::ORD, left, left, "")?;
             let before_nan = builder.build_and(right_is_nan, left_is_number, "")?;
             builder.build_or(less, before_nan, "")
         }

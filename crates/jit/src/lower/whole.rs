@@ -1,5 +1,6 @@
-//! Updates of one group's states on a processor: in registers, for all tuples there are, so that the loop has neither memory to write nor
-//! an end in the middle, and LLVM can take several tuples at once. Where one perhaps raises an error, nothing has been done.
+//! Updates of one group's states on a processor: in registers, for all tuples there are, so that
+//! the loop has neither memory to write nor an end in the middle, and LLVM can take several tuples
+//! at once. Where one perhaps raises an error, nothing has been done.
 
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ use super::{NONE, furthest};
 enum Register<'ctx> {
     /// How many more there are.
     Count(PointerValue<'ctx>),
-    /// What is added: all of it, or the lower 32 bits of each number and the rest of them, so that neither leaves its 64 bits.
+    /// What is added: all of it, or the lower 32 bits of each number and the rest of them, so that
+    /// neither leaves its 64 bits.
     Sum { low: PointerValue<'ctx>, high: Option<PointerValue<'ctx>>, count: PointerValue<'ctx> },
     /// The smallest or largest whole number, and how many there were.
     Extreme { best: PointerValue<'ctx>, count: PointerValue<'ctx> },
@@ -47,7 +49,8 @@ impl<'ctx> Update<'_, 'ctx> {
     ) -> Built<()> {
         let (builder, parts) = (&self.parts.builder, &self.parts);
         let all = || self.code.stages.iter().flat_map(|stage| &stage.states);
-        let registers = all().map(|state| self.register(state, record)).collect::<Built<Vec<_>>>()?;
+        let registers =
+            all().map(|state| self.register(state, record)).collect::<Built<Vec<_>>>()?;
         let done = parts.block("done");
         let row = |row: &Row<'ctx>| self.row_at_once(row, &registers, raised);
         parts.each_row_of_either(parts.all_rows()?, row, |_| {
@@ -78,14 +81,17 @@ impl<'ctx> Update<'_, 'ctx> {
         let zeroed = || self.parts.variable(wide.const_zero());
         Ok(match (state.step, state.args.first().map(|arg| arg.machine)) {
             (StepCode::Count, _) => Register::Count(zeroed()?),
-            (StepCode::ExactSum, Some(Machine::Integer { bits, .. })) if bits <= 64 => Register::Sum {
-                low: zeroed()?,
-                high: if bits == 64 { Some(zeroed()?) } else { None },
-                count: zeroed()?,
-            },
-            (step @ (StepCode::Min | StepCode::Max), Some(machine @ Machine::Integer { bits, .. }))
-                if bits <= 64 =>
-            {
+            (StepCode::ExactSum, Some(Machine::Integer { bits, .. })) if bits <= 64 => {
+                Register::Sum {
+                    low: zeroed()?,
+                    high: if bits == 64 { Some(zeroed()?) } else { None },
+                    count: zeroed()?,
+                }
+            }
+            (
+                step @ (StepCode::Min | StepCode::Max),
+                Some(machine @ Machine::Integer { bits, .. }),
+            ) if bits <= 64 => {
                 let of = self.parts.whole_type(bits);
                 let furthest = of.const_int(furthest(step, machine), false);
                 Register::Extreme { best: self.parts.variable(furthest)?, count: zeroed()? }
@@ -139,12 +145,16 @@ impl<'ctx> Update<'_, 'ctx> {
     ) -> Built<()> {
         let (builder, wide) = (&self.parts.builder, self.parts.context.i64_type());
         let or_else = |value: IntValue<'ctx>, otherwise: IntValue<'ctx>| match counts {
-            Some(counts) => Ok(builder.build_select(counts, value, otherwise, "")?.into_int_value()),
+            Some(counts) => {
+                Ok(builder.build_select(counts, value, otherwise, "")?.into_int_value())
+            }
             None => Built::Ok(value),
         };
         let count = |place| self.add(place, or_else(self.parts.number(1), self.parts.number(0))?);
         let arg = match args.first().map(|arg| arg.value) {
-            Some(BasicValueEnum::IntValue(value)) => state.args.first().map(|arg| (value, arg.machine)),
+            Some(BasicValueEnum::IntValue(value)) => {
+                state.args.first().map(|arg| (value, arg.machine))
+            }
             _ => None,
         };
         match (register, arg) {
@@ -154,7 +164,10 @@ impl<'ctx> Update<'_, 'ctx> {
                 count(counted)?;
                 let Some(high) = high else { return self.add(low, value) };
                 let signed = matches!(machine, Machine::Integer { signed: true, .. });
-                self.add(low, builder.build_and(value, self.parts.number(u64::from(u32::MAX)), "")?)?;
+                self.add(
+                    low,
+                    builder.build_and(value, self.parts.number(u64::from(u32::MAX)), "")?,
+                )?;
                 self.add(high, builder.build_right_shift(value, self.parts.number(32), signed, "")?)
             }
             (Register::Extreme { best, count: counted }, Some((value, machine))) => {
@@ -179,7 +192,12 @@ impl<'ctx> Update<'_, 'ctx> {
     }
 
     /// Puts what a register has into the record.
-    fn keep(&self, state: &StateCode, register: Register<'ctx>, record: PointerValue<'ctx>) -> Built<()> {
+    fn keep(
+        &self,
+        state: &StateCode,
+        register: Register<'ctx>,
+        record: PointerValue<'ctx>,
+    ) -> Built<()> {
         let (builder, wide) = (&self.parts.builder, self.parts.context.i64_type());
         let load = |place| Built::Ok(builder.build_load(wide, place, "")?.into_int_value());
         match register {
@@ -203,8 +221,12 @@ impl<'ctx> Update<'_, 'ctx> {
                 let Some(arg) = state.args.first() else { return Ok(()) };
                 let Machine::Integer { bits, .. } = arg.machine else { return Ok(()) };
                 let value = builder.build_load(self.parts.whole_type(bits), best, "")?;
-                let some =
-                    builder.build_int_compare(IntPredicate::NE, load(count)?, wide.const_zero(), "")?;
+                let some = builder.build_int_compare(
+                    IntPredicate::NE,
+                    load(count)?,
+                    wide.const_zero(),
+                    "",
+                )?;
                 self.extreme(record, state, Value { value, valid: Some(some) }, arg.machine)
             }
             Register::Copied => self.parts.copy_words(self.area, record, words(state)),

@@ -1,4 +1,5 @@
-//! Rows: a function that writes tuples as rows, all their fields in one pass, word by word: short fields beside each other are one store.
+//! Rows: a function that writes tuples as rows, all their fields in one pass, word by word: short
+//! fields beside each other are one store.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ const WORD_BYTES: usize = 8;
 /// The words of a row, by their numbers.
 type Words<'ctx> = BTreeMap<usize, IntValue<'ctx>>;
 
-/// Adds the function that writes rows to a module, as [`tessera_codegen::WriteRows::run`] has it; a processor's.
+/// Adds the function that writes rows to a module, as [`tessera_codegen::WriteRows::run`] has it; a
+/// processor's.
 pub(crate) fn lower_write<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -49,15 +51,18 @@ impl<'ctx> Write<'_, 'ctx> {
     fn row(&self, row: &Row<'ctx>) -> Built<()> {
         let (parts, builder) = (self.parts, &self.parts.builder);
         let mut values = parts.values(row);
-        let inputs = (0..self.code.inputs.len()).map(|at| values.input(at)).collect::<Built<Vec<_>>>()?;
+        let inputs =
+            (0..self.code.inputs.len()).map(|at| values.input(at)).collect::<Built<Vec<_>>>()?;
         let stride = parts.number(self.code.stride as u64);
         let start = builder.build_int_nuw_mul(row.number, stride, "")?;
         let start = self.byte(parts.other(OUT), start)?;
         let mut words = BTreeMap::new();
         for ((field, code), input) in self.code.fields.iter().zip(&self.code.inputs).zip(&inputs) {
             if code.machine.bytes() > WORD_BYTES {
-                let stored =
-                    builder.build_store(self.byte(start, parts.number(field.offset as u64))?, input.value)?;
+                let stored = builder.build_store(
+                    self.byte(start, parts.number(field.offset as u64))?,
+                    input.value,
+                )?;
                 aligned(Some(stored), WORD_BYTES as u32);
                 continue;
             }
@@ -106,7 +111,8 @@ impl<'ctx> Write<'_, 'ctx> {
         let valid = self.code.fields.iter().zip(inputs);
         for (field, valid) in valid.filter_map(|(field, input)| Some((field, input.valid?))) {
             let is_null = builder.build_int_z_extend(builder.build_not(valid, "")?, wide, "")?;
-            let bit = |number: usize| builder.build_left_shift(is_null, parts.number(number as u64), "");
+            let bit =
+                |number: usize| builder.build_left_shift(is_null, parts.number(number as u64), "");
             bytes[field.number / 8] =
                 builder.build_xor(bytes[field.number / 8], bit(field.number % 8)?, "")?;
             let all = self.nulls[field.number / 64];
@@ -132,6 +138,13 @@ impl<'ctx> Write<'_, 'ctx> {
 
     fn byte(&self, first: PointerValue<'ctx>, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
         // SAFETY: an address is computed; there is room for all rows, by the caller's promise.
-        unsafe { self.parts.builder.build_in_bounds_gep(self.parts.context.i8_type(), first, &[number], "") }
+        unsafe {
+            self.parts.builder.build_in_bounds_gep(
+                self.parts.context.i8_type(),
+                first,
+                &[number],
+                "",
+            )
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! `exchange`, as every platform means it: tuples of equal keys come together on one worker, or all on every worker, or
-//! all on the first.
+//! `exchange`, as every platform means it: tuples of equal keys come together on one worker, or all
+//! on every worker, or all on the first.
 
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
@@ -8,15 +8,18 @@ use super::Heavy;
 use crate::describe;
 use crate::{Lowering, Operator, SubOperator};
 
-/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker, or with `gather` all on
-/// the first: the input with locality `all`. Only `gather` keeps the source's order. With `first`, only what the first
-/// worker has is sent: every other has the same, or nothing that counts.
+/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker,
+/// or with `gather` all on the first: the input with locality `all`. Only `gather` keeps the
+/// source's order. With `first`, only what the first worker has is sent: every other has the same,
+/// or nothing that counts.
 ///
-/// With `heavy`, what meets in a join need not be where its keys say, if it does meet: where one side has most of its tuples in few
-/// partitions, `split` lets these stay where they are while those of the other side, `copied`, go to every worker; `either`
-/// lets both. The two exchanges of one join have the same name in `meets`. A platform may leave it.
+/// With `heavy`, what meets in a join need not be where its keys say, if it does meet: where one
+/// side has most of its tuples in few partitions, `split` lets these stay where they are while
+/// those of the other side, `copied`, go to every worker; `either` lets both. The two exchanges of
+/// one join have the same name in `meets`. A platform may leave it.
 ///
-/// By itself, in a build without the platform of its plan, it can be verified and explained, not run.
+/// By itself, in a build without the platform of its plan, it can be verified and explained, not
+/// run.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange;
 
@@ -57,6 +60,8 @@ impl Descriptor for Exchange {
 
 impl SubOperator for Exchange {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        Err(Error::unsupported("the platform is not in this build: its plans can be explained, not run"))
+        Err(Error::unsupported(
+            "the platform is not in this build: its plans can be explained, not run",
+        ))
     }
 }

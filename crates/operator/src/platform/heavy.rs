@@ -1,7 +1,9 @@
-//! Heavy partitions of joins: which they are, so that all platforms that have counted tuples decide alike.
+//! Heavy partitions of joins: which they are, so that all platforms that have counted tuples decide
+//! alike.
 //!
-//! The worker that a partition's hash names would do most of the work where one key has most of the tuples. Such a partition stays
-//! split among those who send it, and the other side's tuples of it, which must be fewer, go to all.
+//! The worker that a partition's hash names would do most of the work where one key has most of the
+//! tuples. Such a partition stays split among those who send it, and the other side's tuples of it,
+//! which must be fewer, go to all.
 
 use tessera_plan::{Node, Value};
 use tessera_types::{Error, Result};
@@ -47,9 +49,14 @@ impl Heavy {
     }
 }
 
-/// Of each partition, which of the two sides of a join stays split where it is heavy: where it has more than half of the tuples that a
-/// worker would hold of its side, and copying the other side's tuples to all sends fewer than it has.
-pub fn heavy_partitions(sides: [&[i64]; 2], may_split: [bool; 2], workers: usize) -> Vec<Option<usize>> {
+/// Of each partition, which of the two sides of a join stays split where it is heavy: where it has
+/// more than half of the tuples that a worker would hold of its side, and copying the other side's
+/// tuples to all sends fewer than it has.
+pub fn heavy_partitions(
+    sides: [&[i64]; 2],
+    may_split: [bool; 2],
+    workers: usize,
+) -> Vec<Option<usize>> {
     let workers = workers as i64;
     let all = sides.map(|side| side.iter().fold(0i64, |sum, count| sum.saturating_add(*count)));
     let is_split = |partition: usize, side: usize| {

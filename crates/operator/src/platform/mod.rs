@@ -1,4 +1,5 @@
-//! Sub-operators that mean the same on every platform, and that each platform runs in its own way: [`Executor`] and
+//! Sub-operators that mean the same on every platform, and that each platform runs in its own way:
+//! [`Executor`] and
 //! [`Exchange`]. A platform registers [`OnPlatform`] in the place of the abstract ones.
 
 mod exchange;

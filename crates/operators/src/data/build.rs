@@ -24,10 +24,13 @@ pub const TABLE_FIELD: &str = "table";
 ///
 /// * Input `R`; output one tuple `<table: hash_table<R>>`. Blocks. Promises no order.
 /// * `keys`: fields of `R`; `null_equal` = true when NULL keys match each other.
-/// * Memory: the rows (twice while their partition is being copied), their strings, 8 to 16 bytes of directory for each. Where that is
-///   more than there may be, partitions by hash leave memory; the probe joins them when it has joined all others.
-/// * Workers fill buffers of their own, partitioned by hash; one task per partition orders them by slot, without locks.
-/// * Source: Birler, Kemper, Neumann, *Robust join processing with diamond hardened joins*, VLDB 2024; Modularis §3.
+/// * Memory: the rows (twice while their partition is being copied), their strings, 8 to 16 bytes
+///   of directory for each. Where that is more than there may be, partitions by hash leave memory;
+///   the probe joins them when it has joined all others.
+/// * Workers fill buffers of their own, partitioned by hash; one task per partition orders them by
+///   slot, without locks.
+/// * Source: Birler, Kemper, Neumann, *Robust join processing with diamond hardened joins*, VLDB
+///   2024; Modularis §3.
 #[derive(Debug, Clone, Copy)]
 pub struct Build;
 
@@ -63,7 +66,8 @@ impl Descriptor for Build {
         describe::wants_all(edge, 0)?;
         node.params.flag("null_equal")?;
         keys(node, &edge.tuple)?;
-        let table = Tuple::new(vec![Field::collection(TABLE_FIELD, HASH_TABLE, edge.tuple.clone())]);
+        let table =
+            Tuple::new(vec![Field::collection(TABLE_FIELD, HASH_TABLE, edge.tuple.clone())]);
         Ok(describe::gives_one(edge, table, Order::None))
     }
 

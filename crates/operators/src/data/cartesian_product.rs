@@ -13,9 +13,9 @@ use tessera_vector::Chunk;
 
 /// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. Of each pair of chunks the
-/// shorter one is repeated value by value, as constants, so that nothing is copied. Holds its side and a chunk, never
-/// blocks, promises no order.
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. Of each
+/// pair of chunks the shorter one is repeated value by value, as constants, so that nothing is
+/// copied. Holds its side and a chunk, never blocks, promises no order.
 #[derive(Debug)]
 pub struct CartesianProduct;
 
@@ -52,7 +52,10 @@ impl Stream for Lowered {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
         let filled = side.kept().iter().filter(|kept| !kept.is_empty()).map(KeptChunk::compact);
-        Ok(Arc::new(ProductRun { side: filled.collect::<Result<_>>()?, context: run.context.clone() }))
+        Ok(Arc::new(ProductRun {
+            side: filled.collect::<Result<_>>()?,
+            context: run.context.clone(),
+        }))
     }
 }
 
@@ -127,8 +130,9 @@ mod tests {
 
     #[test]
     fn every_pair_comes_once() {
-        let text =
-            |n: i64, letter: &str| (0..n).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join("|");
+        let text = |n: i64, letter: &str| {
+            (0..n).map(|i| format!("{letter}{i}")).collect::<Vec<_>>().join("|")
+        };
         for (left, right) in [(0, 3), (3, 0), (1, 1), (20, 3), (2, 30)] {
             let mut plan = test_plan();
             let l = plan.table(batch("<a: string?>", &text(left, "l")));

@@ -14,9 +14,10 @@ use tessera_vector::Chunk;
 
 /// Keeps the tuples for which `predicate` is true; false and NULL are dropped (Modularis §2.3.2).
 ///
-/// `<x: int64?>` with `predicate = gt(x, 1)`: `1, 2, NULL, 3` becomes `2, 3`. Surviving tuples are named by a selection
-/// vector and not copied, unless so few survive that they are packed with those of the next chunks of the same
-/// morsel. Holds a chunk at most, never blocks, keeps the order. Errors: those of the predicate.
+/// `<x: int64?>` with `predicate = gt(x, 1)`: `1, 2, NULL, 3` becomes `2, 3`. Surviving tuples are
+/// named by a selection vector and not copied, unless so few survive that they are packed with
+/// those of the next chunks of the same morsel. Holds a chunk at most, never blocks, keeps the
+/// order. Errors: those of the predicate.
 #[derive(Debug)]
 pub struct Filter;
 
@@ -81,7 +82,8 @@ mod tests {
     use crate::testing::test_plan;
 
     fn more_than(value: i64) -> Params {
-        Params::new().with("predicate", Expr::call("gt", vec![Expr::field("x"), Expr::int64(value)]))
+        Params::new()
+            .with("predicate", Expr::call("gt", vec![Expr::field("x"), Expr::int64(value)]))
     }
 
     #[test]

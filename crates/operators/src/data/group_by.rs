@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use tessera_context::{Reservation, Run};
 use tessera_operator::stream_util::{ChunksReader, chunks_source};
 use tessera_operator::{
-    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe,
-    downcast_workers,
+    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, SubOperator,
+    describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Incoming, RowLayout, RowsBuilder};
@@ -16,8 +16,8 @@ use tessera_vector::{Chunk, Column, Handle};
 
 /// One tuple per distinct key: the keys, and the other fields of its tuples as `rows`.
 ///
-/// * **Input** any tuple T; **output** the key fields, then `into: rows<T without keys>`, the tuples of a collection in
-///   source order. No input, no output.
+/// * **Input** any tuple T; **output** the key fields, then `into: rows<T without keys>`, the
+///   tuples of a collection in source order. No input, no output.
 /// * **Parameters** `keys` = `[names]`; `into` = name.
 /// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
 /// * **Memory** the whole input. **Blocks** until all input has come. **Order** none is promised.
@@ -43,14 +43,19 @@ impl Descriptor for GroupBy {
         let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
         let (_, rest) = rest(&edge.tuple, &keys);
         let into = match node.param("into") {
-            Some(tessera_plan::Value::Name(name) | tessera_plan::Value::String(name)) => name.clone(),
+            Some(tessera_plan::Value::Name(name) | tessera_plan::Value::String(name)) => {
+                name.clone()
+            }
             Some(tessera_plan::Value::Expr(tessera_plan::Expr::Field(name))) => name.clone(),
             Some(_) => return Err(Error::semantic("parameter into must be a name")),
             None => {
-                return Err(Error::semantic("parameter into is missing: the name of the collection's field"));
+                return Err(Error::semantic(
+                    "parameter into is missing: the name of the collection's field",
+                ));
             }
         };
-        let mut fields: Vec<Field> = keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
+        let mut fields: Vec<Field> =
+            keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
         if fields.iter().any(|field| field.name == into) {
             return Err(Error::semantic(format!(
                 "parameter into: {} is a key already; choose another name",
@@ -68,8 +73,10 @@ impl Descriptor for GroupBy {
 
 /// The fields that are no keys: positions and tuple.
 fn rest(tuple: &Tuple, keys: &[usize]) -> (Vec<usize>, Tuple) {
-    let positions: Vec<usize> = (0..tuple.len()).filter(|position| !keys.contains(position)).collect();
-    let fields: Vec<Field> = positions.iter().map(|&position| tuple.fields()[position].clone()).collect();
+    let positions: Vec<usize> =
+        (0..tuple.len()).filter(|position| !keys.contains(position)).collect();
+    let fields: Vec<Field> =
+        positions.iter().map(|&position| tuple.fields()[position].clone()).collect();
     (positions, Tuple::new(fields))
 }
 
@@ -211,11 +218,13 @@ impl SinkWorker for GroupByWorker {
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let rows = chunk.rows();
-        let keys = self.spec.keys.iter().map(|&key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
+        let keys =
+            self.spec.keys.iter().map(|&key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
         self.spec.layout.pack(&keys, rows, &mut self.packed)?;
         let mut groups = Vec::with_capacity(rows);
         self.table.assign(&self.packed, 0, rows, &mut groups)?;
-        let columns = self.spec.rest.iter().map(|&field| chunk.column(field)).collect::<Result<Vec<_>>>()?;
+        let columns =
+            self.spec.rest.iter().map(|&field| chunk.column(field)).collect::<Result<Vec<_>>>()?;
         self.part_bytes += columns.iter().map(Column::value_bytes).sum::<usize>() + rows * 4;
         self.parts.push(Part { position: self.position, chunk: Chunk::new(columns, rows), groups });
         self.position.1 += 1;
@@ -295,24 +304,31 @@ mod tests {
             (0..rows).for_each(|n| wanted.entry(key(n)).or_default().push(n));
             let mut plan = test_plan();
             let given = plan.table(batch);
-            let params = Params::new().with("keys", Value::names(["k"])).with("into", Value::name("data"));
+            let params =
+                Params::new().with("keys", Value::names(["k"])).with("into", Value::name("data"));
             let root = plan.add("group_by", &[given], params);
             let edge = plan.verify(root).unwrap();
             assert!(edge.tuple.to_string().ends_with("data: rows<t: string, n: int64>>"));
             for (chunk_rows, workers) in SETTINGS {
                 let context = TestContext::new(chunk_rows, workers);
                 let mut found = BTreeMap::new();
-                for chunk in plan.collect(root, context.clone()).unwrap().chunks().map(Result::unwrap) {
+                for chunk in
+                    plan.collect(root, context.clone()).unwrap().chunks().map(Result::unwrap)
+                {
                     let keys = chunk.column(0).unwrap().plain().unwrap();
                     let keys: Vec<Option<i64>> = keys.as_primitive::<Int64Type>().iter().collect();
-                    for (key, handle) in keys.into_iter().zip(chunk.column(1).unwrap().handles().unwrap()) {
+                    for (key, handle) in
+                        keys.into_iter().zip(chunk.column(1).unwrap().handles().unwrap())
+                    {
                         let rows = handle.get::<Rows>().unwrap();
                         let all = rows.chunk(0..rows.len() as u64).unwrap();
                         let texts = all.column(0).unwrap().plain().unwrap();
                         let numbers = all.column(1).unwrap().plain().unwrap();
                         let numbers = numbers.as_primitive::<Int64Type>().values().to_vec();
                         let texts = texts.as_string_view();
-                        assert!(numbers.iter().zip(texts.iter()).all(|(n, t)| t == Some(&text(*n))));
+                        assert!(
+                            numbers.iter().zip(texts.iter()).all(|(n, t)| t == Some(&text(*n)))
+                        );
                         assert!(found.insert(key, numbers).is_none());
                     }
                 }
@@ -325,7 +341,8 @@ mod tests {
     #[test]
     fn the_collection_needs_a_name_of_its_own() {
         let batch =
-            RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+            RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)])
+                .unwrap();
         for (into, part) in [(None, "into is missing"), (Some("k"), "is a key already")] {
             let mut plan = test_plan();
             let given = plan.table(batch.clone());

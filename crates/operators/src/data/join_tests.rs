@@ -17,7 +17,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 
@@ -46,7 +47,8 @@ fn table_text(rows: &[Row]) -> String {
 }
 
 /// The kinds of keys tested: how many, and their type.
-const KEYS: [(usize, &str); 5] = [(1, "int64"), (1, "int32"), (2, "int64"), (1, "string"), (2, "string")];
+const KEYS: [(usize, &str); 5] =
+    [(1, "int64"), (1, "int32"), (2, "int64"), (1, "string"), (2, "string")];
 
 #[derive(Debug, Clone, Copy)]
 struct Case {
@@ -77,7 +79,8 @@ fn residual_holds(l: &Row, r: &Row, case: Case) -> bool {
 
 /// What SQL says, or that there is a second match.
 fn reference(left: &[Row], right: &[Row], case: Case) -> Option<Vec<String>> {
-    let matches = |l: &Row, r: &Row| keys_equal(l, r, case) == Some(true) && residual_holds(l, r, case);
+    let matches =
+        |l: &Row, r: &Row| keys_equal(l, r, case) == Some(true) && residual_holds(l, r, case);
     let nulls = vec![None; 3];
     let both = |l: &Row, r: &Row| text(&[l.clone(), r.clone()].concat());
     let mut out = Vec::new();
@@ -91,7 +94,8 @@ fn reference(left: &[Row], right: &[Row], case: Case) -> Option<Vec<String>> {
             JoinKind::Semi if !found.is_empty() => out.push(text(l)),
             JoinKind::Anti if found.is_empty() && !unknown => out.push(text(l)),
             JoinKind::Mark => {
-                let mark = if unknown { "NULL".to_string() } else { (!found.is_empty()).to_string() };
+                let mark =
+                    if unknown { "NULL".to_string() } else { (!found.is_empty()).to_string() };
                 out.push(format!("{} {mark}", text(l)));
             }
             kind if kind.yields_pairs() => {
@@ -132,10 +136,12 @@ fn sides(plan: &mut TestPlan, left: &[Row], right: &[Row], atom: &str) -> (NodeI
 }
 
 fn probe_plan(plan: &mut TestPlan, l: NodeId, r: NodeId, case: Case) -> NodeId {
-    let keys = |side: &str| Value::names(["a", "b"][..case.keys].iter().map(|k| format!("{side}{k}")));
+    let keys =
+        |side: &str| Value::names(["a", "b"][..case.keys].iter().map(|k| format!("{side}{k}")));
     let build = Params::new().with("keys", keys("r")).with("null_equal", case.null_equal);
     let table = plan.add("build", &[r], build);
-    let mut params = Params::new().with("keys", keys("l")).with("join", Value::name(name_of(case.kind)));
+    let mut params =
+        Params::new().with("keys", keys("l")).with("join", Value::name(name_of(case.kind)));
     if case.residual {
         params.set("residual", residual());
     }
@@ -178,14 +184,16 @@ fn probes_agree_with_the_reference() {
     for (_, kind) in KINDS {
         for (keys, atom) in KEYS {
             for flags in 0..8 {
-                let (residual, null_equal, null_aware) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+                let (residual, null_equal, null_aware) =
+                    (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
                 if null_aware && (null_equal || !matches!(kind, JoinKind::Anti | JoinKind::Mark)) {
                     continue;
                 }
                 let (l, r) = sizes[random.below(sizes.len() as u64) as usize];
                 let distinct = [3, 12, 60][random.below(3) as usize];
                 let nulls = random.below(3);
-                let (left, right) = (random.rows(l, distinct, nulls), random.rows(r, distinct, nulls / 2));
+                let (left, right) =
+                    (random.rows(l, distinct, nulls), random.rows(r, distinct, nulls / 2));
                 let case = Case { kind, keys, residual, null_equal, null_aware };
                 let mut plan = test_plan();
                 let (l, r) = sides(&mut plan, &left, &right, atom);
@@ -197,7 +205,8 @@ fn probes_agree_with_the_reference() {
     }
 }
 
-/// Budgets for the state: nothing may stay, about a half, and a part that leaves room for a filter of the keys that have left.
+/// Budgets for the state: nothing may stay, about a half, and a part that leaves room for a filter
+/// of the keys that have left.
 const STATE_BUDGETS: [usize; 3] = [0, 60_000, 90_000];
 
 #[test]
@@ -206,28 +215,34 @@ fn probes_of_builds_that_left_memory_agree_with_the_reference() {
     for (_, kind) in KINDS {
         for (keys, atom) in [(1, "int64"), (2, "string")] {
             for flags in 0..8 {
-                let (residual, null_equal, null_aware) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+                let (residual, null_equal, null_aware) =
+                    (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
                 let counted = keys == 1 && !residual;
-                let aware = !null_equal && matches!(kind, JoinKind::Anti | JoinKind::Mark) && counted;
+                let aware =
+                    !null_equal && matches!(kind, JoinKind::Anti | JoinKind::Mark) && counted;
                 if null_aware && !aware {
                     continue;
                 }
                 let distinct = if kind == JoinKind::Single { 1_000_000 } else { 1_500 };
                 let nulls = random.below(3);
                 // About half of the left have no match.
-                let (left, right) =
-                    (random.rows(300, 2 * distinct, nulls), random.rows(6_000, distinct, nulls / 2));
+                let (left, right) = (
+                    random.rows(300, 2 * distinct, nulls),
+                    random.rows(6_000, distinct, nulls / 2),
+                );
                 let case = Case { kind, keys, residual, null_equal, null_aware };
                 let expected = reference(&left, &right, case);
                 let mut plan = test_plan();
                 let (l, r) = sides(&mut plan, &left, &right, atom);
                 let root = probe_plan(&mut plan, l, r, case);
-                for (budget, (chunk_rows, workers)) in
-                    STATE_BUDGETS.into_iter().flat_map(|budget| [(7, 3), (512, 1)].map(|s| (budget, s)))
+                for (budget, (chunk_rows, workers)) in STATE_BUDGETS
+                    .into_iter()
+                    .flat_map(|budget| [(7, 3), (512, 1)].map(|s| (budget, s)))
                 {
                     let context = TestContext::with_state_budget(chunk_rows, workers, budget);
                     let found = plan.run_in(root, context.clone());
-                    let what = format!("{case:?} on {atom}, budget {budget}, chunks of {chunk_rows}");
+                    let what =
+                        format!("{case:?} on {atom}, budget {budget}, chunks of {chunk_rows}");
                     assert_eq!(context.used(), 0, "{what}");
                     assert!(context.spilled() > 0, "{what}: nothing has left memory");
                     match (found, &expected) {
@@ -236,7 +251,9 @@ fn probes_of_builds_that_left_memory_agree_with_the_reference() {
                             found.sort();
                             assert_eq!(&found, expected, "{what}");
                         }
-                        (Err(error), None) => assert!(error.message().contains("more than one row")),
+                        (Err(error), None) => {
+                            assert!(error.message().contains("more than one row"))
+                        }
                         (found, _) => panic!("{what}: {found:?} where {expected:?} was expected"),
                     }
                 }
@@ -254,7 +271,9 @@ fn one_key_that_does_not_fit_is_joined_in_rounds() {
                 continue;
             }
             let mut random = Random(23);
-            let key = |random: &mut Random| (random.below(50) > 0).then(|| (random.below(20) == 0) as i64);
+            let key = |random: &mut Random| {
+                (random.below(50) > 0).then(|| (random.below(20) == 0) as i64)
+            };
             let mut side = |rows: usize| -> Vec<Row> {
                 (0..rows).map(|row| vec![key(&mut random), None, Some(row as i64)]).collect()
             };
@@ -275,7 +294,9 @@ fn one_key_that_does_not_fit_is_joined_in_rounds() {
                         let (few, all) = (found.len(), expected.len());
                         assert!(found == *expected, "{case:?}, {few} tuples instead of {all}");
                     }
-                    (Err(error), None) => assert!(error.message().contains("more than one row"), "{error}"),
+                    (Err(error), None) => {
+                        assert!(error.message().contains("more than one row"), "{error}")
+                    }
                     (found, _) => panic!("{case:?}: {found:?}"),
                 }
             }
@@ -286,7 +307,13 @@ fn one_key_that_does_not_fit_is_joined_in_rounds() {
 #[test]
 fn not_in_has_its_three_answers() {
     // 1 NOT IN (): true, even for NULL. 1 NOT IN (2, NULL): unknown. NULL NOT IN (2): unknown.
-    let case = Case { kind: JoinKind::Mark, keys: 1, residual: false, null_equal: false, null_aware: true };
+    let case = Case {
+        kind: JoinKind::Mark,
+        keys: 1,
+        residual: false,
+        null_equal: false,
+        null_aware: true,
+    };
     let left = vec![vec![Some(1), None, None], vec![None, None, None], vec![Some(2), None, None]];
     for (right, marks) in [
         (vec![], ["false", "false", "false"]),
@@ -318,7 +345,8 @@ fn nested_loops_agree_with_the_reference() {
             }
             for (l, r) in [(0, 4), (4, 0), (30, 7), (7, 30), (1, 1), (5, 1)] {
                 let (left, right) = (random.rows(l, 5, 1), random.rows(r, 5, 1));
-                let case = Case { kind, keys, residual: residual_too, null_equal: false, null_aware };
+                let case =
+                    Case { kind, keys, residual: residual_too, null_equal: false, null_aware };
                 let mut plan = test_plan();
                 let (l, r) = sides(&mut plan, &left, &right, "int64");
                 let mut conjuncts = Vec::new();
@@ -352,12 +380,18 @@ fn merge_joins_agree_with_the_reference_in_order() {
             for residual_too in [false, true] {
                 for (l, r) in [(0, 4), (4, 0), (90, 20), (20, 90)] {
                     let (left, right) = (random.rows(l, 6, 1), random.rows(r, 6, 1));
-                    let case =
-                        Case { kind, keys, residual: residual_too, null_equal: false, null_aware: false };
+                    let case = Case {
+                        kind,
+                        keys,
+                        residual: residual_too,
+                        null_equal: false,
+                        null_aware: false,
+                    };
                     let mut plan = test_plan();
                     let (l, r) = sorted_sides(&mut plan, &left, &right, keys, atom);
-                    let key_names =
-                        |s: &str| Value::names(["a", "b"][..keys].iter().map(|k| format!("{s}{k}")));
+                    let key_names = |s: &str| {
+                        Value::names(["a", "b"][..keys].iter().map(|k| format!("{s}{k}")))
+                    };
                     let mut params = Params::new()
                         .with("left_keys", key_names("l"))
                         .with("right_keys", key_names("r"))
@@ -407,7 +441,9 @@ fn sorted_sides(
 ) -> (NodeId, NodeId) {
     let mut side = |rows: &[Row], name: &str| {
         let mut rows = rows.to_vec();
-        rows.sort_by_key(|row| row[..keys].iter().map(|v| v.unwrap_or(i64::MAX)).collect::<Vec<_>>());
+        rows.sort_by_key(|row| {
+            row[..keys].iter().map(|v| v.unwrap_or(i64::MAX)).collect::<Vec<_>>()
+        });
         let tuple = format!("<{name}a: {atom}?, {name}b: {atom}?, {name}v: int64?>");
         let order = ["a", "b"][..keys].iter().map(|key| tessera_plan::SortKey {
             field: format!("{name}{key}").into(),
@@ -462,17 +498,22 @@ fn wrong_plans_are_rejected() {
         (probe(&[], "inner", None), vec!["keys", "at least one"]),
         (probe(&["lv"], "outer", None), vec!["join", "one of", "inner"]),
         (probe(&["lv"], "inner", Some(("null_aware", true.into()))), vec!["null_aware"]),
-        (probe(&["lv"], "inner", Some(("residual", Expr::field("lv").into()))), vec!["residual", "boolean"]),
+        (
+            probe(&["lv"], "inner", Some(("residual", Expr::field("lv").into()))),
+            vec!["residual", "boolean"],
+        ),
         (probe(&["la"], "inner", None), vec!["la", "int32", "ra", "int64", "cast"]),
         (probe(&["lv", "la"], "inner", None), vec!["2 keys", "1"]),
     ] {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     }
     let inner = || Params::new().with("join", Value::name("inner"));
-    let message = rejected(|plan, l, _, _| plan.add("probe", &[l, l], inner().with("keys", names(&["la"]))));
-    assert!(message.contains("table"), "{message}");
     let message =
-        rejected(|plan, _, r, _| plan.add("build", &[r], Params::new().with("keys", names(&["zz"]))));
+        rejected(|plan, l, _, _| plan.add("probe", &[l, l], inner().with("keys", names(&["la"]))));
+    assert!(message.contains("table"), "{message}");
+    let message = rejected(|plan, _, r, _| {
+        plan.add("build", &[r], Params::new().with("keys", names(&["zz"])))
+    });
     assert!(message.contains("zz"), "{message}");
     let keys = || inner().with("left_keys", names(&["lv"])).with("right_keys", names(&["rv"]));
     let message = rejected(|plan, l, r, _| plan.add("merge_join", &[l, r], keys()));

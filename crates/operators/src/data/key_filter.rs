@@ -20,21 +20,32 @@ use super::build::{HASH_TABLE, TABLE_FIELD};
 /// Rows whose keys are looked at together.
 const ROWS_AT_ONCE: usize = 2_048;
 
-/// `key_filter`: makes of the table of a `build` over `R` what a `semi_join_filter` tests tuples against.
+/// `key_filter`: makes of the table of a `build` over `R` what a `semi_join_filter` tests tuples
+/// against.
 ///
-/// * Input `<table: hash_table<R>>`; output one tuple `<filter: bytes?, least_k: K?, greatest_k: K?, …>`, a pair for each of `keys`: a
-///   Bloom filter of all keys together (of a single one that is a whole number, a bit for each from the least to the greatest, where
-///   that is not much larger), and the least and the greatest value of each. NULL where it is not known: of the ends
-///   when a key is NULL, or of a type that statistics do not order. What of the build has left memory is read for it.
+/// * Input `<table: hash_table<R>>`; output one tuple `<filter: bytes?, least_k: K?, greatest_k:
+///   K?, …>`, a pair for each of `keys`: a Bloom filter of all keys together (of a single one that
+///   is a whole number, a bit for each from the least to the greatest, where that is not much
+///   larger), and the least and the greatest value of each. NULL where it is not known: of the ends
+///   when a key is NULL, or of a type that statistics do not order. What of the build has left
+///   memory is read for it.
 /// * `keys`: fields of `R`, those of the build, in their order.
-/// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`, and what is neither of them nor, by chance, passes, is dropped.
-/// * Memory: 8 to 16 bits a key; where they are not to be had the filter is NULL. Never blocks; the filter's tuple can be sent.
+/// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`, and what is neither of them
+///   nor, by chance, passes, is dropped.
+/// * Memory: 8 to 16 bits a key; where they are not to be had the filter is NULL. Never blocks; the
+///   filter's tuple can be sent.
 /// * Source: Lang, Neumann, Kemper, Boncz, VLDB 2019, see `sideways/bloom.rs`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyFilter;
 
 impl Descriptor for KeyFilter {
-    tessera_operator::describe!("key_filter", "Makes a filter of the keys of a hash table.", ["keys"], 1, 1);
+    tessera_operator::describe!(
+        "key_filter",
+        "Makes a filter of the keys of a hash table.",
+        ["keys"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
@@ -104,7 +115,8 @@ impl Stream for Lowered {
 impl Transform for KeyFilterRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         let handles = chunk.column(0)?;
-        let filters = handles.handles()?.iter().map(|handle| self.filter(&*handle.get::<JoinTable>()?));
+        let filters =
+            handles.handles()?.iter().map(|handle| self.filter(&*handle.get::<JoinTable>()?));
         tessera_vector::concat_chunks(&filters.collect::<Result<Vec<_>>>()?)
     }
 }
@@ -122,7 +134,9 @@ impl KeyFilterRun {
         let filter: ArrayRef = Arc::new(BinaryViewArray::from_iter([filter]));
         let mut columns = vec![Column::new(filter)];
         if ends.is_empty() {
-            let null = |field: &Field| field.atom().map(|atom| Column::new(new_null_array(&atom.arrow(), 1)));
+            let null = |field: &Field| {
+                field.atom().map(|atom| Column::new(new_null_array(&atom.arrow(), 1)))
+            };
             columns.extend(self.keys.iter().filter_map(null).flat_map(|null| [null.clone(), null]));
         }
         columns.extend(ends.into_iter().map(Column::new));
@@ -140,7 +154,8 @@ impl KeyFilterRun {
             }
             Ok(())
         })?;
-        if let (None, [key], [_], [atom]) = (table.spilled(), &self.positions[..], &extremes[..], &atoms[..])
+        if let (None, [key], [_], [atom]) =
+            (table.spilled(), &self.positions[..], &extremes[..], &atoms[..])
         {
             let ends = extremes.remove(0).finish(atom)?;
             let exact = Exact::between(&ends[0], &ends[1], Bloom::bytes_of(blocks));
@@ -163,7 +178,9 @@ impl KeyFilterRun {
         if let Some(gone) = table.spilled() {
             gone.see_keys(table.build(), |keys, hashes| {
                 hashes.iter().for_each(|hash| bloom.add(*hash));
-                for (key, extremes) in keys.iter().zip(&mut extremes).filter(|(_, known)| known.is_known()) {
+                for (key, extremes) in
+                    keys.iter().zip(&mut extremes).filter(|(_, known)| known.is_known())
+                {
                     extremes.add(&key.plain()?)?;
                 }
                 Ok(())
@@ -176,7 +193,11 @@ impl KeyFilterRun {
     }
 
     /// The rows of a table, some at a time.
-    fn each_part(&self, table: &JoinTable, mut see: impl FnMut(&[u64]) -> Result<()>) -> Result<()> {
+    fn each_part(
+        &self,
+        table: &JoinTable,
+        mut see: impl FnMut(&[u64]) -> Result<()>,
+    ) -> Result<()> {
         let mut rows = Vec::new();
         for first in (0..table.len() as u64).step_by(ROWS_AT_ONCE) {
             self.run.context.check()?;

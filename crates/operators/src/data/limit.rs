@@ -8,7 +8,8 @@ use tessera_context::{Reservation, Run, lock};
 use tessera_operator::describe::{count, edge, gives_one, wants_all_unless_partial};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
-    Finish, Lowering, Operator, OrderedQueue, QueueSource, Sink, SinkRun, SinkWorker, SourceRun, SubOperator,
+    Finish, Lowering, Operator, OrderedQueue, QueueSource, Sink, SinkRun, SinkWorker, SourceRun,
+    SubOperator,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
@@ -20,10 +21,11 @@ const HELD_ROWS_MAX: usize = 20_000;
 
 /// Skips `offset` tuples in the order of the source and gives the next `limit` (both optional).
 ///
-/// `1, 2, 3, 4` with `offset = 1, limit = 2` gives `2, 3`. Each morsel keeps no more than could be wanted; once the morsels
-/// that are complete from the first one on have enough, the others are not read. Holds the tuples it gives, at most the
-/// sum of both parameters for each morsel under way; many tuples that one chain reads go there through a queue instead, while
-/// more of them come. Ends its pipeline; keeps the order.
+/// `1, 2, 3, 4` with `offset = 1, limit = 2` gives `2, 3`. Each morsel keeps no more than could be
+/// wanted; once the morsels that are complete from the first one on have enough, the others are not
+/// read. Holds the tuples it gives, at most the sum of both parameters for each morsel under way;
+/// many tuples that one chain reads go there through a queue instead, while more of them come. Ends
+/// its pipeline; keeps the order.
 #[derive(Debug)]
 pub struct Limit;
 
@@ -127,7 +129,12 @@ impl SinkRun for LimitRun {
         if let Some(passed) = self.passed.get() {
             return Ok(passed.worker());
         }
-        Ok(Box::new(LimitWorker { shared: self.shared.clone(), position: 0, before: None, morsel: None }))
+        Ok(Box::new(LimitWorker {
+            shared: self.shared.clone(),
+            position: 0,
+            before: None,
+            morsel: None,
+        }))
     }
 
     fn satisfied(&self) -> bool {
@@ -139,7 +146,8 @@ impl SinkRun for LimitRun {
         self.passed.get().is_some()
     }
 
-    /// Many tuples are passed on as they come; few are held, and then read by any number of workers.
+    /// Many tuples are passed on as they come; few are held, and then read by any number of
+    /// workers.
     fn early_output(&self, has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         if !has_one_reader || self.shared.wanted <= HELD_ROWS_MAX {
             return None;
@@ -170,7 +178,10 @@ impl SinkRun for LimitRun {
                 chunks.push(chunk.slice(skipped, taken));
             }
         }
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(chunks, self.shared.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(chunks, self.shared.run.context.chunk_rows()),
+        })
     }
 }
 
@@ -195,7 +206,8 @@ impl SinkWorker for LimitWorker {
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let Some(morsel) = &mut self.morsel else { return Ok(()) };
-        let room = self.shared.wanted - self.before.unwrap_or(0).min(self.shared.wanted) - morsel.rows;
+        let room =
+            self.shared.wanted - self.before.unwrap_or(0).min(self.shared.wanted) - morsel.rows;
         let taken = chunk.rows().min(room);
         if taken > 0 {
             // Gathered, so that few tuples do not keep a large chunk alive.
@@ -248,7 +260,11 @@ mod tests {
         let take = limit.map_or(usize::MAX, |limit| limit as usize);
         let expected: Vec<String> = numbers.into_iter().skip(skip).take(take).collect();
         for (chunk, workers) in SETTINGS {
-            assert_eq!(rows(&plan.run(root, chunk, workers).unwrap()), expected, "{offset:?} {limit:?}");
+            assert_eq!(
+                rows(&plan.run(root, chunk, workers).unwrap()),
+                expected,
+                "{offset:?} {limit:?}"
+            );
         }
     }
 

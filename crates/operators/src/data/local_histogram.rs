@@ -18,13 +18,16 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::Chunk;
 use tessera_vector::hash::{hash_of_word, words_of_key};
 
-/// Counts tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top (Modularis §2.3.2).
+/// Counts tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top
+/// (Modularis §2.3.2).
 ///
-/// With `bits = 1`, five tuples, three of whose hashes begin with a one, give `<partition, count>` = `(0, 2), (1, 3)`: always
-/// 2^bits tuples, in order. Partition sizes follow for a `local_partition` with the same parameters. With `strings`, a third field
-/// `bytes` says how long the strings of more than 12 bytes are together, which rows keep apart. With `ranges` too, a tuple follows
-/// for each of these fields, with -1 less its position in the place of the partition, its least value as `count` and its
-/// greatest as `bytes`: who sends tuples can then pack them. Holds a number for each partition and worker; ends its pipeline.
+/// With `bits = 1`, five tuples, three of whose hashes begin with a one, give `<partition, count>`
+/// = `(0, 2), (1, 3)`: always 2^bits tuples, in order. Partition sizes follow for a
+/// `local_partition` with the same parameters. With `strings`, a third field `bytes` says how long
+/// the strings of more than 12 bytes are together, which rows keep apart. With `ranges` too, a
+/// tuple follows for each of these fields, with -1 less its position in the place of the partition,
+/// its least value as `count` and its greatest as `bytes`: who sends tuples can then pack them.
+/// Holds a number for each partition and worker; ends its pipeline.
 #[derive(Debug)]
 pub struct LocalHistogram;
 
@@ -68,9 +71,9 @@ fn ranged(node: &Node, tuple: &Tuple) -> Result<Arc<[usize]>> {
     }
     let fields = keys(tuple, &names, "range")?;
     match fields.iter().map(|field| &tuple.fields()[*field]).find(|field| !packs(&field.item)) {
-        Some(field) => {
-            Err(Error::semantic(format!("field {field} has no range; name integers, decimals, dates, times")))
-        }
+        Some(field) => Err(Error::semantic(format!(
+            "field {field} has no range; name integers, decimals, dates, times"
+        ))),
         None => Ok(fields.into()),
     }
 }
@@ -109,7 +112,8 @@ enum Strings {
 
 impl Sink for Lowered {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let hasher = KeyHasher::start_counted(&self.hash, &self.tuple, &self.partitioning.keys, run);
+        let hasher =
+            KeyHasher::start_counted(&self.hash, &self.tuple, &self.partitioning.keys, run);
         Ok(Arc::new(HistogramRun { lowered: self.clone(), hasher, run: run.clone() }))
     }
 }
@@ -139,7 +143,15 @@ impl SinkRun for HistogramRun {
         let counts = vec![0; lowered.partitioning.count()];
         let bytes = if lowered.strings == Strings::Counted { counts.clone() } else { Vec::new() };
         let bounds = vec![Bounds::NONE; lowered.ranged.len()];
-        Ok(Box::new(HistogramWorker { lowered, hasher, run, hashes: Vec::new(), counts, bytes, bounds }))
+        Ok(Box::new(HistogramWorker {
+            lowered,
+            hasher,
+            run,
+            hashes: Vec::new(),
+            counts,
+            bytes,
+            bounds,
+        }))
     }
 
     fn reads_lying(&self) -> bool {
@@ -166,7 +178,10 @@ impl SinkRun for HistogramRun {
             columns.push(Arc::new(Int64Array::from(bytes)));
         }
         let chunk = Chunk::from_arrays(columns);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 
@@ -178,14 +193,19 @@ impl SinkWorker for HistogramWorker {
         if let (true, None, Some(words)) =
             (counts_only, chunk.selection(), words_of_key(&chunk, &partitioning.keys))
         {
-            let of = |word: &u64| partition_of(hash_of_word(*word), partitioning.bits, partitioning.shift);
+            let of = |word: &u64| {
+                partition_of(hash_of_word(*word), partitioning.bits, partitioning.shift)
+            };
             words.iter().for_each(|word| self.counts[of(word)] += 1);
             return Ok(());
         }
         self.hasher.hashes(&chunk, &mut self.hashes)?;
         let (bits, shift) = (partitioning.bits, partitioning.shift);
         match chunk.selection() {
-            None => self.hashes.iter().for_each(|hash| self.counts[partition_of(*hash, bits, shift)] += 1),
+            None => self
+                .hashes
+                .iter()
+                .for_each(|hash| self.counts[partition_of(*hash, bits, shift)] += 1),
             Some(selection) => selection.values().iter().for_each(|position| {
                 self.counts[partition_of(self.hashes[*position as usize], bits, shift)] += 1;
             }),
@@ -207,7 +227,10 @@ impl SinkWorker for HistogramWorker {
         match chunk.selection() {
             None => (0..chunk.rows_stored()).for_each(|p| add(p, incoming.heap_bytes(p))),
             Some(selection) => {
-                selection.values().iter().for_each(|p| add(*p as usize, incoming.heap_bytes(*p as usize)));
+                selection
+                    .values()
+                    .iter()
+                    .for_each(|p| add(*p as usize, incoming.heap_bytes(*p as usize)));
             }
         }
         Ok(())

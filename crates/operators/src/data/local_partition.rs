@@ -20,13 +20,15 @@ use tessera_vector::Chunk;
 
 use crate::data::local_histogram::histogram_tuple;
 
-/// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top; the second input is
-/// the histogram that tells how large each partition gets (Modularis §2.3.2).
+/// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the
+/// top; the second input is the histogram that tells how large each partition gets (Modularis
+/// §2.3.2).
 ///
-/// With `bits = 1`, tuples become `<partition, data: rows<…>>` = `(0, those whose hash begins with a zero)`, `(1, the others)`:
-/// always 2^bits tuples, in order; within a partition there is none. Partitions are of exactly the right
-/// size and filled through write-combining buffers. Holds the tuples once, as rows, and the
-/// buffers; ends its pipeline. Errors: a histogram of other tuples or with other parameters.
+/// With `bits = 1`, tuples become `<partition, data: rows<…>>` = `(0, those whose hash begins with
+/// a zero)`, `(1, the others)`: always 2^bits tuples, in order; within a partition there is none.
+/// Partitions are of exactly the right size and filled through write-combining buffers. Holds the
+/// tuples once, as rows, and the buffers; ends its pipeline. Errors: a histogram of other tuples or
+/// with other parameters.
 #[derive(Debug)]
 pub struct LocalPartition;
 
@@ -89,8 +91,9 @@ impl Lowered {
                 match usize::try_from(*count) {
                     Ok(count) if *number == counts.len() as i64 => counts.push(count),
                     _ => {
-                        let message =
-                            format!("a histogram with partition {number} of {count} tuples out of its place");
+                        let message = format!(
+                            "a histogram with partition {number} of {count} tuples out of its place"
+                        );
                         return Err(Error::data(message));
                     }
                 }
@@ -114,7 +117,8 @@ impl Sink for Lowered {
         let counts = self.counts(histogram)?;
         let (bits, shift) = (self.partitioning.bits, self.partitioning.shift);
         let scatter = Scatter::new(self.layout.clone(), &counts, (bits, shift), &run.context)?;
-        let hasher = KeyHasher::start(&self.hash, self.layout.tuple(), &self.partitioning.keys, run);
+        let hasher =
+            KeyHasher::start(&self.hash, self.layout.tuple(), &self.partitioning.keys, run);
         let writer = RowWriter::start(&self.write, &self.layout, true, run);
         Ok(Arc::new(PartitionRun { hasher, writer, scatter, run: run.clone() }))
     }
@@ -151,7 +155,10 @@ impl SinkRun for PartitionRun {
             worker.scatterer.flush()?;
         }
         let chunk = partitions_chunk(self.scatter.finish()?);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 
@@ -177,7 +184,11 @@ mod tests {
     }
 
     fn scanned(plan: &mut TestPlan, partitions: NodeId) -> NodeId {
-        plan.add("rows_scan", &[partitions], Params::new().with("field", tessera_plan::Value::name("data")))
+        plan.add(
+            "rows_scan",
+            &[partitions],
+            Params::new().with("field", tessera_plan::Value::name("data")),
+        )
     }
 
     fn table(count: usize, seed: u64) -> String {
@@ -206,7 +217,8 @@ mod tests {
             let histogram = plan.add("local_histogram", &[table], params(bits, shift));
             let local = plan.add("local_partition", &[table, histogram], params(bits, shift));
             let generic = plan.add("partition", &[table], params(bits, shift));
-            let (local_rows, generic_rows) = (scanned(&mut plan, local), scanned(&mut plan, generic));
+            let (local_rows, generic_rows) =
+                (scanned(&mut plan, local), scanned(&mut plan, generic));
             let mut all: Vec<String> =
                 text.split('|').map(String::from).filter(|line| !line.is_empty()).collect();
             all.sort();
@@ -217,7 +229,11 @@ mod tests {
                 let context = TestContext::new(chunk, workers);
                 let local = plan.collect(local, context.clone()).unwrap();
                 let generic = plan.collect(generic, context.clone()).unwrap();
-                assert_eq!(sets(&local), sets(&generic), "{count} tuples, bits {bits}, shift {shift}");
+                assert_eq!(
+                    sets(&local),
+                    sets(&generic),
+                    "{count} tuples, bits {bits}, shift {shift}"
+                );
                 drop((local, generic));
                 assert_eq!(context.used(), 0);
                 assert_eq!(rows(&plan.run(generic_rows, chunk, workers).unwrap()).len(), count);
@@ -246,8 +262,10 @@ mod tests {
         let mut plan = test_plan();
         let numbers: Vec<i64> = (0..500_000).collect();
         let k = Arc::new(arrow::array::Int64Array::from(numbers));
-        let schema = "<k: int64, v: int64>".parse::<tessera_types::Tuple>().unwrap().arrow_schema().unwrap();
-        let batch = arrow::array::RecordBatch::try_new(Arc::new(schema), vec![k.clone(), k]).unwrap();
+        let schema =
+            "<k: int64, v: int64>".parse::<tessera_types::Tuple>().unwrap().arrow_schema().unwrap();
+        let batch =
+            arrow::array::RecordBatch::try_new(Arc::new(schema), vec![k.clone(), k]).unwrap();
         let table = plan.table(batch);
         let histogram = plan.add("local_histogram", &[table], params(5, 0));
         let partitions = plan.add("local_partition", &[table, histogram], params(5, 0));
@@ -283,7 +301,10 @@ mod tests {
                 Params::new().with("keys", names(&["x"])).with("bits", 1).with("shift", 0),
                 "key x is not a field",
             ),
-            (Params::new().with("keys", names(&["k"])).with("bits", 1), "parameter shift is missing"),
+            (
+                Params::new().with("keys", names(&["k"])).with("bits", 1),
+                "parameter shift is missing",
+            ),
         ] {
             let mut plan = test_plan();
             let table = plan.table(batch("<k: int64>", ""));

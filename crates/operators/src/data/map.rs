@@ -13,16 +13,24 @@ use tessera_vector::Chunk;
 
 use crate::data::projector::{Projection, Projector};
 
-/// Gives exactly the fields of `exprs`, each computed from the fields of its tuple (Modularis §2.3.2).
+/// Gives exactly the fields of `exprs`, each computed from the fields of its tuple (Modularis
+/// §2.3.2).
 ///
-/// `<a: int64>` with `exprs = {a = a, b = add(a, 1)}`: `1, 2` becomes `(1, 2), (2, 3)`. A field passed on as it is, also
-/// under another name, keeps its encoding; an expression that several fields share is evaluated once. Holds a
-/// chunk, never blocks, keeps the order. Errors: those of the expressions.
+/// `<a: int64>` with `exprs = {a = a, b = add(a, 1)}`: `1, 2` becomes `(1, 2), (2, 3)`. A field
+/// passed on as it is, also under another name, keeps its encoding; an expression that several
+/// fields share is evaluated once. Holds a chunk, never blocks, keeps the order. Errors: those of
+/// the expressions.
 #[derive(Debug)]
 pub struct Map;
 
 impl Descriptor for Map {
-    tessera_operator::describe!("map", "Computes new fields from those of each tuple.", ["exprs"], 1, 1);
+    tessera_operator::describe!(
+        "map",
+        "Computes new fields from those of each tuple.",
+        ["exprs"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
@@ -46,8 +54,12 @@ impl Descriptor for Map {
 impl SubOperator for Map {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let exprs = node.params.exprs("exprs")?;
-        let projector =
-            Projector::new(&exprs, &lowering.inputs[0].tuple, lowering.parameters, lowering.library)?;
+        let projector = Projector::new(
+            &exprs,
+            &lowering.inputs[0].tuple,
+            lowering.parameters,
+            lowering.library,
+        )?;
         Ok(Operator::Stream(Arc::new(Lowered { projector })))
     }
 }
@@ -99,13 +111,16 @@ mod tests {
     #[test]
     fn fields_are_computed_and_passed_on() {
         let mut plan = test_plan();
-        let table = plan.table(batch("<a: int64, unused: string, s: string?>", "1 u x|2 u NULL|3 u z"));
+        let table =
+            plan.table(batch("<a: int64, unused: string, s: string?>", "1 u x|2 u NULL|3 u z"));
         let twice = Expr::call("mul", vec![sum("a", 1), sum("a", 1)]);
-        let list = vec![("t", Expr::field("s")), ("b", sum("a", 1)), ("c", twice), ("d", Expr::int64(9))];
+        let list =
+            vec![("t", Expr::field("s")), ("b", sum("a", 1)), ("c", twice), ("d", Expr::int64(9))];
         let root = plan.add("map", &[table], exprs(list));
         let above = Expr::call("gt", vec![Expr::field("a"), Expr::int64(1)]);
         let filter = plan.add("filter", &[table], Params::new().with("predicate", above));
-        let filtered = plan.add("map", &[filter], exprs(vec![("a", Expr::field("a")), ("b", sum("a", 1))]));
+        let filtered =
+            plan.add("map", &[filter], exprs(vec![("a", Expr::field("a")), ("b", sum("a", 1))]));
         for (chunk, workers) in SETTINGS {
             let tuple = "<t: string?, b: int64, c: int64, d: int64>";
             same(&plan.run(root, chunk, workers).unwrap(), tuple, "x 2 4 9|NULL 3 9 9|z 4 16 9");
@@ -117,7 +132,8 @@ mod tests {
     #[test]
     fn a_renamed_sort_key_is_still_sorted_by() {
         let mut plan = test_plan();
-        let key = |field: &str| SortKey { field: field.into(), descending: true, nulls_first: false };
+        let key =
+            |field: &str| SortKey { field: field.into(), descending: true, nulls_first: false };
         let table = batch("<a: int64, b: int64>", "");
         let given = plan.given_as(table, None, Order::Sorted(vec![key("a"), key("b")]));
         let table = plan.add("given", &[], given);
@@ -131,7 +147,11 @@ mod tests {
     fn the_field_of_an_ill_typed_expression_is_named() {
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64>", ""));
-        let root = plan.add("map", &[table], exprs(vec![("total", Expr::Not(Box::new(Expr::field("a"))))]));
+        let root = plan.add(
+            "map",
+            &[table],
+            exprs(vec![("total", Expr::Not(Box::new(Expr::field("a"))))]),
+        );
         let message = plan.verify(root).unwrap_err().to_string();
         assert!(message.contains("field total") && message.contains("int64"), "{message}");
     }

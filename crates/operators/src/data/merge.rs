@@ -13,27 +13,39 @@ use tessera_vector::Chunk;
 
 use crate::data::sort::SortSink;
 
-/// Gathers the streams of many workers into one: in the order of the source, or, with `keys`, sorted streams into a
-/// sorted one (HetExchange, many to one).
+/// Gathers the streams of many workers into one: in the order of the source, or, with `keys`,
+/// sorted streams into a sorted one (HetExchange, many to one).
 ///
-/// `1, 4` from one worker and `2, 3` from another give, with `keys = [{field = a}]`, `1, 2, 3, 4`. Without keys chunks pass as they
-/// are: they carry their position, by which whoever collects them puts them in order. With keys it holds
-/// everything, and ends its pipeline. Errors: an input that is not sorted by `keys`.
+/// `1, 4` from one worker and `2, 3` from another give, with `keys = [{field = a}]`, `1, 2, 3, 4`.
+/// Without keys chunks pass as they are: they carry their position, by which whoever collects them
+/// puts them in order. With keys it holds everything, and ends its pipeline. Errors: an input that
+/// is not sorted by `keys`.
 #[derive(Debug)]
 pub struct Merge;
 
 impl Descriptor for Merge {
-    tessera_operator::describe!("merge", "Gathers the streams of many workers into one.", ["keys"], 1, 1);
+    tessera_operator::describe!(
+        "merge",
+        "Gathers the streams of many workers into one.",
+        ["keys"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
         if node.param("keys").is_none() {
             return Ok(gathered(edge, edge.order.clone()));
         }
-        let keys: Vec<SortKey> = sort_keys(node, &edge.tuple)?.into_iter().map(|(_, key)| key).collect();
+        let keys: Vec<SortKey> =
+            sort_keys(node, &edge.tuple)?.into_iter().map(|(_, key)| key).collect();
         match &edge.order {
-            Order::Sorted(order) if order.starts_with(&keys) => Ok(gathered(edge, Order::Sorted(keys))),
-            _ => Err(Error::semantic("the input is not sorted by keys; insert a sort by the same keys")),
+            Order::Sorted(order) if order.starts_with(&keys) => {
+                Ok(gathered(edge, Order::Sorted(keys)))
+            }
+            _ => Err(Error::semantic(
+                "the input is not sorted by keys; insert a sort by the same keys",
+            )),
         }
     }
 
@@ -53,7 +65,8 @@ impl SubOperator for Merge {
         if node.param("keys").is_none() {
             return Ok(Operator::Stream(Arc::new(Pass)));
         }
-        // Finding that a run is sorted already takes one comparison a tuple, so that what is left is the merge.
+        // Finding that a run is sorted already takes one comparison a tuple, so that what is left
+        // is the merge.
         Ok(Operator::Sink(Arc::new(SortSink::new(node, &lowering.inputs[0].tuple)?)))
     }
 }

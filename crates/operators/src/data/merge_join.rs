@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array, UInt32Array,
+};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows as SortableRows, SortField};
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator, describe};
+use tessera_operator::{
+    Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator, describe,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Candidates, Collected, NO_ROW};
 use tessera_state::join::{BuildSide, JoinKind, Residual, pairs_chunk, select_positions};
@@ -22,7 +26,8 @@ const KINDS: [JoinKind; 4] = [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, J
 
 /// `merge_join`: joins two sides that are sorted ascending by their keys, NULLs last.
 ///
-/// * Inputs: sides `L` and `R`; output as `probe` for `inner`, `left`, `semi`, `anti`, in the order of `L`. NULL keys match nothing.
+/// * Inputs: sides `L` and `R`; output as `probe` for `inner`, `left`, `semi`, `anti`, in the order
+///   of `L`. NULL keys match nothing.
 /// * `left_keys`, `right_keys`: fields of the same types; each side's order must start with them.
 /// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
 /// * Memory: both sides once more, put together, with their keys in a form that compares as bytes.
@@ -61,7 +66,8 @@ struct Shared {
 struct Sorted {
     columns: Vec<Column>,
     keys: SortableRows,
-    /// Tuples whose keys hold no NULL; those with NULL may stand anywhere when there are several keys.
+    /// Tuples whose keys hold no NULL; those with NULL may stand anywhere when there are several
+    /// keys.
     null_key: Vec<bool>,
 }
 
@@ -81,7 +87,8 @@ struct Block {
     chunk: Chunk,
     first: usize,
     found: Vec<bool>,
-    /// The tuple being joined, and the next one of the right side to try; tuples before it are complete.
+    /// The tuple being joined, and the next one of the right side to try; tuples before it are
+    /// complete.
     position: usize,
     at: Option<usize>,
     /// Tuples before this one are in the output.
@@ -175,7 +182,9 @@ impl SubOperator for MergeJoin {
 
 impl Source for MergeSource {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let [left, right] = sides else { return Err(Error::internal("a merge join without two sides")) };
+        let [left, right] = sides else {
+            return Err(Error::internal("a merge join without two sides"));
+        };
         let atoms = self.left_keys.iter().map(|key| self.left.fields()[*key].atom());
         let mut types = Vec::new();
         for atom in atoms {
@@ -190,7 +199,8 @@ impl Source for MergeSource {
         let converter = RowConverter::new(types)?;
         let mut reservation = Reservation::new(run.context.clone());
         let left = Sorted::new(left, &self.left, &self.left_keys, &converter, &mut reservation)?;
-        let right = Sorted::new(right, &self.right, &self.right_keys, &converter, &mut reservation)?;
+        let right =
+            Sorted::new(right, &self.right, &self.right_keys, &converter, &mut reservation)?;
         let shared = Shared {
             kind: self.kind,
             left,
@@ -248,7 +258,8 @@ fn canonical(array: ArrayRef) -> Result<ArrayRef> {
             Arc::new(floats)
         }
         DataType::Interval(_) => {
-            let lengths = interval_values(&array)?.iter().map(|v| interval_length(*v)).collect::<Vec<_>>();
+            let lengths =
+                interval_values(&array)?.iter().map(|v| interval_length(*v)).collect::<Vec<_>>();
             let lengths = Decimal128Array::new(lengths.into(), array.nulls().cloned());
             Arc::new(lengths.with_precision_and_scale(38, 0)?)
         }
@@ -263,10 +274,12 @@ impl BuildSide for Sorted {
 
     fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
         if !rows.contains(&NO_ROW) {
-            return self.columns[field].take(&UInt32Array::from_iter_values(rows.iter().map(|r| *r as u32)));
+            return self.columns[field]
+                .take(&UInt32Array::from_iter_values(rows.iter().map(|r| *r as u32)));
         }
         // NULL positions give NULL, but only in the plain form.
-        let positions: UInt32Array = rows.iter().map(|row| (*row != NO_ROW).then_some(*row as u32)).collect();
+        let positions: UInt32Array =
+            rows.iter().map(|row| (*row != NO_ROW).then_some(*row as u32)).collect();
         Ok(Column::Plain(arrow::compute::take(&self.columns[field].plain()?, &positions, None)?))
     }
 }
@@ -283,7 +296,11 @@ impl SourceRun for MergeRun {
         let (mut low, mut high) = (0, right.len());
         while next < left.len() && low < high {
             let middle = low + (high - low) / 2;
-            if right.keys.row(middle) < left.keys.row(next) { low = middle + 1 } else { high = middle }
+            if right.keys.row(middle) < left.keys.row(next) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         Ok(Box::new(MergeReader {
             shared: self.shared.clone(),
@@ -353,7 +370,10 @@ impl MergeReader {
                 continue;
             }
             let key = left.keys.row(block.first + block.position);
-            while block.at.is_none() && self.cursor < right.len() && right.keys.row(self.cursor) < key {
+            while block.at.is_none()
+                && self.cursor < right.len()
+                && right.keys.row(self.cursor) < key
+            {
                 self.cursor += 1;
             }
             let mut at = block.at.unwrap_or(self.cursor);

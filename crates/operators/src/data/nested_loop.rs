@@ -8,7 +8,8 @@ use tessera_context::{Reservation, Run};
 use tessera_functions::Bound;
 use tessera_operator::stream_util::{Packer, pairs_with_row};
 use tessera_operator::{
-    Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
+    Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
+    describe,
 };
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, KeptChunk};
@@ -18,13 +19,14 @@ use tessera_vector::{Chunk, Column};
 
 /// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
 ///
-/// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`. Promises no order. Does not
-///   block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
+/// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of
+///   `L`. Promises no order. Does not block; `right`, `full`, `build_semi` and `build_anti` yield
+///   tuples of `R` after the last of `L`.
 /// * `predicate`: a condition over the fields of `L` and `R`; every pair matches without one.
 /// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is
 ///   NULL may be a match.
-/// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions run on whole chunks and nothing
-///   is copied before it matches.
+/// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions
+///   run on whole chunks and nothing is copied before it matches.
 /// * Memory: one chunk of its side at a time (the executor keeps the side, perhaps in a scratch
 ///   file); where build tuples are marked, one bit for each.
 /// * Errors: those of the condition; `single` with a second match.
@@ -118,7 +120,8 @@ impl SubOperator for NestedLoop {
         let predicate = asked.map(bind).transpose()?;
         let null_aware = node.params.flag("null_aware")?;
         let unknown = asked.filter(|_| null_aware);
-        let unknown = unknown.map(|expr| bind(&Expr::IsNull(Box::new(expr.clone())))).transpose()?;
+        let unknown =
+            unknown.map(|expr| bind(&Expr::IsNull(Box::new(expr.clone())))).transpose()?;
         let kind = JoinKind::of(node, &[])?;
         Ok(Operator::Stream(Arc::new(LoopStream { predicate, unknown, kind, stream, build })))
     }
@@ -126,7 +129,8 @@ impl SubOperator for NestedLoop {
 
 impl Stream for LoopStream {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let collected = sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
+        let collected =
+            sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
         let mut side = Vec::new();
         let mut rows = 0;
         for kept in collected.kept().iter().filter(|kept| !kept.is_empty()) {

@@ -13,11 +13,13 @@ use tessera_vector::{Chunk, Column, repeat_value};
 
 use crate::data::projector::{Projection, Projector};
 
-/// A map whose expressions also read the fields of the only tuple of its first input (Modularis §2.3.2).
+/// A map whose expressions also read the fields of the only tuple of its first input (Modularis
+/// §2.3.2).
 ///
-/// With the side `<total: int64>` = `10` and `<a: int64>` = `1, 2`, `exprs = {a = a, rest = sub(total, a)}` gives
-/// `(1, 9), (2, 8)`. The side's values are constants of the run. Holds a chunk, never blocks, keeps the order. Errors:
-/// those of the expressions; a side that is not exactly one tuple.
+/// With the side `<total: int64>` = `10` and `<a: int64>` = `1, 2`, `exprs = {a = a, rest =
+/// sub(total, a)}` gives `(1, 9), (2, 8)`. The side's values are constants of the run. Holds a
+/// chunk, never blocks, keeps the order. Errors: those of the expressions; a side that is not
+/// exactly one tuple.
 #[derive(Debug)]
 pub struct ParametrizedMap;
 
@@ -36,8 +38,10 @@ impl Descriptor for ParametrizedMap {
         let scope = side.tuple.concat(&stream.tuple);
         scope.check()?;
         let exprs = node.params.exprs("exprs")?;
-        let fields =
-            exprs.iter().map(|(name, expr)| typed(name, expr, &scope, inputs)).collect::<Result<Vec<_>>>()?;
+        let fields = exprs
+            .iter()
+            .map(|(name, expr)| typed(name, expr, &scope, inputs))
+            .collect::<Result<Vec<_>>>()?;
         let order = if stream.order == Order::None { Order::None } else { Order::Source };
         Ok(passes(stream, Tuple::new(fields), order))
     }
@@ -109,7 +113,11 @@ mod tests {
         let table = plan.table(batch("<a: int64?>", "1|NULL|3"));
         let root = plan.add("parametrized_map", &[side, table], rest());
         for (chunk, workers) in SETTINGS {
-            same(&plan.run(root, chunk, workers).unwrap(), "<a: int64?, rest: int64?>", "1 9|NULL NULL|3 7");
+            same(
+                &plan.run(root, chunk, workers).unwrap(),
+                "<a: int64?, rest: int64?>",
+                "1 9|NULL NULL|3 7",
+            );
         }
     }
 

@@ -15,11 +15,12 @@ use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Rows, RowsBuilde
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-/// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the top, without knowing sizes.
+/// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the
+/// top, without knowing sizes.
 ///
-/// Gives the same partitions as `local_partition`, without a histogram and so with one pass less over the input, but
-/// with partitions that grow in every worker and are scattered over memory. Holds the tuples, as rows; ends its
-/// pipeline; no order within a partition.
+/// Gives the same partitions as `local_partition`, without a histogram and so with one pass less
+/// over the input, but with partitions that grow in every worker and are scattered over memory.
+/// Holds the tuples, as rows; ends its pipeline; no order within a partition.
 #[derive(Debug)]
 pub struct Partition;
 
@@ -151,7 +152,10 @@ impl SinkRun for PartitionRun {
         }
         let joined = partitions.into_iter().map(|rows| Rows::concat(self.layout.clone(), rows));
         let chunk = partitions_chunk(joined.collect::<Result<_>>()?);
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![chunk], self.run.context.chunk_rows()) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![chunk], self.run.context.chunk_rows()),
+        })
     }
 }
 
@@ -164,7 +168,9 @@ impl SinkWorker for PartitionWorker {
             if selection.is_empty() {
                 continue;
             }
-            let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()));
+            let new = || {
+                RowsBuilder::new(self.layout.clone(), Reservation::new(self.run.context.clone()))
+            };
             let builder = builder.get_or_insert_with(new);
             let hashes = self.hasher.as_ref().map(|_| &self.hashes[..]);
             builder.append_tuples(&tuples, hashes, Some(selection))?;
@@ -188,7 +194,8 @@ impl PartitionWorker {
                 for row in 0..rows {
                     let position = position(row);
                     let hash = self.hashes[position as usize];
-                    self.selections[partition_of(hash, partitioning.bits, partitioning.shift)].push(position);
+                    self.selections[partition_of(hash, partitioning.bits, partitioning.shift)]
+                        .push(position);
                 }
             }
             Router::Turns(fan_out) => {

@@ -13,8 +13,8 @@ use tessera_operator::{
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Candidates, Collected, NO_ROW};
 use tessera_state::join::{
-    AskedLookup, Away, BuildRest, CompiledLookup, JoinKind, JoinTable, Lookup, Matched, Pairs, Residual,
-    pairs_chunk, select_positions,
+    AskedLookup, Away, BuildRest, CompiledLookup, JoinKind, JoinTable, Lookup, Matched, Pairs,
+    Residual, pairs_chunk, select_positions,
 };
 use tessera_types::{Code, Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
@@ -25,13 +25,16 @@ use super::probe_spilled::SpilledJoin;
 
 /// `probe`: joins its stream `L` with the table of a `build` over `R`.
 ///
-/// * Inputs: a side `<table: hash_table<R>>`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of `L`.
-///   Promises no order. Does not block; `right`, `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
+/// * Inputs: a side `<table: hash_table<R>>`, and `L`. Output by `join` as in
+///   `docs/sub-operators.md`, traits those of `L`. Promises no order. Does not block; `right`,
+///   `full`, `build_semi` and `build_anti` yield tuples of `R` after the last of `L`.
 /// * `keys`: fields of `L`, of the types of the table's keys, in their order.
 /// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
-/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a NULL on either side makes the comparison unknown.
-/// * Memory: for each worker a chunk's worth; where build tuples are marked, one bit for each. Tuples of partitions of the table that
-///   have left memory leave too, and are joined last, partition by partition.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a NULL on either side makes the
+///   comparison unknown.
+/// * Memory: for each worker a chunk's worth; where build tuples are marked, one bit for each.
+///   Tuples of partitions of the table that have left memory leave too, and are joined last,
+///   partition by partition.
 /// * Errors: `single` with a second match: "more than one row returned by a subquery".
 /// * Source: Birler, Kemper, Neumann, VLDB 2024; Modularis §3 (Build and Probe).
 #[derive(Debug, Clone, Copy)]
@@ -167,9 +170,12 @@ impl SubOperator for Probe {
 
 impl Stream for ProbeStream {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let side = sides.first().ok_or_else(|| Error::internal("a probe without a table"))?.single()?;
-        let handle = side.stored().first().map(Column::handles).transpose()?.and_then(|h| h.first());
-        let table = handle.ok_or_else(|| Error::internal("a probe without a table"))?.get::<JoinTable>()?;
+        let side =
+            sides.first().ok_or_else(|| Error::internal("a probe without a table"))?.single()?;
+        let handle =
+            side.stored().first().map(Column::handles).transpose()?.and_then(|h| h.first());
+        let table =
+            handle.ok_or_else(|| Error::internal("a probe without a table"))?.get::<JoinTable>()?;
         check_keys(&self.how.stream, &self.how.keys, table.tuple(), table.keys())?;
         Ok(Arc::new(ProbeRun::new(&self.how, table, run, None)?))
     }
@@ -196,7 +202,8 @@ impl ProbeRun {
                          raise it with --memory SIZE (or SET memory)",
                     ));
                 }
-                let away = Away::new(table.build(), spilled, (&how.stream, &how.keys, how.kind), run)?;
+                let away =
+                    Away::new(table.build(), spilled, (&how.stream, &how.keys, how.kind), run)?;
                 run.counters.add("spilled_partitions", u64::from(spilled.gone().count_ones()));
                 Some(Arc::new(away))
             }
@@ -214,7 +221,8 @@ impl ProbeRun {
         let asked = how.asked.get_or_init(asked).as_ref().filter(|_| !how.null_aware);
         let compiled = asked.and_then(|asked| CompiledLookup::start(asked, &table, run));
         let (how, run, matched) = (how.clone(), run.clone(), Arc::new(Matched::new(marked)));
-        let shared = Shared { table, how, compiled, matched, run, away, all, _reservation: reservation };
+        let shared =
+            Shared { table, how, compiled, matched, run, away, all, _reservation: reservation };
         Ok(ProbeRun { shared: Arc::new(shared) })
     }
 }
@@ -254,7 +262,8 @@ impl How {
         Arc::new(How { keys, kind, residual, null_aware: false, stream, asked: OnceLock::new() })
     }
 
-    /// Whether the number of build tuples, and of NULLs among their keys, decides what NULL makes unknown.
+    /// Whether the number of build tuples, and of NULLs among their keys, decides what NULL makes
+    /// unknown.
     fn decides_by_counts(&self) -> bool {
         self.keys.len() == 1 && self.residual.is_none()
     }
@@ -342,7 +351,10 @@ impl StreamWorker for ProbeWorker {
             _ => self.pair(&input)?,
         };
         self.input = more.then_some(input);
-        Ok(self.packer.pop().map_or(if more { Step::Again } else { Step::NeedInput }, Step::HasOutput))
+        Ok(self
+            .packer
+            .pop()
+            .map_or(if more { Step::Again } else { Step::NeedInput }, Step::HasOutput))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -357,7 +369,9 @@ impl ProbeWorker {
 
     fn retain_residual(&mut self, input: &Chunk) -> Result<()> {
         match &self.shared.how.residual {
-            Some(residual) => residual.retain(input, &*self.shared.table, &mut self.pairs, &self.shared.run),
+            Some(residual) => {
+                residual.retain(input, &*self.shared.table, &mut self.pairs, &self.shared.run)
+            }
             None => Ok(()),
         }
     }
@@ -426,7 +440,8 @@ impl ProbeWorker {
         Ok(!self.lookup.is_done())
     }
 
-    /// One round of pairs; after the last one, which tuples have a match, and what follows from that.
+    /// One round of pairs; after the last one, which tuples have a match, and what follows from
+    /// that.
     fn decide(&mut self, input: &Chunk) -> Result<bool> {
         let shared = self.shared.clone();
         if !self.lookup.is_exhausted() {
@@ -470,15 +485,17 @@ impl ProbeWorker {
             marks[place] = (*found, *found || !is_unknown(position));
         }
         let bits = BooleanBuffer::collect_bool(marks.len(), |place| marks[place].0);
-        let nulls = NullBuffer::new(BooleanBuffer::collect_bool(marks.len(), |place| marks[place].1));
+        let nulls =
+            NullBuffer::new(BooleanBuffer::collect_bool(marks.len(), |place| marks[place].1));
         let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
         let mut columns = input.stored().to_vec();
         columns.push(Column::Plain(Arc::new(BooleanArray::new(bits, nulls))));
         self.packer.push(input.with_stored(columns))
     }
 
-    /// For each tuple without a match, whether a NULL on either side leaves that unknown: whether there is a build tuple that
-    /// satisfies the residual and whose keys, NULL taken as anything, equal the tuple's.
+    /// For each tuple without a match, whether a NULL on either side leaves that unknown: whether
+    /// there is a build tuple that satisfies the residual and whose keys, NULL taken as anything,
+    /// equal the tuple's.
     fn unknown(&mut self, input: &Chunk) -> Result<Vec<bool>> {
         let shared = self.shared.clone();
         let table = &shared.table;
@@ -492,7 +509,8 @@ impl ProbeWorker {
             }
             let null_key = self.lookup.has_null_key(position as u32);
             if single {
-                unknown[position] = if null_key { shared.all.rows } else { shared.all.null_keys } > 0;
+                unknown[position] =
+                    if null_key { shared.all.rows } else { shared.all.null_keys } > 0;
                 continue;
             }
             let candidates = if null_key { table.len() } else { null_rows.len() };

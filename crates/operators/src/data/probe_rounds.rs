@@ -1,5 +1,6 @@
-//! The join of a partition that cannot be cut, because most of its tuples have one key: block nested loops. The build is taken
-//! in rounds of what fits into memory, the stream is read again in each.
+//! The join of a partition that cannot be cut, because most of its tuples have one key: block
+//! nested loops. The build is taken in rounds of what fits into memory, the stream is read again in
+//! each.
 
 use std::sync::Arc;
 
@@ -25,7 +26,8 @@ pub(super) struct Rounds {
     build: Arc<TableBuild>,
     build_blocks: std::vec::IntoIter<TupleBlock>,
     stream_blocks: Vec<TupleBlock>,
-    /// Whether each stream tuple has found a match, where the join wants to know: then they carry numbers.
+    /// Whether each stream tuple has found a match, where the join wants to know: then they carry
+    /// numbers.
     found: Vec<bool>,
     are_numbered: bool,
     round: Option<PartitionReader>,
@@ -51,7 +53,8 @@ impl Stream {
         let rows = chunk.rows();
         let numbered = |chunk: Chunk| {
             let mut columns = chunk.stored().to_vec();
-            let numbers = Int64Array::from_iter_values((first..first + rows).map(|number| number as i64));
+            let numbers =
+                Int64Array::from_iter_values((first..first + rows).map(|number| number as i64));
             columns.push(Column::Plain(Arc::new(numbers)));
             Chunk::new(columns, rows)
         };
@@ -118,7 +121,9 @@ impl Rounds {
             match kind {
                 Left | Single => (self.how.numbered(Inner), Stream::Numbered),
                 Full => (self.how.numbered(Right), Stream::Numbered),
-                Semi | Anti | Mark => (self.how.numbered(Semi), Stream::NumberedWithout(self.found.clone())),
+                Semi | Anti | Mark => {
+                    (self.how.numbered(Semi), Stream::NumberedWithout(self.found.clone()))
+                }
                 _ => (self.how.clone(), Stream::Plain),
             }
         } else if !self.is_last && matches!(kind, Left | Single | Full | Anti | Mark) {
@@ -131,7 +136,13 @@ impl Rounds {
         let build = Arc::new(self.build.in_memory());
         let table = table_of(&build, &file, blocks)?;
         let run = ProbeRun::new(&how, table, &self.run, Some(self.all))?;
-        Ok(Some(PartitionReader::new(run, &self.away, self.stream_blocks.clone(), stream, &self.run)?))
+        Ok(Some(PartitionReader::new(
+            run,
+            &self.away,
+            self.stream_blocks.clone(),
+            stream,
+            &self.run,
+        )?))
     }
 
     /// What of a round's output is the join's.
@@ -185,6 +196,7 @@ impl Reader for Rounds {
 
 /// The stream's tuple with the number that rounds add.
 pub(super) fn numbered(stream: &Tuple) -> Tuple {
-    stream
-        .concat(&Tuple::new(vec![Field::new("number of the stream tuple", Atom::Int64).with_nullable(true)]))
+    stream.concat(&Tuple::new(vec![
+        Field::new("number of the stream tuple", Atom::Int64).with_nullable(true),
+    ]))
 }

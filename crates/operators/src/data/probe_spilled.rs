@@ -1,4 +1,5 @@
-//! The join of partitions that have left memory: each is built and probed by itself, by the next bits of the hash.
+//! The join of partitions that have left memory: each is built and probed by itself, by the next
+//! bits of the hash.
 
 use std::sync::Arc;
 
@@ -42,11 +43,14 @@ impl SpilledJoin {
     /// Joins a partition.
     fn reader(&self, partition: usize) -> Result<Box<dyn Reader>> {
         let parent = self.away.build();
-        let gone = parent.spilled.as_ref().ok_or_else(|| Error::internal("a build that has not left"))?;
+        let gone =
+            parent.spilled.as_ref().ok_or_else(|| Error::internal("a build that has not left"))?;
         let (blocks, stream_blocks) = (gone.blocks(partition)?, self.away.blocks(partition)?);
         let rows: usize = blocks.iter().map(|block| block.rows).sum();
-        // What was cut and has hardly become less has few keys, or one: cutting once more would not help.
-        let is_stuck = parent.depth > 0 && rows * 4 >= 3 * (self.resident_rows + gone.rows() as usize);
+        // What was cut and has hardly become less has few keys, or one: cutting once more would not
+        // help.
+        let is_stuck =
+            parent.depth > 0 && rows * 4 >= 3 * (self.resident_rows + gone.rows() as usize);
         if is_stuck || parent.depth == DEPTH_MAX {
             let parts = (&self.how, &self.away, self.all, &self.run);
             return Ok(Box::new(Rounds::new(parts, parent.clone(), blocks, stream_blocks)?));
@@ -58,7 +62,13 @@ impl SpilledJoin {
         });
         let table = table_of(&build, gone.file(), blocks)?;
         let run = ProbeRun::new(&self.how, table, &self.run, Some(self.all))?;
-        Ok(Box::new(PartitionReader::new(run, &self.away, stream_blocks, Stream::Plain, &self.run)?))
+        Ok(Box::new(PartitionReader::new(
+            run,
+            &self.away,
+            stream_blocks,
+            Stream::Plain,
+            &self.run,
+        )?))
     }
 }
 

@@ -13,8 +13,9 @@ use tessera_vector::Chunk;
 
 /// Keeps the fields named by `fields`, in that order (Modularis §2.3.2).
 ///
-/// `<a, b, c>` with `fields = [c, a]` gives `<c, a>`: `(1, 2, 3), (4, 5, 6)` becomes `(3, 1), (6, 4)`. Columns are shared,
-/// not copied; selection and encodings stay. Holds no memory, never blocks, keeps the order.
+/// `<a, b, c>` with `fields = [c, a]` gives `<c, a>`: `(1, 2, 3), (4, 5, 6)` becomes `(3, 1), (6,
+/// 4)`. Columns are shared, not copied; selection and encodings stay. Holds no memory, never
+/// blocks, keeps the order.
 #[derive(Debug)]
 pub struct Projection;
 
@@ -28,7 +29,8 @@ impl Descriptor for Projection {
             .iter()
             .map(|name| Ok(describe::field(&edge.tuple, name, "field")?.1.clone()))
             .collect::<Result<Vec<_>>>()?;
-        let order = renamed_order(&edge.order, |name| names.iter().find(|kept| &***kept == name).cloned());
+        let order =
+            renamed_order(&edge.order, |name| names.iter().find(|kept| &***kept == name).cloned());
         Ok(passes(edge, Tuple::new(fields), order))
     }
 
@@ -82,9 +84,14 @@ mod tests {
     fn fields_are_kept_in_the_order_asked_for() {
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64, b: string?>", "1 x|2 NULL|3 z"));
-        let root = plan.add("projection", &[table], Params::new().with("fields", names(&["b", "a"])));
+        let root =
+            plan.add("projection", &[table], Params::new().with("fields", names(&["b", "a"])));
         for (chunk, workers) in SETTINGS {
-            same(&plan.run(root, chunk, workers).unwrap(), "<b: string?, a: int64>", "x 1|NULL 2|z 3");
+            same(
+                &plan.run(root, chunk, workers).unwrap(),
+                "<b: string?, a: int64>",
+                "x 1|NULL 2|z 3",
+            );
         }
     }
 
@@ -97,7 +104,8 @@ mod tests {
         assert!(message.contains("field c is not a field of <a: int64>"), "{message}");
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64>", ""));
-        let root = plan.add("projection", &[table], Params::new().with("fields", names(&["a", "a"])));
+        let root =
+            plan.add("projection", &[table], Params::new().with("fields", names(&["a", "a"])));
         assert!(plan.verify(root).unwrap_err().to_string().contains("twice"));
     }
 }

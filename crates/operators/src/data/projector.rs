@@ -12,8 +12,8 @@ use tessera_vector::{Chunk, Column, concat_chunks};
 
 /// The most sub-expressions that are shared between the fields of one map.
 const SHARED_MAX: usize = 64;
-/// Maps with more nodes than this in their expressions are evaluated as they are: the search for equal
-/// sub-expressions compares all with all.
+/// Maps with more nodes than this in their expressions are evaluated as they are: the search for
+/// equal sub-expressions compares all with all.
 const SHARED_SEARCH_NODES_MAX: usize = 2_000;
 
 /// Expressions over one tuple, bound; what several share is evaluated once.
@@ -58,7 +58,8 @@ impl Projector {
             exprs.iter().flat_map(Expr::fields).filter_map(|name| tuple.index_of(&name)).collect();
         used.sort_unstable();
         used.dedup();
-        let mut fields: Vec<Field> = used.iter().map(|&index| tuple.fields()[index].clone()).collect();
+        let mut fields: Vec<Field> =
+            used.iter().map(|&index| tuple.fields()[index].clone()).collect();
         let mut shared = Vec::new();
         for (name, expr) in share(&mut exprs, tuple, library) {
             let bound = Bound::new(&expr, &Tuple::new(fields.clone()), parameters, library)?;
@@ -100,18 +101,24 @@ impl Projection {
         piece_rows(chunk, run, |sample| self.apply_at_once(sample).map(drop))
     }
 
-    /// The fields computed from a chunk. The selection stays where every field is passed on; otherwise the tuples
-    /// that count are gathered once, so that no expression sees the others.
+    /// The fields computed from a chunk. The selection stays where every field is passed on;
+    /// otherwise the tuples that count are gathered once, so that no expression sees the others.
     pub(crate) fn apply(&self, chunk: &Chunk) -> Result<Chunk> {
         let Some(run) = &self.run else { return self.apply_at_once(chunk) };
         let apply = |piece: &Chunk| self.apply_at_once(piece);
-        concat_chunks(&each_piece(chunk, run, |sample| apply(sample).map(drop), |_, piece| apply(piece))?)
+        concat_chunks(&each_piece(
+            chunk,
+            run,
+            |sample| apply(sample).map(drop),
+            |_, piece| apply(piece),
+        )?)
     }
 
     /// As [`Projection::apply`], without asking whether values are long.
     pub(crate) fn apply_at_once(&self, chunk: &Chunk) -> Result<Chunk> {
         let stored = chunk.stored();
-        let mut chunk = chunk.with_stored(self.used.iter().map(|&field| stored[field].clone()).collect());
+        let mut chunk =
+            chunk.with_stored(self.used.iter().map(|&field| stored[field].clone()).collect());
         let passed_only = self.outputs.iter().all(|output| matches!(output, Output::Passed(_)));
         if !(passed_only && self.shared.is_empty()) {
             chunk = chunk.compact()?;
@@ -130,15 +137,17 @@ impl Projection {
     }
 }
 
-/// Takes sub-expressions that occur more than once, and are evaluated for every tuple anyway, out of `exprs`, leaving a
-/// field in their place. Gives them with their names, in the order of evaluation.
+/// Takes sub-expressions that occur more than once, and are evaluated for every tuple anyway, out
+/// of `exprs`, leaving a field in their place. Gives them with their names, in the order of
+/// evaluation.
 fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>, Expr)> {
     let mut nodes = 0;
     let mut volatile = false;
     for expr in exprs.iter() {
         expr.walk(&mut |expr| {
             nodes += 1;
-            volatile |= matches!(expr, Expr::Call { function, .. } if library.is_volatile(function));
+            volatile |=
+                matches!(expr, Expr::Call { function, .. } if library.is_volatile(function));
         });
     }
     if nodes > SHARED_SEARCH_NODES_MAX || volatile {
@@ -146,7 +155,8 @@ fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>,
     }
     let mut shared: Vec<(Arc<str>, Expr)> = Vec::new();
     while shared.len() < SHARED_MAX {
-        let Some(expr) = largest_repeated(exprs.iter().chain(shared.iter().map(|(_, expr)| expr))) else {
+        let Some(expr) = largest_repeated(exprs.iter().chain(shared.iter().map(|(_, expr)| expr)))
+        else {
             break;
         };
         let mut name: Arc<str> = format!("shared {}", shared.len()).into();
@@ -163,7 +173,8 @@ fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>,
     shared
 }
 
-/// The largest expression that occurs at least twice among those that are evaluated unconditionally.
+/// The largest expression that occurs at least twice among those that are evaluated
+/// unconditionally.
 fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
     let mut found = Vec::new();
     exprs.for_each(|expr| unconditional(expr, &mut found));
@@ -181,14 +192,16 @@ fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
     best.map(|(_, expr)| expr.clone())
 }
 
-/// The computations within `expr` that happen for every tuple: not those in branches, later operands of AND, OR and
-/// COALESCE, or inside `try`, which may raise where they must not be seen.
+/// The computations within `expr` that happen for every tuple: not those in branches, later
+/// operands of AND, OR and COALESCE, or inside `try`, which may raise where they must not be seen.
 fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
     match expr {
         Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Try(_) => return,
         Expr::Call { function, args } if is_written_null(function, args) => return,
         Expr::Call { args, .. } => args.iter().for_each(|arg| unconditional(arg, found)),
-        Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) => unconditional(input, found),
+        Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) => {
+            unconditional(input, found)
+        }
         Expr::And(list) | Expr::Or(list) | Expr::Coalesce(list) => {
             list.first().into_iter().for_each(|first| unconditional(first, found));
         }
@@ -196,7 +209,8 @@ fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
             branches.first().into_iter().for_each(|(condition, _)| unconditional(condition, found));
         }
     }
-    // A type may hang on whether an operand is a constant: those stay, and are computed while binding anyway.
+    // A type may hang on whether an operand is a constant: those stay, and are computed while
+    // binding anyway.
     if reads(expr) {
         found.push(expr);
     }
@@ -254,6 +268,8 @@ mod tests {
         assert_eq!(shared.len(), 1, "the CASE itself is shared, its branches are not");
         assert_eq!(shared[0].1, guarded);
         let random = call("random", vec![]);
-        assert!(share(&mut [random.clone(), random], &Tuple::empty(), &Library::default()).is_empty());
+        assert!(
+            share(&mut [random.clone(), random], &Tuple::empty(), &Library::default()).is_empty()
+        );
     }
 }

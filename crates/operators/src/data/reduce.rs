@@ -12,16 +12,19 @@ use tessera_operator::{
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_rows::spill::SpillFile;
-use tessera_state::aggregate::{Area, Call, Compiled, Groups, Pairs, Program, States, calls, output_fields};
+use tessera_state::aggregate::{
+    Area, Call, Compiled, Groups, Pairs, Program, States, calls, output_fields,
+};
 use tessera_state::group_table::needed;
 use tessera_types::{Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
 /// Aggregates over all tuples.
 ///
-/// * **Input** any tuple; **output** one field per aggregate, one tuple, also when there is no input (counts are then
-///   0, other aggregates NULL).
-/// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter = x > 0, order_by =
+/// * **Input** any tuple; **output** one field per aggregate, one tuple, also when there is no
+///   input (counts are then 0, other aggregates NULL).
+/// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter =
+///   x > 0, order_by =
 ///   [{field = y}], limit = 3}}`.
 /// * **Memory** one state per aggregate and worker; what percentiles, `mode`, `DISTINCT` and
 ///   `ORDER BY` keep leaves memory in sorted runs when the budget is spoken for, unless the result
@@ -61,7 +64,8 @@ impl SubOperator for Reduce {
         let calls: Vec<Call> = calls(node)?;
         let (inputs, tuple) = needed(&[], &calls, &lowering.inputs[0].tuple);
         let outputs = lowering.output.tuple.fields();
-        let program = Program::bind(&calls, outputs, &tuple, lowering.parameters, lowering.library, 0)?;
+        let program =
+            Program::bind(&calls, outputs, &tuple, lowering.parameters, lowering.library, 0)?;
         Ok(Operator::Sink(Arc::new(Lowered { inputs: inputs.into(), program: Arc::new(program) })))
     }
 }
@@ -169,7 +173,10 @@ impl SinkRun for ReduceRun {
         let arrays = self.program.finish(&mut all.states, &mut all.area)?;
         let columns = arrays.into_iter().map(Column::Plain).collect();
         let chunk_rows = self.run.context.chunk_rows();
-        Ok(Finish { tasks: Vec::new(), output: chunks_source(vec![Chunk::new(columns, 1)], chunk_rows) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: chunks_source(vec![Chunk::new(columns, 1)], chunk_rows),
+        })
     }
 }
 
@@ -183,7 +190,14 @@ impl SinkWorker for ReduceWorker {
         let chunk = chunk.project(&self.inputs);
         let groups = Groups::one(0, chunk.rows(), self.position);
         let compiled = self.compiled.as_deref();
-        self.program.update(compiled, &mut self.states, &mut self.area, &chunk, &groups, &self.run)?;
+        self.program.update(
+            compiled,
+            &mut self.states,
+            &mut self.area,
+            &chunk,
+            &groups,
+            &self.run,
+        )?;
         self.position.1 += chunk.rows() as u64;
         self.account()
     }

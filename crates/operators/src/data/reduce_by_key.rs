@@ -13,14 +13,15 @@ use tessera_types::{Field, Result, Tuple};
 
 /// One tuple per distinct key: the keys, then the aggregates over the tuples with that key.
 ///
-/// * **Input** any tuple; **output** the key fields, then one field per aggregate. Without aggregates: the distinct
-///   keys. No input, no output.
+/// * **Input** any tuple; **output** the key fields, then one field per aggregate. Without
+///   aggregates: the distinct keys. No input, no output.
 /// * **Parameters** `keys` = `[names]`; `aggregates` as for [`super::Reduce`].
 /// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
-/// * **Memory** a record per group; each worker has a table of its own up to the size of a cache, then groups
-///   flow to partitions, which leave memory where they are more than there may be. **Blocks** until all input has come. **Order** none is promised.
-/// * With `partial`, what each worker sees is grouped by itself, in a table the size of a cache that is passed on when it is full:
-///   a key can come several times, and nothing blocks.
+/// * **Memory** a record per group; each worker has a table of its own up to the size of a cache,
+///   then groups flow to partitions, which leave memory where they are more than there may be.
+///   **Blocks** until all input has come. **Order** none is promised.
+/// * With `partial`, what each worker sees is grouped by itself, in a table the size of a cache
+///   that is passed on when it is full: a key can come several times, and nothing blocks.
 /// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
 ///
 /// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
@@ -42,7 +43,8 @@ impl Descriptor for ReduceByKey {
         let edge = describe::edge(inputs)?;
         describe::wants_all_unless_partial(node, edge, 0)?;
         let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
-        let mut fields: Vec<Field> = keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
+        let mut fields: Vec<Field> =
+            keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
         fields.extend(output_fields(&calls(node)?, &edge.tuple, inputs)?);
         Ok(describe::passes(edge, Tuple::new(fields), Order::None))
     }

@@ -23,14 +23,15 @@ const SET: &str = "set";
 /// The field that holds it.
 const KNOWN_FIELD: &str = "known";
 
-/// Keeps the tuples that are not in a set yet, each once (NULLs equal), and yields them with the set that has them too.
+/// Keeps the tuples that are not in a set yet, each once (NULLs equal), and yields them with the
+/// set that has them too.
 ///
-/// With a set of `1, 2` on its side, `2, 3, 3` becomes `<data: rows of 3, known: set of 1, 2, 3>`; without a side the set
-/// starts empty. A set never changes for those who hold it: it is a prefix of a table that grows, and only who adds to an
-/// older prefix pays for a copy. Holds the set and the new tuples, which leave memory when the
-/// budget is spoken for: then the set lies in a file by partitions of its hashes, and tuples are
-/// looked up a partition after the other in the end, in no order. Ends its pipeline. Errors: fields
-/// that hold collections.
+/// With a set of `1, 2` on its side, `2, 3, 3` becomes `<data: rows of 3, known: set of 1, 2, 3>`;
+/// without a side the set starts empty. A set never changes for those who hold it: it is a prefix
+/// of a table that grows, and only who adds to an older prefix pays for a copy. Holds the set and
+/// the new tuples, which leave memory when the budget is spoken for: then the set lies in a file by
+/// partitions of its hashes, and tuples are looked up a partition after the other in the end, in no
+/// order. Ends its pipeline. Errors: fields that hold collections.
 #[derive(Debug)]
 pub struct Remember;
 
@@ -65,7 +66,9 @@ impl Descriptor for Remember {
                 )));
             }
         } else if node.param("known").is_some() {
-            return Err(Error::semantic("parameter known names a field of the side, and there is no side"));
+            return Err(Error::semantic(
+                "parameter known names a field of the side, and there is no side",
+            ));
         }
         let data = Field::collection("data", "rows", edge.tuple.clone());
         let known = Field::collection(KNOWN_FIELD, SET, edge.tuple.clone());
@@ -79,7 +82,8 @@ impl Descriptor for Remember {
 
 impl SubOperator for Remember {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let edge = lowering.inputs.last().ok_or_else(|| Error::internal("remember without input"))?;
+        let edge =
+            lowering.inputs.last().ok_or_else(|| Error::internal("remember without input"))?;
         let types = edge.tuple.fields().iter().filter_map(|field| field.atom());
         let types: Vec<_> = types.map(|atom| atom.arrow()).collect();
         let known = match lowering.inputs {
@@ -158,8 +162,10 @@ impl Sink for Lowered {
             (Some(field), Some(side)) => {
                 let tuple = side.single()?;
                 let column = tuple.column(field)?;
-                let handle =
-                    column.handles()?.first().ok_or_else(|| Error::internal("a side without a set"))?;
+                let handle = column
+                    .handles()?
+                    .first()
+                    .ok_or_else(|| Error::internal("a side without a set"))?;
                 handle.get::<Set>()?.claim(&self.keys, run)?
             }
             _ => {
@@ -239,7 +245,9 @@ impl RememberRun {
     fn look_up(&self, new: &mut RowsKeeper) -> Result<()> {
         let mut grown = lock(&self.grown);
         match (&mut grown.known, self.candidates.get()) {
-            (Known::File(set), Some(candidates)) => set.add(candidates, &self.tuple, new, &self.run),
+            (Known::File(set), Some(candidates)) => {
+                set.add(candidates, &self.tuple, new, &self.run)
+            }
             _ => Err(Error::internal("candidates for a set in memory")),
         }
     }
@@ -280,8 +288,11 @@ impl SinkWorker for RememberWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.shared.run.context.check()?;
         let chunk = chunk.compact()?;
-        let Some(new) = self.shared.add(&chunk)?.filter(|new| !new.is_empty()) else { return Ok(()) };
-        let columns = chunk.stored().iter().map(|column| column.take(&new)).collect::<Result<Vec<_>>>()?;
+        let Some(new) = self.shared.add(&chunk)?.filter(|new| !new.is_empty()) else {
+            return Ok(());
+        };
+        let columns =
+            chunk.stored().iter().map(|column| column.take(&new)).collect::<Result<Vec<_>>>()?;
         let chunk = Chunk::new(columns, new.len());
         self.keeper.append(chunk.value_bytes(), |rows| rows.append_chunk(&chunk, &[]).map(drop))
     }
@@ -397,7 +408,11 @@ mod tests {
             for state_budget in [0, 50_000] {
                 let context = || TestContext::with_state_budget(chunk, workers, state_budget);
                 for (root, expected) in roots.iter().zip(&expected) {
-                    assert_eq!(run(*root, context()), *expected, "{chunk} {workers} {state_budget}");
+                    assert_eq!(
+                        run(*root, context()),
+                        *expected,
+                        "{chunk} {workers} {state_budget}"
+                    );
                 }
                 let context = context();
                 assert_eq!(run(all, context.clone()), together, "{chunk} {workers} {state_budget}");

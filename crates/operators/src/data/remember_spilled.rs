@@ -7,7 +7,9 @@ use arrow::array::{AsArray, Int64Array, UInt32Array};
 use arrow::datatypes::Int64Type;
 
 use tessera_context::{Reservation, Run};
-use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::spill::{
+    PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
+};
 use tessera_rows::{Incoming, KeptChunk, RowLayout, RowsKeeper};
 use tessera_state::group_table::{KeyLayout, Keys, Packed, Table};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
@@ -65,7 +67,9 @@ impl Partitioned {
         let mut positions: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         (0..rows).for_each(|row| positions[partition_of(packed.record(row)[0])].push(row as u32));
         let incoming = Incoming::new(chunk.stored(), rows)?;
-        for (partition, positions) in positions.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+        for (partition, positions) in
+            positions.iter().enumerate().filter(|(_, list)| !list.is_empty())
+        {
             self.written.append(partition, &incoming, positions)?;
         }
         Ok(())
@@ -100,9 +104,12 @@ impl SetInFile {
 
     /// Its first tuples as a set of their own.
     pub(super) fn first(&self, tuples: usize) -> SetInFile {
-        let limit =
-            |known: &Known| Known { block: known.block.clone(), below: known.below.min(tuples as i64) };
-        let partitions = self.partitions.iter().map(|part| part.iter().map(limit).collect()).collect();
+        let limit = |known: &Known| Known {
+            block: known.block.clone(),
+            below: known.below.min(tuples as i64),
+        };
+        let partitions =
+            self.partitions.iter().map(|part| part.iter().map(limit).collect()).collect();
         SetInFile { tuples, partitions }
     }
 

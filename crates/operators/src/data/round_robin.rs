@@ -11,10 +11,12 @@ use tessera_types::{Error, Result};
 
 use crate::data::partition::{PartitionSink, Router};
 
-/// Deals tuples out to `fan_out` partitions in turns, so that they get about the same number whatever the values are.
+/// Deals tuples out to `fan_out` partitions in turns, so that they get about the same number
+/// whatever the values are.
 ///
-/// `1, 2, 3` with `fan_out = 2` gives `(0, rows of 1 and 3), (1, rows of 2)`: always `fan_out` tuples, in order. Each
-/// worker deals for itself. Holds the tuples, as rows; ends its pipeline; no order within a partition.
+/// `1, 2, 3` with `fan_out = 2` gives `(0, rows of 1 and 3), (1, rows of 2)`: always `fan_out`
+/// tuples, in order. Each worker deals for itself. Holds the tuples, as rows; ends its pipeline; no
+/// order within a partition.
 #[derive(Debug)]
 pub struct RoundRobin;
 
@@ -22,12 +24,20 @@ fn fan_out(node: &Node) -> Result<usize> {
     let most = 1 << PARTITION_BITS_MAX;
     match count(node, "fan_out")? {
         Some(fan_out) if (1..=most).contains(&fan_out) => Ok(fan_out),
-        _ => Err(Error::semantic(format!("parameter fan_out must be given, and be between 1 and {most}"))),
+        _ => Err(Error::semantic(format!(
+            "parameter fan_out must be given, and be between 1 and {most}"
+        ))),
     }
 }
 
 impl Descriptor for RoundRobin {
-    tessera_operator::describe!("round_robin", "Deals tuples out to partitions in turns.", ["fan_out"], 1, 1);
+    tessera_operator::describe!(
+        "round_robin",
+        "Deals tuples out to partitions in turns.",
+        ["fan_out"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
@@ -63,14 +73,18 @@ mod tests {
         let numbers: Vec<String> = (0..1000).map(|i| format!("{i}")).collect();
         let table = plan.table(batch("<a: int64?>", &numbers.join("|")));
         let partitions = plan.add("round_robin", &[table], Params::new().with("fan_out", 3));
-        let root = plan.add("rows_scan", &[partitions], Params::new().with("field", Value::name("data")));
+        let root =
+            plan.add("rows_scan", &[partitions], Params::new().with("field", Value::name("data")));
         for (chunk, workers) in SETTINGS {
             let collected = plan.collect(partitions, TestContext::new(chunk, workers)).unwrap();
             assert_eq!(collected.rows(), 3);
             for chunk in collected.chunks().map(Result::unwrap) {
                 for handle in chunk.column(1).unwrap().handles().unwrap() {
                     let rows = handle.get::<Rows>().unwrap().len();
-                    assert!((333 - workers..=334 + workers).contains(&rows), "{rows} with {workers} workers");
+                    assert!(
+                        (333 - workers..=334 + workers).contains(&rows),
+                        "{rows} with {workers} workers"
+                    );
                 }
             }
             let mut found = rows(&plan.run(root, chunk, workers).unwrap());

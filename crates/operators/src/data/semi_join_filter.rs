@@ -12,17 +12,22 @@ use tessera_state::sideways::{KeyFilter, filter_keys};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-/// `semi_join_filter`: passes the tuples of `T` on whose `keys` may be among those of a build; some others pass, too.
+/// `semi_join_filter`: passes the tuples of `T` on whose `keys` may be among those of a build; some
+/// others pass, too.
 ///
-/// * Inputs: a side of tuples as `key_filter` yields them, and `T`. Output `T`, order kept. Never blocks.
-/// * `keys`: fields of `T`, of the types of the filter's keys, in their order. `told` = a name (optional): scans that know it drop
-///   such tuples themselves, before they decode the rest of them.
-/// * Several tuples of the side are the filters of parts of the build; none, or a NULL, say nothing, and all tuples pass. So do they
-///   once it has turned out that too few are dropped.
+/// * Inputs: a side of tuples as `key_filter` yields them, and `T`. Output `T`, order kept. Never
+///   blocks.
+/// * `keys`: fields of `T`, of the types of the filter's keys, in their order. `told` = a name
+///   (optional): scans that know it drop such tuples themselves, before they decode the rest of
+///   them.
+/// * Several tuples of the side are the filters of parts of the build; none, or a NULL, say
+///   nothing, and all tuples pass. So do they once it has turned out that too few are dropped.
 /// * With the keys `3, 9, 4` on the side, `1, 3, 5, 9, 9` becomes `3, 9, 9`.
-/// * For tuples that are dropped without a match only: before inner and semi joins, not where they would be seen again.
+/// * For tuples that are dropped without a match only: before inner and semi joins, not where they
+///   would be seen again.
 /// * Memory: the filter's bytes; where they are not to be had, all tuples pass.
-/// * Source: the semi-join reduction of distributed databases; Bloom filters as in `sideways/bloom.rs`.
+/// * Source: the semi-join reduction of distributed databases; Bloom filters as in
+///   `sideways/bloom.rs`.
 #[derive(Debug, Clone, Copy)]
 pub struct SemiJoinFilter;
 
@@ -91,14 +96,17 @@ struct Lowered {
 
 impl Stream for Lowered {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let side = sides.first().ok_or_else(|| Error::internal("a semi_join_filter without a side"))?;
+        let side =
+            sides.first().ok_or_else(|| Error::internal("a semi_join_filter without a side"))?;
         let filter = KeyFilter::of_side(side, &filter_keys(&self.node)?)?;
         let mut memory = Reservation::new(run.context.clone());
-        let filter = filter.filter(|filter| memory.grow(filter.memory_bytes()).is_ok()).map(Arc::new);
+        let filter =
+            filter.filter(|filter| memory.grow(filter.memory_bytes()).is_ok()).map(Arc::new);
         if let (Some(name), Some(filter)) = (&self.told, &filter) {
             run.board.publish(name, filter.clone());
         }
-        let dropping = Dropping { filter, keys: self.keys.clone(), run: run.clone(), _memory: memory };
+        let dropping =
+            Dropping { filter, keys: self.keys.clone(), run: run.clone(), _memory: memory };
         Ok(packed_transform_run(dropping, run.context.chunk_rows()))
     }
 }
@@ -113,7 +121,9 @@ struct Dropping {
 
 impl Transform for Dropping {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        let Some(filter) = self.filter.as_ref().filter(|filter| filter.is_on() && !filter.is_heard()) else {
+        let Some(filter) =
+            self.filter.as_ref().filter(|filter| filter.is_on() && !filter.is_heard())
+        else {
             return Ok(chunk);
         };
         self.run.context.check()?;
@@ -170,8 +180,13 @@ mod tests {
     fn joins_find_the_same() {
         let mut numbers = Numbers::new(11);
         let mut text = |count: u64, below: u64| {
-            let mut value =
-                || if numbers.below(9) == 0 { "NULL".to_string() } else { numbers.below(below).to_string() };
+            let mut value = || {
+                if numbers.below(9) == 0 {
+                    "NULL".to_string()
+                } else {
+                    numbers.below(below).to_string()
+                }
+            };
             let line = (0..count).map(|i| format!("{} {} x{} {i}", value(), value(), value()));
             line.collect::<Vec<_>>().join("|")
         };
@@ -179,8 +194,10 @@ mod tests {
         for null_equal in [false, true] {
             for list in [&["a"][..], &["s"], &["a", "b"], &["b", "s", "a"]] {
                 let mut plan = test_plan();
-                let stream = plan.table(batch("<a: int64?, b: decimal(9,2)?, s: string?, i: int64>", &left));
-                let build = plan.table(batch("<a: int64?, b: decimal(9,2)?, s: string?, j: int64>", &right));
+                let stream =
+                    plan.table(batch("<a: int64?, b: decimal(9,2)?, s: string?, i: int64>", &left));
+                let build = plan
+                    .table(batch("<a: int64?, b: decimal(9,2)?, s: string?, j: int64>", &right));
                 let table = plan.add("build", &[build], keys(list).with("null_equal", null_equal));
                 let dropped = filtered(&mut plan, (table, list), (stream, list));
                 let semi = keys(list).with("join", Value::name("semi"));
@@ -194,7 +211,11 @@ mod tests {
                     };
                     let expected = sorted(without);
                     assert!(list.len() > 1 || !expected.is_empty());
-                    assert_eq!(sorted(with), expected, "{list:?} null_equal {null_equal} chunks {chunk}");
+                    assert_eq!(
+                        sorted(with),
+                        expected,
+                        "{list:?} null_equal {null_equal} chunks {chunk}"
+                    );
                     // NULLs pass where the build has some.
                     let left = plan.run(dropped, chunk, workers).unwrap().num_rows();
                     assert!(
@@ -216,7 +237,8 @@ mod tests {
         let root = filtered(&mut plan, (table, &["k"]), (stream, &["a"]));
         assert_eq!(plan.run(root, 2_048, 1).unwrap().num_rows(), 0);
         for unknown in ["NULL NULL NULL", ""] {
-            let side = plan.table(batch("<filter: bytes?, least_k: int64?, greatest_k: int64?>", unknown));
+            let side =
+                plan.table(batch("<filter: bytes?, least_k: int64?, greatest_k: int64?>", unknown));
             let root = plan.add("semi_join_filter", &[side, stream], keys(&["a"]));
             assert_eq!(plan.run(root, 2_048, 1).unwrap().num_rows(), 2);
         }

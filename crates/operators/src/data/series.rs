@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array, PrimitiveArray, UInt32Array};
-use arrow::datatypes::{ArrowPrimitiveType, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType};
+use arrow::datatypes::{
+    ArrowPrimitiveType, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType,
+};
 use tessera_context::{Context, Run};
 use tessera_functions::Moments;
 use tessera_operator::describe::{edge, passes, typed};
@@ -15,11 +17,13 @@ use tessera_vector::{Chunk, Column};
 
 use crate::data::projector::{Projection, Projector};
 
-/// Gives for each tuple the numbers from `start` to `stop`, `step` apart, in the field `into`; the other fields are repeated.
+/// Gives for each tuple the numbers from `start` to `stop`, `step` apart, in the field `into`; the
+/// other fields are repeated.
 ///
-/// `<k: int64>` = `5, 9` with `into = n`, `start = k`, `stop = 8::int64`, `step = 2::int64` gives `(5, 5), (5, 7)`. Without
-/// `inclusive`, `stop` itself is left out. Moments (`timestamp<us>`) are an interval apart. A tuple of which one of the three is
-/// NULL vanishes. Holds a chunk, never blocks, keeps the order. Errors: those of the expressions; a step of nothing.
+/// `<k: int64>` = `5, 9` with `into = n`, `start = k`, `stop = 8::int64`, `step = 2::int64` gives
+/// `(5, 5), (5, 7)`. Without `inclusive`, `stop` itself is left out. Moments (`timestamp<us>`) are
+/// an interval apart. A tuple of which one of the three is NULL vanishes. Holds a chunk, never
+/// blocks, keeps the order. Errors: those of the expressions; a step of nothing.
 #[derive(Debug)]
 pub struct Series;
 
@@ -39,7 +43,8 @@ impl Descriptor for Series {
         let edge = edge(inputs)?;
         let into = into(node)?;
         if edge.tuple.index_of(&into).is_some() {
-            let message = format!("field {} of the series is in its input already", quote_name(&into));
+            let message =
+                format!("field {} of the series is in its input already", quote_name(&into));
             return Err(Error::semantic(message));
         }
         let mut atoms = Vec::with_capacity(BOUNDS.len());
@@ -47,12 +52,18 @@ impl Descriptor for Series {
             let field = typed(&bound.into(), node.params.expr(bound)?, &edge.tuple, inputs)?;
             atoms.push(match field.item {
                 Item::Atom(atom) => atom,
-                other => return Err(Error::semantic(format!("{bound} is {other} where a value is wanted"))),
+                other => {
+                    return Err(Error::semantic(format!(
+                        "{bound} is {other} where a value is wanted"
+                    )));
+                }
             });
         }
         let kinds = match &atoms[..] {
             [Atom::Int64, Atom::Int64, Atom::Int64] => true,
-            [start @ Atom::Timestamp(TimeUnit::Microsecond, _), stop, Atom::Interval] => start == stop,
+            [start @ Atom::Timestamp(TimeUnit::Microsecond, _), stop, Atom::Interval] => {
+                start == stop
+            }
             _ => false,
         };
         if !kinds {
@@ -86,9 +97,14 @@ impl SubOperator for Series {
             .iter()
             .map(|bound| Ok((Arc::from(*bound), node.params.expr(bound)?)))
             .collect::<Result<Vec<_>>>()?;
-        let projector =
-            Projector::new(&bounds, &lowering.inputs[0].tuple, lowering.parameters, lowering.library)?;
-        let Some(Item::Atom(atom)) = lowering.output.tuple.fields().last().map(|field| field.item.clone())
+        let projector = Projector::new(
+            &bounds,
+            &lowering.inputs[0].tuple,
+            lowering.parameters,
+            lowering.library,
+        )?;
+        let Some(Item::Atom(atom)) =
+            lowering.output.tuple.fields().last().map(|field| field.item.clone())
         else {
             return Err(Error::internal("a series without a field"));
         };
@@ -179,7 +195,9 @@ impl Current {
 
     fn value<T: ArrowPrimitiveType>(&self, bound: usize, row: usize) -> Result<T::Native> {
         let array = self.bounds[bound].as_any().downcast_ref::<PrimitiveArray<T>>();
-        array.map(|array| array.value(row)).ok_or_else(|| Error::internal("a bound of another type"))
+        array
+            .map(|array| array.value(row))
+            .ok_or_else(|| Error::internal("a bound of another type"))
     }
 
     /// Up to `most` values, and the tuple of each.
@@ -192,7 +210,9 @@ impl Current {
                 Rest::Numbers { next, step, left } => {
                     let taken = (*left).min(room as u128) as usize;
                     let (first, by) = (*next, *step);
-                    values.extend((0..taken as i64).map(|at| first.wrapping_add(by.wrapping_mul(at))));
+                    values.extend(
+                        (0..taken as i64).map(|at| first.wrapping_add(by.wrapping_mul(at))),
+                    );
                     *next = first.wrapping_add(by.wrapping_mul(taken as i64));
                     *left -= taken as u128;
                 }
@@ -215,7 +235,8 @@ impl Current {
 /// How many numbers a series has.
 fn count([start, stop, step]: [i64; 3], inclusive: bool) -> Result<u128> {
     if step == 0 {
-        return Err(Error::data("step size cannot equal zero").with_state(SqlState::INVALID_PARAMETER_VALUE));
+        return Err(Error::data("step size cannot equal zero")
+            .with_state(SqlState::INVALID_PARAMETER_VALUE));
     }
     let ahead = i128::from(stop) - i128::from(start);
     let ahead = if step < 0 { -ahead } else { ahead };
@@ -275,12 +296,15 @@ mod tests {
         let mut plan = test_plan();
         let table = plan.table(batch(tuple, rows));
         let [start, stop, step] = bounds;
-        let params = Params::new().with("into", Expr::field("n")).with("start", start).with("stop", stop);
-        let root = plan.add("series", &[table], params.with("step", step).with("inclusive", inclusive));
+        let params =
+            Params::new().with("into", Expr::field("n")).with("start", start).with("stop", stop);
+        let root =
+            plan.add("series", &[table], params.with("step", step).with("inclusive", inclusive));
         plan.verify(root)?;
         let mut found: Option<Vec<String>> = None;
         for (chunk, workers) in SETTINGS {
-            let rows: Vec<String> = tessera_context::testing::rows(&plan.run(root, chunk, workers)?);
+            let rows: Vec<String> =
+                tessera_context::testing::rows(&plan.run(root, chunk, workers)?);
             assert!(found.is_none() || found.as_ref() == Some(&rows), "{rows:?}");
             found = Some(rows);
         }

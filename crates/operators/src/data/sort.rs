@@ -9,7 +9,8 @@ use tessera_context::interrupt::Every;
 use tessera_context::{Context, Reservation, Run, lock};
 use tessera_operator::describe::{edge, gives_one, wants_all};
 use tessera_operator::{
-    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator, Task,
+    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
+    Task,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
@@ -38,10 +39,11 @@ const PREFIX_BYTES: usize = 16;
 
 /// Sorts by `keys`; tuples with equal keys stay in the order of the source.
 ///
-/// `(b, 1), (a, 2), (b, 0)` with `keys = [{field = k}]` gives `(a, 2), (b, 1), (b, 0)`. The order is PostgreSQL's: NaN above all
-/// numbers, strings by their bytes, NULLs last unless a key says `nulls_first`. Each morsel becomes a sorted run
-/// as it comes; at the end the range of keys is cut where its samples say, and each task merges its part of all runs.
-/// Tuples are gathered when they are read. Holds everything, as runs; where that is more than there may be, runs leave memory,
+/// `(b, 1), (a, 2), (b, 0)` with `keys = [{field = k}]` gives `(a, 2), (b, 1), (b, 0)`. The order
+/// is PostgreSQL's: NaN above all numbers, strings by their bytes, NULLs last unless a key says
+/// `nulls_first`. Each morsel becomes a sorted run as it comes; at the end the range of keys is cut
+/// where its samples say, and each task merges its part of all runs. Tuples are gathered when they
+/// are read. Holds everything, as runs; where that is more than there may be, runs leave memory,
 /// merged, and are merged again when they are read. Ends its pipeline.
 #[derive(Debug)]
 pub struct Sort;
@@ -173,8 +175,10 @@ impl SinkRun for SortRun {
         let task = |part: usize| -> Task {
             let (sorted, output, borders) = (sorted.clone(), output.clone(), borders.clone());
             Box::new(move || {
-                let part_of_all = sorted
-                    .merge(part.checked_sub(1).and_then(|before| borders.get(before)), borders.get(part))?;
+                let part_of_all = sorted.merge(
+                    part.checked_sub(1).and_then(|before| borders.get(before)),
+                    borders.get(part),
+                )?;
                 let _ = output.parts[part].set(part_of_all);
                 Ok(())
             })
@@ -200,14 +204,19 @@ impl SinkWorker for SortWorker {
         self.chunks.push(chunk);
         // Places are 32 bits; and what is sorted takes its memory twice for a moment.
         let share = (self.context.memory_bytes() / UNSORTED_SHARE).min(UNSORTED_BYTES_MAX);
-        if self.rows > (u32::MAX / 2) as usize || self.memory.bytes() > share { self.end() } else { Ok(()) }
+        if self.rows > (u32::MAX / 2) as usize || self.memory.bytes() > share {
+            self.end()
+        } else {
+            Ok(())
+        }
     }
 
     fn end(&mut self) -> Result<()> {
         if self.chunks.is_empty() {
             return Ok(());
         }
-        // The columns of many chunks refer to as many buffers, and whatever is gathered from several runs would carry all of them along.
+        // The columns of many chunks refer to as many buffers, and whatever is gathered from
+        // several runs would carry all of them along.
         let tuples = concat_chunks(&std::mem::take(&mut self.chunks))?.with_own_strings();
         let rows = std::mem::take(&mut self.rows);
         self.context.check()?;
@@ -234,8 +243,14 @@ impl SinkWorker for SortWorker {
         }
         let memory = std::mem::replace(&mut self.memory, Reservation::new(self.context.clone()));
         let keys = (!whole).then_some(keys);
-        let run =
-            SortedRun { position: self.position, sequence: self.sequence, tuples, keys, entries, memory };
+        let run = SortedRun {
+            position: self.position,
+            sequence: self.sequence,
+            tuples,
+            keys,
+            entries,
+            memory,
+        };
         self.sequence += 1;
         lock(&self.runs).push(run);
         Ok(())
@@ -304,7 +319,11 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    fn new(mut runs: Vec<SortedRun>, encoder: &Arc<KeyEncoder>, context: &Arc<dyn Context>) -> Sorted {
+    fn new(
+        mut runs: Vec<SortedRun>,
+        encoder: &Arc<KeyEncoder>,
+        context: &Arc<dyn Context>,
+    ) -> Sorted {
         runs.sort_by_key(|run| (run.position, run.sequence));
         Sorted { runs, encoder: encoder.clone(), context: context.clone() }
     }
@@ -328,7 +347,8 @@ impl Sorted {
     /// The key of a tuple and its place in the source: bytes that order all tuples of all runs.
     pub(super) fn whole_key(&self, entry: &Entry) -> Vec<u8> {
         let run = &self.runs[entry.run as usize];
-        let prefix = (u128::from(entry.prefix[0]) << 64 | u128::from(entry.prefix[1])).to_be_bytes();
+        let prefix =
+            (u128::from(entry.prefix[0]) << 64 | u128::from(entry.prefix[1])).to_be_bytes();
         let mut bytes = match &run.keys {
             Some(keys) => keys.row(entry.row as usize).data().to_vec(),
             None => prefix[..self.encoder.fixed_bytes().unwrap_or(0).min(PREFIX_BYTES)].to_vec(),
@@ -351,7 +371,11 @@ impl Sorted {
     }
 
     /// The entries of a run, each knowing its run.
-    fn of_run(&self, run: usize, range: std::ops::Range<usize>) -> impl Iterator<Item = Entry> + '_ {
+    fn of_run(
+        &self,
+        run: usize,
+        range: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = Entry> + '_ {
         self.runs[run].entries[range].iter().map(move |entry| Entry { run: run as u32, ..*entry })
     }
 
@@ -386,13 +410,16 @@ impl Sorted {
         self.merge_cursors(cursors)
     }
 
-    /// Merges with a tree of losers: each tuple is compared with the first ones of other runs only, whose keys stay in
-    /// the cache; sorting anew would fetch every key again in each of its passes.
+    /// Merges with a tree of losers: each tuple is compared with the first ones of other runs only,
+    /// whose keys stay in the cache; sorting anew would fetch every key again in each of its
+    /// passes.
     fn merge_cursors(&self, mut cursors: Vec<Cursor<'_>>) -> Result<Vec<Entry>> {
         let count = cursors.len();
-        let mut merged = Vec::with_capacity(cursors.iter().map(|cursor| cursor.entries.len()).sum());
+        let mut merged =
+            Vec::with_capacity(cursors.iter().map(|cursor| cursor.entries.len()).sum());
         if count < 2 {
-            merged.extend(cursors.iter_mut().flat_map(|cursor| std::iter::from_fn(|| cursor.take())));
+            merged
+                .extend(cursors.iter_mut().flat_map(|cursor| std::iter::from_fn(|| cursor.take())));
             return Ok(merged);
         }
         let mut tree = LoserTree::new(count, |a, b| self.is_first(&cursors, a, b));
@@ -406,7 +433,8 @@ impl Sorted {
         Ok(merged)
     }
 
-    /// Whether the next tuple of cursor `a` comes before that of `b`; of equal keys the earlier run comes first.
+    /// Whether the next tuple of cursor `a` comes before that of `b`; of equal keys the earlier run
+    /// comes first.
     fn is_first(&self, cursors: &[Cursor<'_>], a: usize, b: usize) -> bool {
         match (cursors[a].peek(), cursors[b].peek()) {
             (Some(x), Some(y)) => self.compare(&x, &y).then(a.cmp(&b)) == Ordering::Less,
@@ -420,12 +448,15 @@ impl Sorted {
         let mut runs: Vec<u32> = entries.iter().map(|entry| entry.run).collect();
         runs.sort_unstable();
         runs.dedup();
-        let place = |entry: &Entry| (runs.partition_point(|run| *run < entry.run), entry.row as usize);
+        let place =
+            |entry: &Entry| (runs.partition_point(|run| *run < entry.run), entry.row as usize);
         let places: Vec<(usize, usize)> = entries.iter().map(place).collect();
         let width = runs.first().map_or(0, |run| self.runs[*run as usize].tuples.width());
         let column = |index: usize| {
-            let parts: Vec<Column> =
-                runs.iter().map(|run| self.runs[*run as usize].tuples.stored()[index].clone()).collect();
+            let parts: Vec<Column> = runs
+                .iter()
+                .map(|run| self.runs[*run as usize].tuples.stored()[index].clone())
+                .collect();
             interleave_columns(&parts, &places)
         };
         Ok(Chunk::new((0..width).map(column).collect::<Result<_>>()?, entries.len()))
@@ -452,8 +483,11 @@ impl Output {
 
     fn starts(&self) -> &[(usize, usize)] {
         self.morsels.get_or_init(|| {
-            let starts =
-                |part| (0..self.part(part).len()).step_by(self.morsel_rows()).map(move |first| (part, first));
+            let starts = |part| {
+                (0..self.part(part).len())
+                    .step_by(self.morsel_rows())
+                    .map(move |first| (part, first))
+            };
             (0..self.parts.len()).flat_map(starts).collect()
         })
     }
@@ -465,8 +499,10 @@ impl SourceRun for Output {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let &(part, first) =
-            self.starts().get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let &(part, first) = self
+            .starts()
+            .get(morsel)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let entries = self.part(part);
         let last = (first + self.morsel_rows()).min(entries.len());
         let entries = entries[first..last].to_vec();
@@ -504,7 +540,8 @@ mod tests {
 
     #[test]
     fn order_is_that_of_sql_and_stable() {
-        let table = || batch("<a: int64?, b: string?>", "2 x|NULL y|1 z|2 a|NULL b|1 é|1 NULL|1 z1");
+        let table =
+            || batch("<a: int64?, b: string?>", "2 x|NULL y|1 z|2 a|NULL b|1 é|1 NULL|1 z1");
         let check = |list: &[(&str, bool, bool)], expected: &str| {
             let mut plan = test_plan();
             let table = plan.table(table());
@@ -522,8 +559,10 @@ mod tests {
     #[test]
     fn floats_have_one_nan_and_one_zero() {
         let mut plan = test_plan();
-        let table =
-            plan.table(batch("<a: float64?, i: int64>", "NaN 1|0 2|-0 3|inf 4|-NaN 5|NULL 6|-inf 7|0 8"));
+        let table = plan.table(batch(
+            "<a: float64?, i: int64>",
+            "NaN 1|0 2|-0 3|inf 4|-NaN 5|NULL 6|-inf 7|0 8",
+        ));
         let root = plan.add("sort", &[table], keys(&[("a", false, false)]));
         let by = plan.add(
             "projection",
@@ -538,7 +577,10 @@ mod tests {
         let mut numbers = Numbers::new(11);
         let lines: Vec<(i64, String)> = (0..100_000)
             .map(|_| {
-                (numbers.below(5_000) as i64 - 2_500, format!("a-rather-long-text-{}", numbers.below(9)))
+                (
+                    numbers.below(5_000) as i64 - 2_500,
+                    format!("a-rather-long-text-{}", numbers.below(9)),
+                )
             })
             .collect();
         let text: Vec<String> = lines.iter().map(|(a, b)| format!("{a} {b}")).collect();
@@ -575,12 +617,16 @@ mod tests {
                 true => expected.sort_by(|x, y| (&y.1, y.0).cmp(&(&x.1, x.0))),
                 false => expected.sort_by_key(|line| line.0),
             }
-            let expected: Vec<String> = expected.iter().map(|(a, b, i)| format!("{a} {b} {i}")).collect();
+            let expected: Vec<String> =
+                expected.iter().map(|(a, b, i)| format!("{a} {b} {i}")).collect();
             // With the smallest budget each chunk is a run: more of them than are merged at once.
             for (budget, chunk_rows, workers) in [(0, 300, 1), (0, 300, 3), (700_000, 2048, 4)] {
                 let context = TestContext::with_state_budget(chunk_rows, workers, budget);
                 let found = rows(&plan.run_in(root, context.clone()).unwrap());
-                assert!(found == expected, "budget {budget}, chunks of {chunk_rows}, {workers} workers");
+                assert!(
+                    found == expected,
+                    "budget {budget}, chunks of {chunk_rows}, {workers} workers"
+                );
                 assert_eq!(context.used(), 0);
                 assert!(context.spilled() > 0, "nothing has left memory");
             }
@@ -598,7 +644,10 @@ mod tests {
         let table = plan.table(batch("<a: int64>", &text.join("|")));
         let root = plan.add("sort", &[table], keys(&[("a", false, false)]));
         let context = TestContext::with_budget(2048, 1, 10_000);
-        assert_eq!(plan.run_in(root, context.clone()).unwrap_err().code(), tessera_types::Code::Limit);
+        assert_eq!(
+            plan.run_in(root, context.clone()).unwrap_err().code(),
+            tessera_types::Code::Limit
+        );
         assert_eq!(context.used(), 0);
     }
 
@@ -621,7 +670,8 @@ mod tests {
     fn sorted_streams_are_merged_and_others_rejected() {
         let mut plan = test_plan();
         let key = SortKey { field: "a".into(), descending: false, nulls_first: false };
-        let params = plan.given_as(batch("<a: int64>", "1|2|3|4|5|6|7|8|9"), None, Order::Sorted(vec![key]));
+        let params =
+            plan.given_as(batch("<a: int64>", "1|2|3|4|5|6|7|8|9"), None, Order::Sorted(vec![key]));
         let table = plan.add("given", &[], params);
         let root = plan.add("merge", &[table], keys(&[("a", false, false)]));
         for (chunk, workers) in SETTINGS {

@@ -11,8 +11,9 @@ use tessera_plan::{Node, SortKey};
 use tessera_types::{Atom, Error, Result, Tuple};
 use tessera_vector::Chunk;
 
-/// Makes bytes of sort keys that compare as SQL orders the keys: strings by their bytes, NaN above all numbers and equal
-/// to itself, -0 equal to 0, intervals by their length with months of 30 days, NULLs and directions as the keys say.
+/// Makes bytes of sort keys that compare as SQL orders the keys: strings by their bytes, NaN above
+/// all numbers and equal to itself, -0 equal to 0, intervals by their length with months of 30
+/// days, NULLs and directions as the keys say.
 #[derive(Debug)]
 pub(crate) struct KeyEncoder {
     keys: Vec<(usize, SortKey)>,
@@ -38,7 +39,9 @@ fn sort_fields(tuple: &Tuple, keys: &[(usize, SortKey)]) -> Result<Vec<SortField
             _ => atom.arrow(),
         };
         let sorted = SortField::new_with_options(form, options);
-        if matches!(atom, Atom::Map(..)) || !RowConverter::supports_fields(std::slice::from_ref(&sorted)) {
+        if matches!(atom, Atom::Map(..))
+            || !RowConverter::supports_fields(std::slice::from_ref(&sorted))
+        {
             return Err(Error::semantic(format!(
                 "values of field {field} have no order; sort by another field"
             )));

@@ -83,7 +83,8 @@ impl SpilledRuns {
     /// Runs leave memory, merged to one.
     pub(super) fn write(&self, sorted: &Sorted) -> Result<()> {
         let (entries, bytes) = (sorted.merge(None, None)?, sorted.bytes());
-        let rows = (BLOCK_BYTES * entries.len() / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+        let rows =
+            (BLOCK_BYTES * entries.len() / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
         let mut run = SpilledRun::default();
         for entries in entries.chunks(rows) {
             let mut keys = BinaryBuilder::new();
@@ -95,7 +96,8 @@ impl SpilledRuns {
         Ok(())
     }
 
-    /// Merges runs until few enough are left to be merged when they are read; cuts them for so many readers.
+    /// Merges runs until few enough are left to be merged when they are read; cuts them for so many
+    /// readers.
     fn prepare(&self, parts: usize) -> Result<Prepared> {
         let mut runs = std::mem::take(&mut *self.lock());
         while runs.len() > RUNS_MAX {
@@ -111,8 +113,9 @@ impl SpilledRuns {
         let blocks = runs.iter().flat_map(|run| &run.blocks);
         let mut firsts: Vec<Box<[u8]>> = blocks.map(|block| block.first_key.clone()).collect();
         firsts.sort_unstable();
-        let mut borders: Vec<Box<[u8]>> =
-            (1..parts).filter_map(|part| firsts.get(part * firsts.len() / parts).cloned()).collect();
+        let mut borders: Vec<Box<[u8]>> = (1..parts)
+            .filter_map(|part| firsts.get(part * firsts.len() / parts).cloned())
+            .collect();
         borders.dedup();
         Ok(Prepared { runs, borders })
     }
@@ -183,8 +186,10 @@ impl SourceRun for SpilledOutput {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let prepared =
-            self.prepared.get().ok_or_else(|| Error::internal("sorted runs read before they are ready"))?;
+        let prepared = self
+            .prepared
+            .get()
+            .ok_or_else(|| Error::internal("sorted runs read before they are ready"))?;
         let border = |at: Option<usize>| at.and_then(|at| prepared.borders.get(at).cloned());
         let (from, upto) = (border(morsel.checked_sub(1)), border(Some(morsel)));
         let SpilledRuns { file, context, .. } = &*self.spilled;
@@ -266,12 +271,14 @@ impl Merge {
         let mut memory = Reservation::new(context.clone());
         let mut cursors = Vec::new();
         for run in runs {
-            // The block before the first that begins at the border or behind it may reach beyond it.
+            // The block before the first that begins at the border or behind it may reach beyond
+            // it.
             let first = from.as_ref().map_or(0, |from| {
                 run.blocks.partition_point(|block| block.first_key < *from).saturating_sub(1)
             });
             let blocks = run.blocks[first..].to_vec();
-            memory.grow(blocks.iter().map(|block| block.tuples.block.bytes()).max().unwrap_or(0))?;
+            memory
+                .grow(blocks.iter().map(|block| block.tuples.block.bytes()).max().unwrap_or(0))?;
             let mut cursor = Cursor {
                 blocks: blocks.into_iter(),
                 chunk: Chunk::unit(),
@@ -285,8 +292,8 @@ impl Merge {
             }
             cursors.push(cursor);
         }
-        let tree =
-            (!cursors.is_empty()).then(|| LoserTree::new(cursors.len(), |a, b| is_first(&cursors, a, b)));
+        let tree = (!cursors.is_empty())
+            .then(|| LoserTree::new(cursors.len(), |a, b| is_first(&cursors, a, b)));
         Ok(Merge { file: file.clone(), context: context.clone(), cursors, upto, tree, memory })
     }
 
@@ -316,7 +323,8 @@ impl Merge {
             return Ok(None);
         }
         let column = |index: usize| {
-            let parts: Vec<Column> = blocks.iter().map(|block| block.stored()[index].clone()).collect();
+            let parts: Vec<Column> =
+                blocks.iter().map(|block| block.stored()[index].clone()).collect();
             interleave_columns(&parts, &places)
         };
         let columns = (0..blocks[0].width()).map(column).collect::<Result<_>>()?;

@@ -22,17 +22,18 @@ use crate::data::sort_keys::{KeyEncoder, checked_keys};
 
 use compiled::{AskedThreshold, CompiledThreshold};
 
-/// Candidates a worker gathers beyond those it must keep before it throws the others away. Few: then the threshold is known after
-/// the first chunk, and stays sharp.
+/// Candidates a worker gathers beyond those it must keep before it throws the others away. Few:
+/// then the threshold is known after the first chunk, and stays sharp.
 const SLACK_ROWS: usize = 256;
 
-/// Sorts by `keys`, skips `offset` tuples (optional) and gives the next `limit`: a sort and a limit that hold no more than
-/// they need.
+/// Sorts by `keys`, skips `offset` tuples (optional) and gives the next `limit`: a sort and a limit
+/// that hold no more than they need.
 ///
-/// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker keeps its best candidates; a tuple that comes behind
-/// the last of them costs one comparison of its first key. Order and ties are those of `sort`. Holds about
-/// twice `limit + offset` tuples for each worker; ends its pipeline. With `threshold` = a name, scans that know this name hear
-/// behind which value of the first key nothing is wanted any more.
+/// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker keeps its best
+/// candidates; a tuple that comes behind the last of them costs one comparison of its first key.
+/// Order and ties are those of `sort`. Holds about twice `limit + offset` tuples for each worker;
+/// ends its pipeline. With `threshold` = a name, scans that know this name hear behind which value
+/// of the first key nothing is wanted any more.
 #[derive(Debug)]
 pub struct TopK;
 
@@ -109,7 +110,8 @@ impl Sink for Lowered {
 struct TopKRun {
     lowered: Lowered,
     context: Arc<dyn Context>,
-    /// The best of the workers' last candidates; written when a worker throws away, read once a chunk.
+    /// The best of the workers' last candidates; written when a worker throws away, read once a
+    /// chunk.
     threshold: Arc<RwLock<Option<Threshold>>>,
     told: Option<Arc<Told>>,
     compiled: Option<Arc<CompiledThreshold>>,
@@ -185,20 +187,26 @@ impl TopKRun {
         let (mut candidates, mut chunks) = (Vec::new(), Vec::new());
         for worker in workers {
             let base = chunks.len() as u32;
-            candidates
-                .extend(worker.candidates.into_iter().map(|c| Candidate { chunk: c.chunk + base, ..c }));
+            candidates.extend(
+                worker.candidates.into_iter().map(|c| Candidate { chunk: c.chunk + base, ..c }),
+            );
             chunks.extend(worker.chunks);
         }
         candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
         candidates.truncate(self.lowered.kept());
         let first = self.lowered.offset.min(candidates.len());
-        candidates[first..].chunks(self.context.chunk_rows()).map(|part| gather(&chunks, part)).collect()
+        candidates[first..]
+            .chunks(self.context.chunk_rows())
+            .map(|part| gather(&chunks, part))
+            .collect()
     }
 }
 
 fn gather(chunks: &[Chunk], candidates: &[Candidate]) -> Result<Chunk> {
-    let places: Vec<(usize, usize)> =
-        candidates.iter().map(|candidate| (candidate.chunk as usize, candidate.row as usize)).collect();
+    let places: Vec<(usize, usize)> = candidates
+        .iter()
+        .map(|candidate| (candidate.chunk as usize, candidate.row as usize))
+        .collect();
     let width = chunks.first().map_or(0, Chunk::width);
     let column = |index: usize| {
         let parts: Vec<Column> = chunks.iter().map(|chunk| chunk.stored()[index].clone()).collect();
@@ -209,7 +217,9 @@ fn gather(chunks: &[Chunk], candidates: &[Candidate]) -> Result<Chunk> {
 
 /// How many tuples that count stand before each of some positions; both ascend.
 fn places_of(chunk: &Chunk, positions: &[u32]) -> Vec<u64> {
-    let Some(selection) = chunk.selection() else { return positions.iter().map(|p| u64::from(*p)).collect() };
+    let Some(selection) = chunk.selection() else {
+        return positions.iter().map(|p| u64::from(*p)).collect();
+    };
     let mut counted = selection.values().iter().zip(0u64..);
     let place = |position: &u32| Some(counted.find(|(other, _)| *other == position)?.1);
     positions.iter().filter_map(place).collect()
@@ -264,7 +274,8 @@ impl SinkWorker for TopKWorker {
 }
 
 impl TopKWorker {
-    /// The tuples of a chunk that are not behind a value of the first key, and the place of each, counted in the chunk as it came.
+    /// The tuples of a chunk that are not behind a value of the first key, and the place of each,
+    /// counted in the chunk as it came.
     fn not_behind(&self, chunk: Chunk, first: Option<&ArrayRef>) -> Result<(Chunk, Vec<u64>)> {
         let Some(first) = first else {
             let rows = chunk.rows() as u64;
@@ -297,7 +308,8 @@ impl TopKWorker {
         self.memory.resize(tuples.value_bytes() + keys + entries)?;
         if let Some(last) = self.candidates.last() {
             let first = self.lowered.encoder.first_values(&tuples.slice(tuples.rows() - 1, 1))?;
-            let first = (!first.data_type().is_nested() && !first.data_type().is_null()).then_some(first);
+            let first =
+                (!first.data_type().is_nested() && !first.data_type().is_null()).then_some(first);
             let threshold = Threshold { rank: last.rank.clone(), first };
             let mut shared = self.threshold.write().unwrap_or_else(PoisonError::into_inner);
             if shared.as_ref().is_none_or(|shared| threshold.rank < shared.rank) {
@@ -331,7 +343,10 @@ mod tests {
         for (chunk, workers) in SETTINGS {
             let expected = rows(&plan.run(limited, 2048, 1).unwrap());
             let found = rows(&plan.run(root, chunk, workers).unwrap());
-            assert_eq!(found, expected, "{list:?} limit {limit} offset {offset} chunks {chunk} {workers}");
+            assert_eq!(
+                found, expected,
+                "{list:?} limit {limit} offset {offset} chunks {chunk} {workers}"
+            );
         }
     }
 
@@ -339,8 +354,13 @@ mod tests {
     fn it_is_a_sort_and_a_limit() {
         let mut numbers = Numbers::new(5);
         let line = |i: u64, numbers: &mut Numbers| {
-            let a = if numbers.below(10) == 0 { "NULL".into() } else { numbers.below(50).to_string() };
-            let b = if numbers.below(10) == 0 { "NULL".into() } else { format!("b{}", numbers.below(20)) };
+            let a =
+                if numbers.below(10) == 0 { "NULL".into() } else { numbers.below(50).to_string() };
+            let b = if numbers.below(10) == 0 {
+                "NULL".into()
+            } else {
+                format!("b{}", numbers.below(20))
+            };
             format!("{a} {b} {i}")
         };
         let lines: Vec<String> = (0..20_000).map(|i| line(i, &mut numbers)).collect();

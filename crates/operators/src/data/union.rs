@@ -5,15 +5,23 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits};
 use tessera_types::{Error, Result, Tuple, quote_name};
 
-/// All tuples of the first input, then all of the second, and so on; duplicates stay (Modularis §2.3.2).
+/// All tuples of the first input, then all of the second, and so on; duplicates stay (Modularis
+/// §2.3.2).
 ///
-/// `1, 2` and `2, 3` give `1, 2, 2, 3`. The inputs have the same fields; one that may be NULL in any of them may be NULL in the
-/// output. Holds nothing, never blocks, keeps the order within and among its inputs.
+/// `1, 2` and `2, 3` give `1, 2, 2, 3`. The inputs have the same fields; one that may be NULL in
+/// any of them may be NULL in the output. Holds nothing, never blocks, keeps the order within and
+/// among its inputs.
 #[derive(Debug)]
 pub struct Union;
 
 impl Descriptor for Union {
-    tessera_operator::describe!("union", "Passes on its inputs, one after the other.", [], 1, usize::MAX);
+    tessera_operator::describe!(
+        "union",
+        "Passes on its inputs, one after the other.",
+        [],
+        1,
+        usize::MAX
+    );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edges = edges(inputs)?;

@@ -7,17 +7,21 @@ use arrow::compute;
 
 use tessera_context::{Context, Run};
 use tessera_operator::describe::{edge, passes, renamed_order};
-use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, describe};
+use tessera_operator::{
+    Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column};
 
-/// Replaces the lists named by `fields` by their elements: a tuple for each position, the other fields repeated.
+/// Replaces the lists named by `fields` by their elements: a tuple for each position, the other
+/// fields repeated.
 ///
-/// `<k, l: list<int64>>` = `(a, [1, 2]), (b, [])` with `fields = [l]` gives `(a, 1), (a, 2)`. Several lists are unnested side
-/// by side, shorter ones padded with NULL. A tuple whose lists are all empty or NULL vanishes, unless `outer` is true:
-/// then it stays once, with NULLs. Holds a chunk, never blocks, keeps the order.
+/// `<k, l: list<int64>>` = `(a, [1, 2]), (b, [])` with `fields = [l]` gives `(a, 1), (a, 2)`.
+/// Several lists are unnested side by side, shorter ones padded with NULL. A tuple whose lists are
+/// all empty or NULL vanishes, unless `outer` is true: then it stays once, with NULLs. Holds a
+/// chunk, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct Unnest;
 
@@ -40,7 +44,10 @@ impl Descriptor for Unnest {
         let mut fields = edge.tuple.fields().to_vec();
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
-                return Err(Error::semantic(format!("field {} is to be unnested twice", quote_name(name))));
+                return Err(Error::semantic(format!(
+                    "field {} is to be unnested twice",
+                    quote_name(name)
+                )));
             }
             let (position, field) = describe::field(&edge.tuple, name, "field")?;
             let Item::Atom(Atom::List(slot)) = &field.item else {
@@ -121,7 +128,8 @@ struct Current {
 impl Current {
     /// How many tuples come of a tuple.
     fn count(&self, row: usize, outer: bool) -> usize {
-        let length = |list: &ListArray| if list.is_valid(row) { list.value_length(row) as usize } else { 0 };
+        let length =
+            |list: &ListArray| if list.is_valid(row) { list.value_length(row) as usize } else { 0 };
         self.lists.iter().map(length).max().unwrap_or(0).max(usize::from(outer))
     }
 
@@ -135,8 +143,10 @@ impl Current {
             parents.resize(parents.len() + upto - self.element, self.row as u32);
             for (list, elements) in self.lists.iter().zip(&mut elements) {
                 let start = list.value_offsets()[self.row] as usize;
-                let len = if list.is_valid(self.row) { list.value_length(self.row) as usize } else { 0 };
-                elements.extend((self.element..upto).map(|e| (e < len).then_some((start + e) as u32)));
+                let len =
+                    if list.is_valid(self.row) { list.value_length(self.row) as usize } else { 0 };
+                elements
+                    .extend((self.element..upto).map(|e| (e < len).then_some((start + e) as u32)));
             }
             self.element = upto;
             if upto == count {
@@ -175,7 +185,11 @@ impl StreamWorker for UnnestWorker {
                 None => column.take(&parents),
                 Some(list) => {
                     let positions = UInt32Array::from(elements[list].clone());
-                    Ok(Column::Plain(compute::take(current.lists[list].values(), &positions, None)?))
+                    Ok(Column::Plain(compute::take(
+                        current.lists[list].values(),
+                        &positions,
+                        None,
+                    )?))
                 }
             }
         });
@@ -214,7 +228,11 @@ mod tests {
             ArrowField::new("n", numbers.data_type().clone(), true),
             ArrowField::new("t", texts.data_type().clone(), true),
         ]);
-        RecordBatch::try_new(schema.into(), vec![Arc::new(keys), Arc::new(numbers), Arc::new(texts)]).unwrap()
+        RecordBatch::try_new(
+            schema.into(),
+            vec![Arc::new(keys), Arc::new(numbers), Arc::new(texts)],
+        )
+        .unwrap()
     }
 
     fn unnested(fields: &[&str], outer: bool, keep: &[&str], tuple: &str, expected: &str) {
@@ -231,7 +249,13 @@ mod tests {
     #[test]
     fn one_list() {
         unnested(&["n"], false, &["k", "n"], "<k: int64, n: int64?>", "1 10|1 NULL|1 12|4 40");
-        unnested(&["n"], true, &["k", "n"], "<k: int64, n: int64?>", "1 10|1 NULL|1 12|2 NULL|3 NULL|4 40");
+        unnested(
+            &["n"],
+            true,
+            &["k", "n"],
+            "<k: int64, n: int64?>",
+            "1 10|1 NULL|1 12|2 NULL|3 NULL|4 40",
+        );
     }
 
     #[test]
@@ -243,9 +267,11 @@ mod tests {
         let table = plan.table(table());
         let root = plan.add("unnest", &[table], Params::new().with("fields", names(&["n", "t"])));
         for (chunk, workers) in SETTINGS {
-            let rows: Vec<String> = tessera_context::testing::rows(&plan.run(root, chunk, workers).unwrap());
+            let rows: Vec<String> =
+                tessera_context::testing::rows(&plan.run(root, chunk, workers).unwrap());
             assert_eq!(
-                rows.join("|").replace("a text longer than twelve bytes", &long.replace('\u{a0}', "_")),
+                rows.join("|")
+                    .replace("a text longer than twelve bytes", &long.replace('\u{a0}', "_")),
                 expected
             );
         }

@@ -10,15 +10,18 @@ use tessera_functions::Bound;
 use tessera_operator::describe::{edge, passes};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Source, SourceRun, SubOperator};
-use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role, Scalar, Scope, Value, type_of};
+use tessera_plan::{
+    Descriptor, Edge, Expr, Inputs, Node, Order, Role, Scalar, Scope, Value, type_of,
+};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column};
 
 /// The tuples written in `rows`, of the type `columns`.
 ///
-/// `columns = <a: int64>, rows = [[1], [2]]` gives `1, 2`. The expressions are constants: they can read parameters of the
-/// plan, but no field. Holds the tuples, never blocks, keeps the order. Errors: those of the expressions.
+/// `columns = <a: int64>, rows = [[1], [2]]` gives `1, 2`. The expressions are constants: they can
+/// read parameters of the plan, but no field. Holds the tuples, never blocks, keeps the order.
+/// Errors: those of the expressions.
 #[derive(Debug)]
 pub struct Values;
 
@@ -38,10 +41,14 @@ impl Descriptor for Values {
         let empty = Tuple::empty();
         for (position, row) in rows(node, columns)?.iter().enumerate() {
             for (field, expr) in columns.fields().iter().zip(row) {
-                let scope =
-                    Scope { tuple: &empty, parameters: inputs.parameters, functions: inputs.functions };
+                let scope = Scope {
+                    tuple: &empty,
+                    parameters: inputs.parameters,
+                    functions: inputs.functions,
+                };
                 let here = || format!("row {position}, field {}", quote_name(&field.name));
-                let (atom, nullable) = type_of(expr, scope).map_err(|error| error.context(here()))?;
+                let (atom, nullable) =
+                    type_of(expr, scope).map_err(|error| error.context(here()))?;
                 if field.atom() != Some(&atom) {
                     return Err(Error::semantic(format!(
                         "{}: {atom} where {} is declared",
@@ -74,7 +81,9 @@ fn rows(node: &Node, columns: &Tuple) -> Result<Vec<Vec<Expr>>> {
         let Value::List(row) = row else { return Err(wrong()) };
         if row.len() != columns.len() {
             let (found, wanted) = (row.len(), columns.len());
-            return Err(Error::semantic(format!("row {position} has {found} values for {wanted} columns")));
+            return Err(Error::semantic(format!(
+                "row {position} has {found} values for {wanted} columns"
+            )));
         }
         let cells = columns.fields().iter().zip(row);
         cells.map(|(field, value)| cell(field, value).ok_or_else(wrong)).collect()
@@ -133,7 +142,8 @@ impl Source for Lowered {
                 let cells: Vec<&dyn Array> = cells.iter().map(|cell| &**cell).collect();
                 Ok(Column::Plain(compute::concat(&cells)?))
             };
-            chunks.push(Chunk::new((0..self.width).map(column).collect::<Result<_>>()?, rows.len()));
+            chunks
+                .push(Chunk::new((0..self.width).map(column).collect::<Result<_>>()?, rows.len()));
         }
         Ok(chunks_source(chunks, chunk_rows))
     }
@@ -151,7 +161,9 @@ mod tests {
     fn params(columns: &str, rows: Vec<Vec<Expr>>) -> Params {
         let row = |row: Vec<Expr>| Value::List(row.into_iter().map(Value::Expr).collect());
         let columns: Tuple = columns.parse().unwrap();
-        Params::new().with("columns", columns).with("rows", Value::List(rows.into_iter().map(row).collect()))
+        Params::new()
+            .with("columns", columns)
+            .with("rows", Value::List(rows.into_iter().map(row).collect()))
     }
 
     #[test]
@@ -167,7 +179,11 @@ mod tests {
         let none = plan.add("values", &[], params("<a: int64>", vec![]));
         let fieldless = plan.add("values", &[], params("<>", vec![vec![], vec![]]));
         for (chunk, workers) in SETTINGS {
-            same(&plan.run(root, chunk, workers).unwrap(), "<a: int64, b: string?>", "1 x|2 NULL|3 z");
+            same(
+                &plan.run(root, chunk, workers).unwrap(),
+                "<a: int64, b: string?>",
+                "1 x|2 NULL|3 z",
+            );
             same(&plan.run(none, chunk, workers).unwrap(), "<a: int64>", "");
             assert_eq!(
                 plan.collect(fieldless, tessera_context::testing::TestContext::new(chunk, workers))

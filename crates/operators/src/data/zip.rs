@@ -14,9 +14,9 @@ use tessera_vector::{Chunk, Column};
 
 /// The first tuple of every input as one tuple, then the second ones, and so on (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (2, y)`. It pairs what belongs together by position, such as the partitions
-/// of two inputs that were partitioned alike. Starts when its inputs are complete and holds them; keeps the
-/// order. Errors: a length that differs.
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (2, y)`. It pairs what belongs together by
+/// position, such as the partitions of two inputs that were partitioned alike. Starts when its
+/// inputs are complete and holds them; keeps the order. Errors: a length that differs.
 #[derive(Debug)]
 pub struct Zip;
 
@@ -156,7 +156,10 @@ mod tests {
         let b = plan.table(batch("<b: int64>", "1|2|3"));
         let root = plan.add("zip", &[a, b], Params::new());
         let message = plan.run(root, 7, 1).unwrap_err().to_string();
-        assert!(message.contains("input 0 has 2") && message.contains("input 1 has 3"), "{message}");
+        assert!(
+            message.contains("input 0 has 2") && message.contains("input 1 has 3"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -10,7 +10,9 @@ use tessera_operator::describe::{edge, passes};
 use tessera_operator::{
     Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, nested_plan,
 };
-use tessera_plan::{Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
+use tessera_plan::{
+    Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value,
+};
 use tessera_rows::Collected;
 use tessera_types::{Error, Item, Result, Tuple};
 use tessera_vector::{Chunk, concat_chunks};
@@ -28,10 +30,10 @@ const OUTPUT_SHARE: usize = 64;
 
 /// Runs its nested plan for every tuple and yields the one tuple of each run (Modularis §2.3.2).
 ///
-/// With a nested plan that counts the tuples of the collection it is given, `(a, rows of 3), (b, rows of 5)` becomes
-/// `3, 5`. A run whose tuple consists of values is remembered: equal tuples run once in a while, not each time.
-/// Holds a chunk and what it remembers; never blocks; keeps the order. Errors: a run that does not yield exactly
-/// one tuple, and those of the nested plan.
+/// With a nested plan that counts the tuples of the collection it is given, `(a, rows of 3), (b,
+/// rows of 5)` becomes `3, 5`. A run whose tuple consists of values is remembered: equal tuples run
+/// once in a while, not each time. Holds a chunk and what it remembers; never blocks; keeps the
+/// order. Errors: a run that does not yield exactly one tuple, and those of the nested plan.
 #[derive(Debug)]
 pub struct NestedMap;
 
@@ -58,7 +60,8 @@ impl Descriptor for NestedMap {
     }
 }
 
-/// What a nested plan that runs for each tuple of the input starts with: the tuple, seen by one worker whole.
+/// What a nested plan that runs for each tuple of the input starts with: the tuple, seen by one
+/// worker whole.
 pub(crate) fn nested_input(inputs: &[Edge]) -> Result<Edge> {
     let input = inputs.first().ok_or_else(|| Error::internal("no input"))?;
     let traits = Traits { device: input.traits.device, ..Traits::DRIVER };
@@ -67,10 +70,12 @@ pub(crate) fn nested_input(inputs: &[Edge]) -> Result<Edge> {
 
 impl SubOperator for NestedMap {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let values = |tuple: &Tuple| tuple.fields().iter().all(|field| matches!(field.item, Item::Atom(_)));
+        let values =
+            |tuple: &Tuple| tuple.fields().iter().all(|field| matches!(field.item, Item::Atom(_)));
         let input = &lowering.inputs[0].tuple;
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
-        let remembers = values(input) && values(&lowering.output.tuple) && !input.is_empty() && repeatable;
+        let remembers =
+            values(input) && values(&lowering.output.tuple) && !input.is_empty() && repeatable;
         let key = remembers.then(|| input.clone());
         Ok(Operator::Stream(Arc::new(Lowered { key })))
     }
@@ -88,11 +93,14 @@ fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
 fn value_is_volatile(value: &Value, functions: &dyn Functions) -> bool {
     match value {
         Value::List(values) => values.iter().any(|value| value_is_volatile(value, functions)),
-        Value::Record(entries) => entries.iter().any(|(_, value)| value_is_volatile(value, functions)),
+        Value::Record(entries) => {
+            entries.iter().any(|(_, value)| value_is_volatile(value, functions))
+        }
         Value::Expr(expr) => {
             let mut volatile = false;
             expr.walk(&mut |expr| {
-                volatile |= matches!(expr, Expr::Call { function, .. } if functions.is_volatile(function));
+                volatile |=
+                    matches!(expr, Expr::Call { function, .. } if functions.is_volatile(function));
             });
             volatile
         }
@@ -128,9 +136,15 @@ impl StreamRun for NestedMapRun {
                 let fields = tuple.fields().iter().filter_map(|field| field.atom());
                 let fields: Vec<_> = fields.map(|atom| SortField::new(atom.arrow())).collect();
                 let supported = RowConverter::supports_fields(&fields);
-                let bytes_max = (self.context.memory_bytes() / REMEMBERED_SHARE).min(REMEMBERED_BYTES_MAX);
+                let bytes_max =
+                    (self.context.memory_bytes() / REMEMBERED_SHARE).min(REMEMBERED_BYTES_MAX);
                 let converter = supported.then(|| RowConverter::new(fields)).transpose()?;
-                converter.map(|converter| Memory { converter, results: HashMap::new(), bytes: 0, bytes_max })
+                converter.map(|converter| Memory {
+                    converter,
+                    results: HashMap::new(),
+                    bytes: 0,
+                    bytes_max,
+                })
             }
         };
         let (plan, context) = (self.plan.clone(), self.context.clone());
@@ -209,7 +223,8 @@ impl StreamWorker for NestedMapWorker {
         let keys = match &self.memory {
             None => None,
             Some(memory) => {
-                let arrays = chunk.stored().iter().map(|c| c.plain()).collect::<Result<Vec<_>>>()?;
+                let arrays =
+                    chunk.stored().iter().map(|c| c.plain()).collect::<Result<Vec<_>>>()?;
                 Some(memory.converter.convert_columns(&arrays)?)
             }
         };
@@ -224,7 +239,8 @@ impl StreamWorker for NestedMapWorker {
         let (mut results, mut bytes) = (Vec::new(), 0);
         while input.next < input.chunk.rows() && bytes <= limit {
             let key = input.keys.as_ref().map(|keys| keys.row(input.next));
-            let known = key.zip(self.memory.as_ref()).and_then(|(key, memory)| memory.get(key.as_ref()));
+            let known =
+                key.zip(self.memory.as_ref()).and_then(|(key, memory)| memory.get(key.as_ref()));
             let result = match known {
                 Some(result) => result,
                 None => {
@@ -256,7 +272,8 @@ mod tests {
     use super::*;
     use crate::testing::test_plan;
 
-    /// A nested plan that filters `1, 2, 3` down to what exceeds `$x`, and keeps the first `limit` of them.
+    /// A nested plan that filters `1, 2, 3` down to what exceeds `$x`, and keeps the first `limit`
+    /// of them.
     fn nested(plan: &TestPlan, limit: i64) -> Plan {
         let mut builder = Builder::new("<x: int64?>".parse().unwrap());
         let table = builder.add("given", &[], plan.given(batch("<a: int64>", "1|2|3")));

@@ -12,13 +12,19 @@ use tessera_types::Result;
 
 /// Yields the parameter tuple of the plan it stands in, once (Modularis §2.3.2).
 ///
-/// In a nested plan that is run for `(1, rows)` it yields `(1, rows)`. At the top of a plan it yields the tuple without
-/// fields. Holds nothing, never blocks.
+/// In a nested plan that is run for `(1, rows)` it yields `(1, rows)`. At the top of a plan it
+/// yields the tuple without fields. Holds nothing, never blocks.
 #[derive(Debug)]
 pub struct ParameterLookup;
 
 impl Descriptor for ParameterLookup {
-    tessera_operator::describe!("parameter_lookup", "Yields the tuple its plan is run for.", [], 0, 0);
+    tessera_operator::describe!(
+        "parameter_lookup",
+        "Yields the tuple its plan is run for.",
+        [],
+        0,
+        0
+    );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         Ok(passes(edge(inputs)?, inputs.parameters.clone(), Order::Source))

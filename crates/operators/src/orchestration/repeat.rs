@@ -16,13 +16,15 @@ use tessera_vector::{Chunk, Column};
 
 use crate::orchestration::nested_map::{nested_input, run_once};
 
-/// Runs its nested plan on each tuple, then on the result, and so on, while the result's field `while` is true, or, where it
-/// holds a collection of rows, while that is not empty (Modularis §2.3.2).
+/// Runs its nested plan on each tuple, then on the result, and so on, while the result's field
+/// `while` is true, or, where it holds a collection of rows, while that is not empty (Modularis
+/// §2.3.2).
 ///
-/// `<n, more>` = `(1, true)` with a nested plan that doubles `n` and sets `more` to `n < 8` becomes `(8, false)`; with `each`, it
-/// becomes `(1, true), (2, true), (4, true), (8, false)`: the tuple itself and that of every run, each as soon as it is there.
-/// At least one run is made; false and NULL end it. Holds a tuple; keeps the order. Errors: `limit` runs
-/// without an end; a run that does not yield exactly one tuple.
+/// `<n, more>` = `(1, true)` with a nested plan that doubles `n` and sets `more` to `n < 8` becomes
+/// `(8, false)`; with `each`, it becomes `(1, true), (2, true), (4, true), (8, false)`: the tuple
+/// itself and that of every run, each as soon as it is there. At least one run is made; false and
+/// NULL end it. Holds a tuple; keeps the order. Errors: `limit` runs without an end; a run that
+/// does not yield exactly one tuple.
 #[derive(Debug)]
 pub struct Loop;
 
@@ -53,7 +55,9 @@ impl Descriptor for Loop {
             Item::Collection(collection) => &*collection.format == "rows",
         };
         if !fits {
-            return Err(Error::semantic(format!("field {field} must be boolean or rows to be looped on")));
+            return Err(Error::semantic(format!(
+                "field {field} must be boolean or rows to be looped on"
+            )));
         }
         node.params.flag("each")?;
         if count(node, "limit")?.is_none_or(|limit| limit == 0) {
@@ -221,7 +225,8 @@ mod tests {
         let more = Expr::call("lt", vec![Expr::field("n"), Expr::int64(50)]);
         let exprs = Value::exprs([("n".into(), double), ("more".into(), more)]);
         let root = builder.add("map", &[tuple], Params::new().with("exprs", exprs));
-        let params = Params::new().with("while", Value::Expr(Expr::field("more"))).with("limit", limit);
+        let params =
+            Params::new().with("while", Value::Expr(Expr::field("more"))).with("limit", limit);
         let params = if each { params.with("each", true) } else { params };
         plan.add_nested("loop", &[input], params, builder.finish(root))
     }
@@ -263,7 +268,8 @@ mod tests {
         let exprs = Value::exprs([("n".into(), more)]);
         let next = builder.add("map", &[kept], Params::new().with("exprs", exprs));
         let result = builder.add("rows_materialize", &[next], Params::new());
-        let params = Params::new().with("while", Value::Expr(Expr::field("data"))).with("limit", 10);
+        let params =
+            Params::new().with("while", Value::Expr(Expr::field("data"))).with("limit", 10);
         let nested = builder.finish(result);
         let looped = plan.add_nested("loop", &[start], params.with("each", true), nested);
         let root = plan.add("rows_scan", &[looped], data);

@@ -9,7 +9,9 @@ impl<K: Known> Simplifier<'_, K> {
         let Expr::Case { branches, mut otherwise } = expr else { return Err(expr) };
         let atom = branches.first().and_then(|(_, value)| self.known.atom(value));
         let decided = branches.iter().any(|(condition, _)| truth(condition).is_some());
-        let Some(atom) = atom.filter(|_| decided) else { return Err(Expr::Case { branches, otherwise }) };
+        let Some(atom) = atom.filter(|_| decided) else {
+            return Err(Expr::Case { branches, otherwise });
+        };
         let mut kept = Vec::with_capacity(branches.len());
         for (condition, value) in branches {
             match truth(&condition) {
@@ -33,7 +35,9 @@ impl<K: Known> Simplifier<'_, K> {
         let is_value = |operand: &Expr| matches!(operand, Expr::Constant(..)) && !is_null(operand);
         let last = list.len().saturating_sub(1);
         let needless = |(position, operand): (usize, &Expr)| {
-            matches!(operand, Expr::Coalesce(_)) || is_null(operand) || is_value(operand) && position < last
+            matches!(operand, Expr::Coalesce(_))
+                || is_null(operand)
+                || is_value(operand) && position < last
         };
         let applies = list.len() == 1 || list.iter().enumerate().any(needless);
         let atom = list.first().and_then(|first| self.known.atom(first));

@@ -78,8 +78,10 @@ impl<K: Known> Simplifier<'_, K> {
         };
         let value = safe(constant, to)?;
         let back = safe(&value, atom)?;
-        let equal =
-            tessera_functions::constant(&Expr::call("eq", vec![back, constant.clone()]), self.library)?;
+        let equal = tessera_functions::constant(
+            &Expr::call("eq", vec![back, constant.clone()]),
+            self.library,
+        )?;
         (truth(&equal) == Some(Some(true))).then_some(value)
     }
 
@@ -87,14 +89,13 @@ impl<K: Known> Simplifier<'_, K> {
         let (name, left, right) = compared(expr)?;
         // With `safe`, a day that is no timestamp is NULL.
         let of_days = match (&left, &right) {
-            (Expr::Cast { input, to, safe: false }, Expr::Constant(Scalar::Integer(count), atom))
-                if to == atom && self.known.atom(input) == Some(Atom::Date) =>
-            {
-                match to {
-                    Atom::Timestamp(unit, None) => date_comparison(&name, *unit, *count),
-                    _ => None,
-                }
-            }
+            (
+                Expr::Cast { input, to, safe: false },
+                Expr::Constant(Scalar::Integer(count), atom),
+            ) if to == atom && self.known.atom(input) == Some(Atom::Date) => match to {
+                Atom::Timestamp(unit, None) => date_comparison(&name, *unit, *count),
+                _ => None,
+            },
             _ => None,
         };
         match (of_days, left) {
@@ -109,7 +110,8 @@ impl<K: Known> Simplifier<'_, K> {
         match expr {
             Expr::Call { function, args } if &*function == "like" => match &args[..] {
                 [text, Expr::Constant(Scalar::String(pattern), Atom::String)]
-                    if !pattern.contains(['%', '_', '\\']) && self.known.atom(text) == Some(Atom::String) =>
+                    if !pattern.contains(['%', '_', '\\'])
+                        && self.known.atom(text) == Some(Atom::String) =>
                 {
                     Ok(Expr::Call { function: "eq".into(), args })
                 }
@@ -131,10 +133,13 @@ impl<K: Known> Simplifier<'_, K> {
     }
 }
 
-/// The comparison that an expression is: name, left and right side; the expression itself, where it is none.
+/// The comparison that an expression is: name, left and right side; the expression itself, where it
+/// is none.
 fn compared(expr: Expr) -> Result<(Arc<str>, Expr, Expr), Expr> {
     match expr {
-        Expr::Call { function, mut args } if args.len() == 2 && Comparison::named(&function).is_some() => {
+        Expr::Call { function, mut args }
+            if args.len() == 2 && Comparison::named(&function).is_some() =>
+        {
             match (args.pop(), args.pop()) {
                 (Some(right), Some(left)) => Ok((function, left, right)),
                 _ => Err(Expr::Call { function, args }),

@@ -25,7 +25,8 @@ impl<K: Known> Simplifier<'_, K> {
 
     pub(super) fn push_not(&self, expr: Expr) -> Rewritten {
         let Expr::Not(inner) = expr else { return Err(expr) };
-        let negated = |list: Vec<Expr>| list.into_iter().map(|operand| self.negated(operand)).collect();
+        let negated =
+            |list: Vec<Expr>| list.into_iter().map(|operand| self.negated(operand)).collect();
         match *inner {
             Expr::And(list) => Ok(Expr::Or(negated(list))),
             // Equalities of one value with constants are looked up as a set, also when negated.
@@ -36,7 +37,8 @@ impl<K: Known> Simplifier<'_, K> {
 
     pub(super) fn flatten_connectives(&self, expr: Expr) -> Rewritten {
         let (list, any) = connective(expr)?;
-        let is_same = |operand: &Expr| matches!((operand, any), (Expr::And(_), false) | (Expr::Or(_), true));
+        let is_same =
+            |operand: &Expr| matches!((operand, any), (Expr::And(_), false) | (Expr::Or(_), true));
         if list.len() > 1 && !list.iter().any(is_same) {
             return Err(connected(list, any));
         }
@@ -62,11 +64,12 @@ impl<K: Known> Simplifier<'_, K> {
 
     pub(super) fn deciding_operand(&self, expr: Expr) -> Rewritten {
         let (mut list, any) = connective(expr)?;
-        let Some(deciding) = list.iter().position(|operand| truth(operand) == Some(Some(any))) else {
+        let Some(deciding) = list.iter().position(|operand| truth(operand) == Some(Some(any)))
+        else {
             return Err(connected(list, any));
         };
-        // Operands before it count only if they raise, or keep one behind them from raising; those behind it are never
-        // evaluated.
+        // Operands before it count only if they raise, or keep one behind them from raising; those
+        // behind it are never evaluated.
         let raising = list[..deciding].iter().rposition(|before| self.known.stays(before));
         let kept = raising.map_or(0, |last| last + 1);
         if kept == deciding && deciding + 1 == list.len() && kept > 0 {

@@ -1,8 +1,10 @@
-//! Simplification of expressions while planning: constants are folded, and predicates get the forms that scans can prune by.
+//! Simplification of expressions while planning: constants are folded, and predicates get the forms
+//! that scans can prune by.
 //!
-//! Each rule is one function that says when it applies; [`tessera_plan::rule::RULES`] lists them. A rule gives the same value
-//! for every tuple: with NULLs (three-valued logic), NaN (the greatest value, equal to itself), and errors. It drops an operand
-//! only if that cannot raise, or stands beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
+//! Each rule is one function that says when it applies; [`tessera_plan::rule::RULES`] lists them. A
+//! rule gives the same value for every tuple: with NULLs (three-valued logic), NaN (the greatest
+//! value, equal to itself), and errors. It drops an operand only if that cannot raise, or stands
+//! beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
 
 mod branches;
 mod comparisons;
@@ -101,7 +103,9 @@ impl<'a, K: Known> Simplifier<'a, K> {
 
     fn same_type_cast(&self, expr: Expr) -> Rewritten {
         match expr {
-            Expr::Cast { input, to, .. } if self.known.atom(&input).as_ref() == Some(&to) => Ok(*input),
+            Expr::Cast { input, to, .. } if self.known.atom(&input).as_ref() == Some(&to) => {
+                Ok(*input)
+            }
             other => Err(other),
         }
     }

@@ -1,5 +1,6 @@
-//! Correlated subqueries as plain joins, where that is possible: conditions on outer fields move out of the subquery
-//! and become conditions of the join; an aggregate on the way gets their fields as keys.
+//! Correlated subqueries as plain joins, where that is possible: conditions on outer fields move
+//! out of the subquery and become conditions of the join; an aggregate on the way gets their fields
+//! as keys.
 //!
 //! What cannot be moved stays correlated and becomes a nested plan.
 
@@ -22,7 +23,8 @@ const ORDER_FREE: [&str; 7] = ["count", "sum", "min", "max", "avg", "bool_and", 
 struct Pulled {
     relation: Relation,
     conditions: Vec<Expr>,
-    /// For an aggregate without groups: how its results are computed once the join has supplied NULLs for no tuples.
+    /// For an aggregate without groups: how its results are computed once the join has supplied
+    /// NULLs for no tuples.
     lifted: Option<Vec<(Name, Expr)>>,
 }
 
@@ -88,7 +90,8 @@ impl Fields<'_> {
         let Some(pulled) = attempt.filter(|pulled| !reads_outer(pulled)) else {
             return self.limit_by_value(join, nested).unwrap_or_else(Relation::Join);
         };
-        let Join { mut kind, left, right: _, conditions: _, mark, null_aware, correlated: _ } = join;
+        let Join { mut kind, left, right: _, conditions: _, mark, null_aware, correlated: _ } =
+            join;
         conditions.extend(pulled.conditions);
         let lifted = match (kind, pulled.lifted) {
             (Kind::Single | Kind::Left | Kind::Inner, Some(lifted)) => {
@@ -132,7 +135,8 @@ impl Fields<'_> {
         }
     }
 
-    /// A lateral aggregate without groups, with conditions of its own: they are tested on the lifted results.
+    /// A lateral aggregate without groups, with conditions of its own: they are tested on the
+    /// lifted results.
     fn lateral_with_condition(
         &mut self,
         left: Relation,
@@ -182,7 +186,8 @@ impl Fields<'_> {
         }
         match relation {
             Relation::Filter { input, predicates } => {
-                let Pulled { relation, mut conditions, lifted } = self.pull(*input, outer, exists, own)?;
+                let Pulled { relation, mut conditions, lifted } =
+                    self.pull(*input, outer, exists, own)?;
                 if lifted.is_some() {
                     return None;
                 }
@@ -209,13 +214,16 @@ impl Fields<'_> {
             Relation::Sort { input, mut keys, limit: None, offset: 0 } => {
                 // What reads outer fields alone is the same for all tuples of one subquery.
                 keys.retain(|key| !reads(&key.expr) || !key.expr.fields().is_empty());
-                let Pulled { relation, conditions, lifted } = self.pull(*input, outer, exists, own)?;
+                let Pulled { relation, conditions, lifted } =
+                    self.pull(*input, outer, exists, own)?;
                 if keys.iter().any(|key| reads(&key.expr)) || lifted.is_some() {
                     return None;
                 }
                 let relation = match keys.is_empty() {
                     true => relation,
-                    false => Relation::Sort { input: Box::new(relation), keys, limit: None, offset: 0 },
+                    false => {
+                        Relation::Sort { input: Box::new(relation), keys, limit: None, offset: 0 }
+                    }
                 };
                 Some(Pulled { relation, conditions, lifted: None })
             }
@@ -307,14 +315,23 @@ impl Fields<'_> {
             }
             right.relation
         } else {
-            if right.parameters().iter().any(|name| outer.contains(name)) || conditions.iter().any(reads) {
+            if right.parameters().iter().any(|name| outer.contains(name))
+                || conditions.iter().any(reads)
+            {
                 return None;
             }
             stay = conditions;
             right
         };
-        let join =
-            Join { kind, left: left.relation, right, conditions: stay, mark, null_aware, correlated: false };
+        let join = Join {
+            kind,
+            left: left.relation,
+            right,
+            conditions: stay,
+            mark,
+            null_aware,
+            correlated: false,
+        };
         Some(Pulled { relation: Relation::Join(Box::new(join)), conditions: pulled, lifted: None })
     }
 
@@ -332,7 +349,8 @@ impl Fields<'_> {
         // The order of its input is that of the tuples of each group.
         let free = calls.iter().all(|(_, call)| ORDER_FREE.contains(&&*call.function));
         let input = if free { unsorted(input) } else { input };
-        let Pulled { relation, conditions, lifted } = self.pull(input, outer, false, &mut Vec::new())?;
+        let Pulled { relation, conditions, lifted } =
+            self.pull(input, outer, false, &mut Vec::new())?;
         let inside: HashSet<Name> = relation.names().into_iter().collect();
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
         let own_exprs = Relation::Aggregate(Box::new(Aggregate {
@@ -380,7 +398,11 @@ impl Fields<'_> {
                 .collect()
         });
         let aggregate = Aggregate { input: relation, keys, sets, grouping, calls };
-        Some(Pulled { relation: Relation::Aggregate(Box::new(aggregate)), conditions: outside, lifted })
+        Some(Pulled {
+            relation: Relation::Aggregate(Box::new(aggregate)),
+            conditions: outside,
+            lifted,
+        })
     }
 }
 
@@ -388,7 +410,9 @@ impl Fields<'_> {
 fn unsorted(relation: Relation) -> Relation {
     match relation {
         Relation::Sort { input, limit: None, offset: 0, .. } => unsorted(*input),
-        Relation::Map { input, exprs } => Relation::Map { input: Box::new(unsorted(*input)), exprs },
+        Relation::Map { input, exprs } => {
+            Relation::Map { input: Box::new(unsorted(*input)), exprs }
+        }
         other => other,
     }
 }
@@ -415,13 +439,16 @@ fn split_equality(condition: &Expr, inside: &HashSet<Name>) -> Option<(Expr, Exp
 fn one_row(relation: &Relation) -> bool {
     match relation {
         Relation::Aggregate(aggregate) => aggregate.keys.is_empty() && aggregate.sets.is_none(),
-        Relation::Map { input, .. } | Relation::Sort { input, limit: None, offset: 0, .. } => one_row(input),
+        Relation::Map { input, .. } | Relation::Sort { input, limit: None, offset: 0, .. } => {
+            one_row(input)
+        }
         Relation::Values { rows, .. } => rows.len() == 1,
         _ => false,
     }
 }
 
-/// Whether at most one tuple of the relation satisfies the conditions: they fix all keys of its groups.
+/// Whether at most one tuple of the relation satisfies the conditions: they fix all keys of its
+/// groups.
 fn unique(relation: &Relation, conditions: &[Expr]) -> bool {
     match relation {
         Relation::Aggregate(aggregate) => {

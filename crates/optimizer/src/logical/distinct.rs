@@ -1,7 +1,9 @@
-//! Aggregates of distinct values as two groupings: first by the keys and the value, which leaves each value once, then by the keys.
-//! Counts, sums and extremes of other values are computed for the parts and merged.
+//! Aggregates of distinct values as two groupings: first by the keys and the value, which leaves
+//! each value once, then by the keys. Counts, sums and extremes of other values are computed for
+//! the parts and merged.
 //!
-//! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps for each group are neither.
+//! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps
+//! for each group are neither.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +14,8 @@ use crate::logical::fields::Fields;
 use crate::logical::relation::{Aggregate, Call, Name, Relation, parameters};
 
 impl Fields<'_> {
-    /// The relation, of which these fields are read, with its groupings in two steps where their distinct values are all the
-    /// same.
+    /// The relation, of which these fields are read, with its groupings in two steps where their
+    /// distinct values are all the same.
     pub fn group_distinct(&mut self, relation: Relation, output: &[Name]) -> Relation {
         if !self.types().uses(Rule::DistinctAggregates) {
             return relation;
@@ -29,7 +31,8 @@ impl Fields<'_> {
         }
         match relation {
             Relation::Aggregate(mut aggregate) => {
-                // A value that nothing reads must not become a key, which is computed in any case and may raise an error.
+                // A value that nothing reads must not become a key, which is computed in any case
+                // and may raise an error.
                 aggregate.calls.retain(|(name, call)| !call.distinct || read.contains(name));
                 self.in_two_steps(*aggregate)
             }
@@ -56,7 +59,10 @@ impl Fields<'_> {
         for (called, call) in calls {
             if call.distinct {
                 output.push((called.clone(), Expr::Field(called.clone())));
-                whole.push((called, Call { args: vec![Expr::Field(name.clone())], distinct: false, ..call }));
+                whole.push((
+                    called,
+                    Call { args: vec![Expr::Field(name.clone())], distinct: false, ..call },
+                ));
                 continue;
             }
             let atom = self.atoms().get(&called).cloned().unwrap_or(Atom::Int64);
@@ -76,7 +82,14 @@ impl Fields<'_> {
             let args = vec![Expr::Field(part)];
             whole.push((
                 merged,
-                Call { function, args, distinct: false, filter: None, order_by: Vec::new(), limit: None },
+                Call {
+                    function,
+                    args,
+                    distinct: false,
+                    filter: None,
+                    order_by: Vec::new(),
+                    limit: None,
+                },
             ));
         }
         let once = Aggregate { input, keys: first, sets: None, grouping: None, calls: partial };
@@ -90,10 +103,13 @@ impl Fields<'_> {
         Relation::Map { input: Box::new(Relation::Aggregate(Box::new(twice))), exprs: output }
     }
 
-    /// Whether what is not distinct has states of a fixed width: a string for each distinct value costs more than the sets.
+    /// Whether what is not distinct has states of a fixed width: a string for each distinct value
+    /// costs more than the sets.
     fn parts_are_small(&self, aggregate: &Aggregate) -> bool {
         let fixed = |expr: &Expr| self.atom_of(expr).is_ok_and(|atom| atom.width_bytes().is_some());
-        let small = |call: &Call| call.distinct || &*call.function == "count" || call.args.iter().all(fixed);
+        let small = |call: &Call| {
+            call.distinct || &*call.function == "count" || call.args.iter().all(fixed)
+        };
         aggregate.calls.iter().all(|(_, call)| small(call))
     }
 }
@@ -112,12 +128,19 @@ fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
     read
 }
 
-/// Adds what each field is computed from, and the fields that are read whatever becomes of the others.
-fn collect_reads(relation: &Relation, computed: &mut HashMap<Name, Vec<Name>>, read: &mut Vec<Name>) {
+/// Adds what each field is computed from, and the fields that are read whatever becomes of the
+/// others.
+fn collect_reads(
+    relation: &Relation,
+    computed: &mut HashMap<Name, Vec<Name>>,
+    read: &mut Vec<Name>,
+) {
     let names = |expr: &Expr| expr.fields().into_iter().chain(parameters(expr)).collect::<Vec<_>>();
     match relation {
         Relation::Map { exprs, .. } => {
-            for (name, expr) in exprs.iter().filter(|(name, expr)| *expr != Expr::Field(name.clone())) {
+            for (name, expr) in
+                exprs.iter().filter(|(name, expr)| *expr != Expr::Field(name.clone()))
+            {
                 computed.entry(name.clone()).or_default().extend(names(expr));
             }
         }
@@ -135,8 +158,8 @@ fn collect_reads(relation: &Relation, computed: &mut HashMap<Name, Vec<Name>>, r
     relation.inputs().into_iter().for_each(|input| collect_reads(input, computed, read));
 }
 
-/// The expression whose distinct values all calls with DISTINCT are of, where the others can be merged from parts. Functions
-/// for which the order of the values counts are left as they are.
+/// The expression whose distinct values all calls with DISTINCT are of, where the others can be
+/// merged from parts. Functions for which the order of the values counts are left as they are.
 fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
     let value = match &aggregate.calls.iter().find(|(_, call)| call.distinct)?.1.args[..] {
         [value] => value,

@@ -26,7 +26,13 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// No field yet.
     pub fn new(library: &'a Arc<Library>, rules: Rules) -> Self {
-        Fields { library, used: HashSet::new(), numbers: HashMap::new(), atoms: HashMap::new(), rules }
+        Fields {
+            library,
+            used: HashSet::new(),
+            numbers: HashMap::new(),
+            atoms: HashMap::new(),
+            rules,
+        }
     }
 
     /// The types of all fields.

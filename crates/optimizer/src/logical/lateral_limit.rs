@@ -74,7 +74,8 @@ impl Fields<'_> {
             true => "eq",
             false => "is_not_distinct",
         };
-        let Join { mut kind, left: _, right: _, mut conditions, mark, null_aware, correlated: _ } = join;
+        let Join { mut kind, left: _, right: _, mut conditions, mark, null_aware, correlated: _ } =
+            join;
         for (name, value) in outer.read.iter().zip(&attached.values) {
             let same = vec![Expr::Field(name.clone()), Expr::Field(value.clone())];
             conditions.push(Expr::call(function, same));
@@ -114,7 +115,8 @@ impl Fields<'_> {
             .iter()
             .filter(|name| {
                 let plain = |atom: &Atom| {
-                    !matches!(atom, Atom::Float32 | Atom::Float64 | Atom::Interval) && !atom.is_nested()
+                    !matches!(atom, Atom::Float32 | Atom::Float64 | Atom::Interval)
+                        && !atom.is_nested()
                 };
                 !self.atoms().get(*name).is_some_and(plain)
             })
@@ -138,8 +140,13 @@ impl Fields<'_> {
                 let found = found || finds(&predicates, &outer.read);
                 let attached = self.attach(*input, outer, found)?;
                 let names = attached.names(outer);
-                predicates.iter_mut().for_each(|predicate| substitute_parameters(predicate, &names));
-                Some(Attached { relation: attached.relation.filtered(predicates), values: attached.values })
+                predicates
+                    .iter_mut()
+                    .for_each(|predicate| substitute_parameters(predicate, &names));
+                Some(Attached {
+                    relation: attached.relation.filtered(predicates),
+                    values: attached.values,
+                })
             }
             Relation::Map { input, mut exprs } => {
                 let attached = self.attach(*input, outer, found)?;
@@ -149,7 +156,9 @@ impl Fields<'_> {
                 let relation = Relation::Map { input: Box::new(attached.relation), exprs };
                 Some(Attached { relation, values: attached.values })
             }
-            Relation::Sort { input, offset: 0, limit: None, .. } => self.attach(*input, outer, found),
+            Relation::Sort { input, offset: 0, limit: None, .. } => {
+                self.attach(*input, outer, found)
+            }
             Relation::Sort { input, keys, offset, limit } => {
                 self.first_of_each((*input, Some(keys)), (offset, limit), Vec::new(), outer)
             }
@@ -162,17 +171,23 @@ impl Fields<'_> {
             }
             Relation::Unnest { input, lists, outer: false } => {
                 let attached = self.attach(*input, outer, found)?;
-                let relation = Relation::Unnest { input: Box::new(attached.relation), lists, outer: false };
+                let relation =
+                    Relation::Unnest { input: Box::new(attached.relation), lists, outer: false };
                 Some(Attached { relation, values: attached.values })
             }
-            Relation::Aggregate(mut aggregate) if aggregate.sets.is_none() && !aggregate.keys.is_empty() => {
+            Relation::Aggregate(mut aggregate)
+                if aggregate.sets.is_none() && !aggregate.keys.is_empty() =>
+            {
                 let taken = std::mem::replace(&mut aggregate.input, Relation::nothing());
                 let attached = self.attach(taken, outer, false)?;
                 let names = attached.names(outer);
                 aggregate.keys.extend(attached.identity());
                 aggregate.input = attached.relation;
                 let mut relation = Relation::Aggregate(aggregate);
-                relation.exprs_mut().into_iter().for_each(|expr| substitute_parameters(expr, &names));
+                relation
+                    .exprs_mut()
+                    .into_iter()
+                    .for_each(|expr| substitute_parameters(expr, &names));
                 Some(Attached { relation, values: attached.values })
             }
             Relation::Join(join) => self.attach_join(*join, outer, found),
@@ -251,7 +266,8 @@ impl Fields<'_> {
             None => input.names(),
         };
         let Attached { relation, values } = self.attach(input, outer, false)?;
-        let names: HashMap<Name, Name> = outer.read.iter().cloned().zip(values.iter().cloned()).collect();
+        let names: HashMap<Name, Name> =
+            outer.read.iter().cloned().zip(values.iter().cloned()).collect();
         let mut order = order.unwrap_or_default();
         order.iter_mut().for_each(|key| substitute_parameters(&mut key.expr, &names));
         let last = limit.and_then(|limit| limit.checked_add(offset));
@@ -296,7 +312,8 @@ impl Fields<'_> {
             return None;
         }
         let function = "array_agg";
-        let (list_atom, _) = self.library.aggregate(function, &[(atom.clone(), true)], false).ok()?;
+        let (list_atom, _) =
+            self.library.aggregate(function, &[(atom.clone(), true)], false).ok()?;
         let list = self.fresh("firsts", list_atom.clone());
         let call = Call {
             function: function.into(),
@@ -309,8 +326,13 @@ impl Fields<'_> {
         let field = |name: &Name| (name.clone(), Expr::Field(name.clone()));
         let keys: Vec<(Name, Expr)> = groups.iter().map(field).collect();
         let calls = vec![(list.clone(), call)];
-        let mut relation =
-            Relation::Aggregate(Box::new(Aggregate { input, keys, sets: None, grouping: None, calls }));
+        let mut relation = Relation::Aggregate(Box::new(Aggregate {
+            input,
+            keys,
+            sets: None,
+            grouping: None,
+            calls,
+        }));
         let mut cut = list.clone();
         if offset > 0 {
             cut = self.fresh("firsts", list_atom);
@@ -321,8 +343,11 @@ impl Fields<'_> {
             relation = Relation::Map { input: Box::new(relation), exprs };
         }
         let one = self.fresh("first", atom);
-        relation =
-            Relation::Unnest { input: Box::new(relation), lists: vec![(cut, one.clone())], outer: false };
+        relation = Relation::Unnest {
+            input: Box::new(relation),
+            lists: vec![(cut, one.clone())],
+            outer: false,
+        };
         let mut exprs: Vec<(Name, Expr)> = groups.iter().map(field).collect();
         match columns {
             [only] => exprs.push((only.clone(), Expr::Field(one))),
@@ -342,7 +367,11 @@ impl Fields<'_> {
 
 /// Moves predicates below joins to the rows that a correlated subquery is computed for, so that
 /// these are few.
-pub(crate) fn sink(relation: Relation, predicates: Vec<Expr>, stays: &dyn Fn(&Expr) -> bool) -> Relation {
+pub(crate) fn sink(
+    relation: Relation,
+    predicates: Vec<Expr>,
+    stays: &dyn Fn(&Expr) -> bool,
+) -> Relation {
     let Relation::Join(mut join) = relation else { return relation.filtered(predicates) };
     if join.kind == Kind::Full || !has_correlated(&join.left) && !join.correlated {
         return Relation::Join(join).filtered(predicates);
@@ -350,7 +379,8 @@ pub(crate) fn sink(relation: Relation, predicates: Vec<Expr>, stays: &dyn Fn(&Ex
     let names: HashSet<Name> = join.left.names().into_iter().collect();
     let (mut go, mut stay) = (Vec::new(), Vec::new());
     for predicate in predicates.iter().flat_map(Expr::conjuncts) {
-        let moves = !predicate.fields().is_empty() && covered(&predicate, &names) && !stays(&predicate);
+        let moves =
+            !predicate.fields().is_empty() && covered(&predicate, &names) && !stays(&predicate);
         if moves { go.push(predicate) } else { stay.push(predicate) }
     }
     if !go.is_empty() {
@@ -432,8 +462,9 @@ fn finds(predicates: &[Expr], read: &[Name]) -> bool {
 fn is_equality(conjunct: &Expr, read: &[Name]) -> bool {
     let Expr::Call { function, args } = conjunct else { return false };
     let ([a, b], "eq") = (args.as_slice(), &**function) else { return false };
-    let of_outer =
-        |expr: &Expr| expr.fields().is_empty() && parameters(expr).iter().any(|name| read.contains(name));
+    let of_outer = |expr: &Expr| {
+        expr.fields().is_empty() && parameters(expr).iter().any(|name| read.contains(name))
+    };
     let of_tuple = |expr: &Expr| !expr.fields().is_empty() && parameters(expr).is_empty();
     of_outer(a) && of_tuple(b) || of_tuple(a) && of_outer(b)
 }
@@ -450,7 +481,9 @@ fn rejected_nulls(relation: &Relation) -> HashSet<Name> {
         | Relation::Sort { input, .. }
         | Relation::Limit { input, .. }
         | Relation::Unnest { input, outer: false, .. } => rejected_nulls(input),
-        Relation::Aggregate(aggregate) if !aggregate.keys.is_empty() => rejected_nulls(&aggregate.input),
+        Relation::Aggregate(aggregate) if !aggregate.keys.is_empty() => {
+            rejected_nulls(&aggregate.input)
+        }
         Relation::Join(join) if join.kind == Kind::Inner => {
             let mut names = rejected_nulls(&join.left);
             names.extend(rejected_nulls(&join.right));

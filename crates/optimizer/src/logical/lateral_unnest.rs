@@ -1,4 +1,5 @@
-//! `FROM t, unnest(t.l)`: a list of an outer row is unnested beside the row itself, without a nested plan.
+//! `FROM t, unnest(t.l)`: a list of an outer row is unnested beside the row itself, without a
+//! nested plan.
 
 use std::collections::HashSet;
 
@@ -58,7 +59,8 @@ pub(crate) fn unnested(join: Join) -> Result<Relation, Box<Join>> {
     Ok(relation.filtered(join.conditions))
 }
 
-/// The lateral side as lists of one row; with `outer`, only where nothing is computed of elements that may be missing.
+/// The lateral side as lists of one row; with `outer`, only where nothing is computed of elements
+/// that may be missing.
 fn lateral(relation: &Relation, outer: bool) -> Option<Lateral> {
     match relation {
         Relation::Map { input, exprs } => {
@@ -77,9 +79,9 @@ fn lateral(relation: &Relation, outer: bool) -> Option<Lateral> {
         }
         Relation::Unnest { input, lists, outer: false } => {
             let Relation::Map { input, exprs } = &**input else { return None };
-            let one_row =
-                matches!(&**input, Relation::Values { tuple, rows } if tuple.is_empty() && rows.len() == 1);
-            let only_lists = exprs.iter().all(|(name, _)| lists.iter().any(|(list, _)| list == name));
+            let one_row = matches!(&**input, Relation::Values { tuple, rows } if tuple.is_empty() && rows.len() == 1);
+            let only_lists =
+                exprs.iter().all(|(name, _)| lists.iter().any(|(list, _)| list == name));
             (one_row && only_lists).then(|| Lateral {
                 lists: exprs.clone(),
                 elements: lists.clone(),

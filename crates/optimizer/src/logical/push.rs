@@ -1,8 +1,9 @@
 //! Predicates moved to where they first can be tested.
 //!
-//! Only predicates that cannot raise move; one that can stays where it was written, behind what stood before it. An outer
-//! join whose added NULLs a predicate rejects becomes an inner one. Equalities between the sides of inner joins always become
-//! conditions of these, whichever rules are on: without keys, a join compares all pairs.
+//! Only predicates that cannot raise move; one that can stays where it was written, behind what
+//! stood before it. An outer join whose added NULLs a predicate rejects becomes an inner one.
+//! Equalities between the sides of inner joins always become conditions of these, whichever rules
+//! are on: without keys, a join compares all pairs.
 
 use std::collections::HashSet;
 
@@ -31,7 +32,8 @@ impl Push<'_> {
 
     /// A relation's fields without tuples; none where the type of one is not known.
     fn empty(&self, relation: &Relation) -> Option<Relation> {
-        let field = |name: Name| Some(Field::nullable(name.clone(), self.types.atoms.get(&name)?.clone()));
+        let field =
+            |name: Name| Some(Field::nullable(name.clone(), self.types.atoms.get(&name)?.clone()));
         let fields = relation.names().into_iter().map(field).collect::<Option<Vec<_>>>()?;
         Some(Relation::Values { tuple: Tuple::new(fields), rows: Vec::new() })
     }
@@ -56,7 +58,9 @@ impl Push<'_> {
                 go.extend(incoming);
                 self.push(*input, go).filtered(stay)
             }
-            Relation::Scan { table, columns, mut predicates } if self.uses(Rule::PushFilterScan) => {
+            Relation::Scan { table, columns, mut predicates }
+                if self.uses(Rule::PushFilterScan) =>
+            {
                 for predicate in incoming {
                     if !predicates.contains(&predicate) {
                         predicates.push(predicate);
@@ -71,7 +75,9 @@ impl Push<'_> {
             Relation::Aggregate(aggregate) if self.uses(Rule::PushFilterAggregate) => {
                 self.through_aggregate(*aggregate, incoming)
             }
-            Relation::Sort { input, keys, offset: 0, limit: None } if self.uses(Rule::PushFilterSort) => {
+            Relation::Sort { input, keys, offset: 0, limit: None }
+                if self.uses(Rule::PushFilterSort) =>
+            {
                 let input = Box::new(self.push(*input, incoming));
                 Relation::Sort { input, keys, offset: 0, limit: None }
             }
@@ -97,11 +103,15 @@ impl Push<'_> {
                 Relation::Union { inputs, names }
             }
             Relation::Unnest { input, lists, outer } if self.uses(Rule::PushFilterUnnest) => {
-                let (go, stay): (Vec<Expr>, Vec<Expr>) = incoming.into_iter().partition(|predicate| {
-                    let fields = predicate.fields();
-                    !lists.iter().any(|(list, element)| fields.contains(element) || fields.contains(list))
-                });
-                Relation::Unnest { input: Box::new(self.push(*input, go)), lists, outer }.filtered(stay)
+                let (go, stay): (Vec<Expr>, Vec<Expr>) =
+                    incoming.into_iter().partition(|predicate| {
+                        let fields = predicate.fields();
+                        !lists.iter().any(|(list, element)| {
+                            fields.contains(element) || fields.contains(list)
+                        })
+                    });
+                Relation::Unnest { input: Box::new(self.push(*input, go)), lists, outer }
+                    .filtered(stay)
             }
             mut other => {
                 for input in other.inputs_mut() {
@@ -125,12 +135,14 @@ impl Push<'_> {
         all
     }
 
-    /// Conjuncts that all branches of a disjunction share, and what is left of it. What can raise or is volatile stays behind
-    /// what stands before it in each branch.
+    /// Conjuncts that all branches of a disjunction share, and what is left of it. What can raise
+    /// or is volatile stays behind what stands before it in each branch.
     fn factored(&self, predicate: Expr) -> Vec<Expr> {
         let Expr::Or(branches) = predicate else { return vec![predicate] };
         let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
-        let Some((first, others)) = branches.split_first() else { return vec![Expr::boolean(false)] };
+        let Some((first, others)) = branches.split_first() else {
+            return vec![Expr::boolean(false)];
+        };
         let is_shared =
             |part: &&Expr| others.iter().all(|branch| branch.contains(part)) && !self.raises(part);
         let shared: Vec<Expr> = first.iter().filter(is_shared).cloned().collect();
@@ -145,7 +157,12 @@ impl Push<'_> {
         result
     }
 
-    fn through_map(&self, input: Relation, exprs: Vec<(Name, Expr)>, incoming: Vec<Expr>) -> Relation {
+    fn through_map(
+        &self,
+        input: Relation,
+        exprs: Vec<(Name, Expr)>,
+        incoming: Vec<Expr>,
+    ) -> Relation {
         let (mut go, mut stay) = (Vec::new(), Vec::new());
         for predicate in incoming {
             let mut below = predicate.clone();
@@ -185,8 +202,10 @@ impl Push<'_> {
         let (mut to_left, mut to_right, mut stay) = (Vec::new(), Vec::new(), Vec::new());
         for condition in self.conjuncts(std::mem::take(&mut join.conditions)) {
             let constant = condition.fields().is_empty();
-            let safe = moves(&condition) && !constant && !self.raises(&condition) && !join.null_aware;
-            let into_left = matches!(join.kind, Kind::Inner | Kind::Semi) && covered(&condition, &left);
+            let safe =
+                moves(&condition) && !constant && !self.raises(&condition) && !join.null_aware;
+            let into_left =
+                matches!(join.kind, Kind::Inner | Kind::Semi) && covered(&condition, &left);
             let into_right = join.kind != Kind::Full && covered(&condition, &right);
             if safe && into_left {
                 to_left.push(condition);
@@ -219,7 +238,8 @@ impl Push<'_> {
         self.sink(join).filtered(stay)
     }
 
-    /// A semi or anti join moved below the maps and filters that keep it from the joins it could be ordered among.
+    /// A semi or anti join moved below the maps and filters that keep it from the joins it could be
+    /// ordered among.
     fn sink(&self, mut join: Join) -> Relation {
         let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
         if !filters
@@ -288,7 +308,8 @@ fn over_join(relation: &Relation) -> bool {
     }
 }
 
-/// Whether a predicate is an equality that can be the key of a join: of expressions over different fields.
+/// Whether a predicate is an equality that can be the key of a join: of expressions over different
+/// fields.
 fn is_key(predicate: &Expr) -> bool {
     let Expr::Call { function, args } = predicate else { return false };
     let ([a, b], "eq" | "is_not_distinct") = (args.as_slice(), &**function) else { return false };

@@ -24,8 +24,8 @@ impl Types<'_> {
         self.rules.has(rule)
     }
 
-    /// Whether the expression must stay where it is: evaluating it can be an error for some tuple, or it gives another
-    /// value each time.
+    /// Whether the expression must stay where it is: evaluating it can be an error for some tuple,
+    /// or it gives another value each time.
     pub fn stays(self, expr: &Expr) -> bool {
         let tuple = self.tuple(expr);
         self.volatile(expr)
@@ -35,9 +35,11 @@ impl Types<'_> {
             )
     }
 
-    /// A predicate simplified again, after fields in it have been replaced by what they are computed from.
+    /// A predicate simplified again, after fields in it have been replaced by what they are
+    /// computed from.
     pub fn simplified(self, predicate: Expr) -> Expr {
-        let simple = Simplifier::new(self.library, self).with_rules(self.rules).tree(predicate.clone());
+        let simple =
+            Simplifier::new(self.library, self).with_rules(self.rules).tree(predicate.clone());
         // A type may hang on whether an operand is a constant; then the predicate stays as it is.
         if self.atom(&simple) == Some(Atom::Boolean) { simple } else { predicate }
     }
@@ -57,7 +59,8 @@ impl Types<'_> {
         Tuple::new(fields.collect::<Vec<_>>())
     }
 
-    /// Whether the relation gives other tuples each time it is computed; what is shared is computed once.
+    /// Whether the relation gives other tuples each time it is computed; what is shared is computed
+    /// once.
     pub fn is_volatile(self, relation: &Relation) -> bool {
         if matches!(relation, Relation::Shared { .. }) {
             return false;

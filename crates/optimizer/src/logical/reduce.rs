@@ -1,9 +1,9 @@
-//! Groups that nobody asks for: where a grouped relation is joined on its keys with a relation of few tuples, its input
-//! is first cut down by a semi join with that relation (the "magic set" of a decorrelated subquery: Seshadri et al.,
-//! Cost-Based Optimization for Magic, 1996).
+//! Groups that nobody asks for: where a grouped relation is joined on its keys with a relation of
+//! few tuples, its input is first cut down by a semi join with that relation (the "magic set" of a
+//! decorrelated subquery: Seshadri et al., Cost-Based Optimization for Magic, 1996).
 //!
-//! The small relation then stands twice in the query, with equal names; the plan's `share_common` lets both joins probe one
-//! table.
+//! The small relation then stands twice in the query, with equal names; the plan's `share_common`
+//! lets both joins probe one table.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,9 @@ use crate::logical::order::order_joins;
 use crate::logical::raise::Types;
 use crate::logical::relation::{Aggregate, Join, Kind, Name, Relation};
 
-/// How many groups there must be for each tuple of the relation that asks for them: if that has lost keys to predicates,
-/// and if it has not. Distinct values of sparse keys are estimated too high, and a whole table asks for all groups.
+/// How many groups there must be for each tuple of the relation that asks for them: if that has
+/// lost keys to predicates, and if it has not. Distinct values of sparse keys are estimated too
+/// high, and a whole table asks for all groups.
 const GROUPS_PER_TUPLE: f64 = 4.0;
 const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
 /// A relation that has at most this share of a key's values left has lost some to predicates.
@@ -33,8 +34,9 @@ pub(crate) fn reduce_groups(
     }
     if let Relation::Join(join) = &mut relation {
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
-        let plain =
-            !*correlated && !*null_aware && !conditions.iter().any(|condition| types.stays(condition));
+        let plain = !*correlated
+            && !*null_aware
+            && !conditions.iter().any(|condition| types.stays(condition));
         if plain && !matches!(kind, Kind::Full) {
             reduce((right, left), conditions, types, estimates)?;
         }
@@ -74,7 +76,9 @@ fn reduce(
     let mut left: f64 = 1.0;
     for condition in conditions {
         let Expr::Call { function, args } = condition else { continue };
-        let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else { continue };
+        let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else {
+            continue;
+        };
         let (key, other) = match (keys.get(a), keys.get(b)) {
             (Some(key), None) => (key, b),
             (None, Some(key)) => (key, a),
@@ -110,22 +114,28 @@ fn scanned(relation: &Relation) -> f64 {
     }
 }
 
-/// The aggregate below maps and filters, and what its keys are computed from by the name they have above, among
-/// `names`.
-fn groups(relation: &mut Relation, names: Vec<Name>) -> Option<(&mut Aggregate, HashMap<Name, Expr>)> {
+/// The aggregate below maps and filters, and what its keys are computed from by the name they have
+/// above, among `names`.
+fn groups(
+    relation: &mut Relation,
+    names: Vec<Name>,
+) -> Option<(&mut Aggregate, HashMap<Name, Expr>)> {
     // The name above, and the one at this depth.
-    let mut current: Vec<(Name, Name)> = names.into_iter().map(|name| (name.clone(), name)).collect();
+    let mut current: Vec<(Name, Name)> =
+        names.into_iter().map(|name| (name.clone(), name)).collect();
     let mut at = relation;
     loop {
         match at {
             Relation::Filter { input, .. } => at = input,
             Relation::Map { input, exprs } => {
-                current.retain_mut(|(_, below)| match exprs.iter().find(|(name, _)| name == below) {
-                    Some((_, Expr::Field(field))) => {
-                        *below = field.clone();
-                        true
+                current.retain_mut(|(_, below)| {
+                    match exprs.iter().find(|(name, _)| name == below) {
+                        Some((_, Expr::Field(field))) => {
+                            *below = field.clone();
+                            true
+                        }
+                        _ => false,
                     }
-                    _ => false,
                 });
                 at = input;
             }
@@ -142,13 +152,15 @@ fn groups(relation: &mut Relation, names: Vec<Name>) -> Option<(&mut Aggregate, 
     }
 }
 
-/// Whether computing the relation twice surely gives the same tuples: the groups asked for are then the ones that are
-/// joined. Aggregates of floats hang on the order of their input, limits on who comes first.
+/// Whether computing the relation twice surely gives the same tuples: the groups asked for are then
+/// the ones that are joined. Aggregates of floats hang on the order of their input, limits on who
+/// comes first.
 fn same_each_time(relation: &Relation, types: Types<'_>) -> bool {
     let simple = match relation {
-        Relation::Scan { .. } | Relation::Values { .. } | Relation::Filter { .. } | Relation::Map { .. } => {
-            true
-        }
+        Relation::Scan { .. }
+        | Relation::Values { .. }
+        | Relation::Filter { .. }
+        | Relation::Map { .. } => true,
         Relation::Join(join) => !join.correlated,
         _ => false,
     };

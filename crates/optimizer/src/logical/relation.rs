@@ -1,7 +1,8 @@
 //! Relations: what a query means, between its text and sub-operators.
 //!
-//! Names are unique within a whole query, so that an expression can move anywhere its fields exist, and a rename costs
-//! nothing. A correlated subquery is a join whose right side reads fields of the left as parameters.
+//! Names are unique within a whole query, so that an expression can move anywhere its fields exist,
+//! and a rename costs nothing. A correlated subquery is a join whose right side reads fields of the
+//! left as parameters.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -80,15 +81,16 @@ pub enum Relation {
     },
     /// Tuples of a base, then, again and again, of a step over those that the last time gave.
     Recursive(Box<Recursive>),
-    /// In the step of a recursion: the tuples that the last time gave, with the fields at these positions.
+    /// In the step of a recursion: the tuples that the last time gave, with the fields at these
+    /// positions.
     Work {
         /// The `id` of the recursion.
         recursion: Name,
         /// The fields, with their positions in its output.
         columns: Vec<(Name, usize)>,
     },
-    /// Tuples that several places read, and that are others each time they are computed: all places read the same. Relations
-    /// with one `id` are one.
+    /// Tuples that several places read, and that are others each time they are computed: all places
+    /// read the same. Relations with one `id` are one.
     Shared {
         /// Tells it apart from others.
         id: Name,
@@ -196,7 +198,8 @@ pub struct Aggregate {
     pub keys: Vec<(Name, Expr)>,
     /// Positions of the keys of each grouping, when there are several.
     pub sets: Option<Vec<Vec<usize>>>,
-    /// The field that tells the groupings apart: one bit per key, set where the key is not part of the grouping.
+    /// The field that tells the groupings apart: one bit per key, set where the key is not part of
+    /// the grouping.
     pub grouping: Option<(Name, Atom)>,
     /// The fields of the aggregates.
     pub calls: Vec<(Name, Call)>,
@@ -211,8 +214,12 @@ impl Relation {
     /// The names of its fields, in no particular order.
     pub fn names(&self) -> Vec<Name> {
         match self {
-            Relation::Scan { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
-            Relation::Values { tuple, .. } => tuple.fields().iter().map(|field| field.name.clone()).collect(),
+            Relation::Scan { columns, .. } => {
+                columns.iter().map(|(name, _)| name.clone()).collect()
+            }
+            Relation::Values { tuple, .. } => {
+                tuple.fields().iter().map(|field| field.name.clone()).collect()
+            }
             Relation::Filter { input, .. }
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
@@ -223,7 +230,9 @@ impl Relation {
                 match join.kind {
                     Kind::Semi | Kind::Anti => {}
                     Kind::Mark => names.extend(join.mark.clone()),
-                    Kind::Inner | Kind::Left | Kind::Full | Kind::Single => names.extend(join.right.names()),
+                    Kind::Inner | Kind::Left | Kind::Full | Kind::Single => {
+                        names.extend(join.right.names())
+                    }
                 }
                 names
             }
@@ -235,7 +244,9 @@ impl Relation {
             }
             Relation::Union { names, .. } => names.clone(),
             Relation::Recursive(recursive) => recursive.names.clone(),
-            Relation::Work { columns, .. } => columns.iter().map(|(name, _)| name.clone()).collect(),
+            Relation::Work { columns, .. } => {
+                columns.iter().map(|(name, _)| name.clone()).collect()
+            }
             Relation::Unnest { input, lists, .. } => {
                 let element = |name: Name| match lists.iter().find(|(list, _)| *list == name) {
                     Some((_, element)) => element.clone(),
@@ -417,7 +428,9 @@ pub fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<Expr>) 
 
 /// Replaces fields by what they are computed from, where `exprs` says.
 pub fn inline(expr: &mut Expr, exprs: &[(Name, Expr)]) {
-    substitute(expr, &|name| exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone()));
+    substitute(expr, &|name| {
+        exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
+    });
 }
 
 /// Reads parameters among `names` as fields.

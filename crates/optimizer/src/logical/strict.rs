@@ -26,7 +26,9 @@ fn null_fields(expr: &Expr) -> HashSet<Name> {
         Expr::Cast { input, .. } | Expr::Not(input) => null_fields(input),
         // An operand that is not NULL may decide.
         Expr::And(list) | Expr::Or(list) => in_all(list, null_fields),
-        Expr::Call { function, args } if is_strict(function) => args.iter().flat_map(null_fields).collect(),
+        Expr::Call { function, args } if is_strict(function) => {
+            args.iter().flat_map(null_fields).collect()
+        }
         _ => HashSet::new(),
     }
 }

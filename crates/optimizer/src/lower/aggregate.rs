@@ -27,8 +27,10 @@ impl Lowering<'_> {
         }
         let made = self.lower(&aggregate.input, &fields_of(read.into_iter()), level)?;
         // Orders of ordered aggregates are by fields.
-        let order: Vec<Expr> =
-            calls.iter().flat_map(|(_, call)| call.order_by.iter().map(|key| key.expr.clone())).collect();
+        let order: Vec<Expr> = calls
+            .iter()
+            .flat_map(|(_, call)| call.order_by.iter().map(|key| key.expr.clone()))
+            .collect();
         let (made, order) = self.with_computed(level, made, &order, "order")?;
         let mut order = order.into_iter();
         let calls: Vec<(Name, Call)> = calls
@@ -75,8 +77,10 @@ impl Lowering<'_> {
         keys: &[Name],
         calls: &[(Name, Call)],
     ) -> Result<Made> {
-        let mut fields =
-            keys.iter().map(|name| field(&input.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
+        let mut fields = keys
+            .iter()
+            .map(|name| field(&input.tuple, name).cloned())
+            .collect::<Result<Vec<_>>>()?;
         let mut entries: Vec<(Name, Value)> = Vec::new();
         for (name, call) in calls {
             let args = call
@@ -84,7 +88,8 @@ impl Lowering<'_> {
                 .iter()
                 .map(|arg| self.type_of(arg, &input.tuple, level))
                 .collect::<Result<Vec<_>>>()?;
-            let (atom, nullable) = self.types.library.aggregate(&call.function, &args, call.distinct)?;
+            let (atom, nullable) =
+                self.types.library.aggregate(&call.function, &args, call.distinct)?;
             fields.push(Field::new(name.clone(), atom).with_nullable(nullable));
             entries.push((name.clone(), call_value(call)?));
         }
@@ -100,7 +105,8 @@ impl Lowering<'_> {
         Ok(add(level, "reduce_by_key", &[input.id], params, tuple))
     }
 
-    /// One grouping per set over the same input, one after the other; keys that are not part of a grouping are NULL.
+    /// One grouping per set over the same input, one after the other; keys that are not part of a
+    /// grouping are NULL.
     pub(super) fn grouping_sets(
         &mut self,
         aggregate: &Aggregate,
@@ -127,11 +133,15 @@ impl Lowering<'_> {
                 let part = set.contains(&position);
                 bits = bits << 1 | i128::from(!part);
                 let atom = self.types.atoms.get(name).cloned().unwrap_or(Atom::Null);
-                let value = if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
+                let value =
+                    if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
                 exprs.push((name.clone(), value));
             }
             if let Some((name, atom)) = &aggregate.grouping {
-                exprs.push((name.clone(), Expr::Constant(tessera_plan::Scalar::Integer(bits), atom.clone())));
+                exprs.push((
+                    name.clone(),
+                    Expr::Constant(tessera_plan::Scalar::Integer(bits), atom.clone()),
+                ));
             }
             exprs.extend(calls.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))));
             let mapped = self.map(level, grouped, exprs)?;
@@ -160,8 +170,11 @@ fn call_value(call: &Call) -> Result<Value> {
             let Expr::Field(field) = &key.expr else {
                 return Err(Error::internal("an aggregate's order is no field"));
             };
-            let key =
-                SortKey { field: field.clone(), descending: key.descending, nulls_first: key.nulls_first };
+            let key = SortKey {
+                field: field.clone(),
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            };
             keys.push(key.to_value());
         }
         entries.push(("order_by".into(), Value::List(keys)));

@@ -27,7 +27,8 @@ impl Lowering<'_> {
         let mut left = self.lower(&join.left, &left_needed, level)?;
         left = self.prune(level, left, &left_needed)?;
         // Parameters of this plan that the nested one reads too travel as fields.
-        let mut passed: Vec<Name> = wanted.into_iter().filter(|name| !left_names.contains(name)).collect();
+        let mut passed: Vec<Name> =
+            wanted.into_iter().filter(|name| !left_names.contains(name)).collect();
         passed.sort();
         if !passed.is_empty() {
             let mut exprs = Expr::identity(&left.tuple);
@@ -47,14 +48,17 @@ impl Lowering<'_> {
             Kind::Mark => "mark",
             Kind::Single => "single",
             Kind::Full => {
-                return Err(Error::unsupported("LATERAL on the right of a FULL join is not supported"));
+                return Err(Error::unsupported(
+                    "LATERAL on the right of a FULL join is not supported",
+                ));
             }
         };
         let joined = nested_loop(&mut inner, &right, &outer, name, join);
         if matches!(join.kind, Kind::Mark | Kind::Single) {
             let tuple = joined.tuple.clone();
             let nested = Plan { parameters: inner.parameters, nodes: inner.nodes, root: joined.id };
-            let made = add_nested(level, "nested_map", &[left.id], Params::new(), vec![nested], tuple);
+            let made =
+                add_nested(level, "nested_map", &[left.id], Params::new(), vec![nested], tuple);
             return self.prune(level, made, needed);
         }
         let rows = Tuple::new(vec![Field::collection("data", "rows", joined.tuple.clone())]);

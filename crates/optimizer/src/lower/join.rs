@@ -11,12 +11,18 @@ use crate::logical::raise::Types;
 use crate::logical::relation::{Join, Kind, Name, covered};
 
 impl Lowering<'_> {
-    pub(super) fn join(&mut self, join: &Join, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
+    pub(super) fn join(
+        &mut self,
+        join: &Join,
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
         let (left_names, right_names): (HashSet<Name>, HashSet<Name>) =
             (join.left.names().into_iter().collect(), join.right.names().into_iter().collect());
         let keyed = Keyed::new(join, &left_names, &right_names, self.types);
         let read = with_fields(needed, &join.conditions);
-        let only = |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
+        let only =
+            |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
         if keyed.left.is_empty() {
             return self.unkeyed_join(join, &only(&left_names), &only(&right_names), needed, level);
         }
@@ -31,13 +37,17 @@ impl Lowering<'_> {
         let flip = self.turns_round() && keyed.can_flip(join) && left_rows < right_rows;
         let (left, left_keys) = self.with_computed(level, left, &keyed.left, "key")?;
         let (right, right_keys) = self.with_computed(level, right, &keyed.right, "key")?;
-        let (build, build_keys, stream, stream_keys) =
-            if flip { (left, left_keys, right, right_keys) } else { (right, right_keys, left, left_keys) };
+        let (build, build_keys, stream, stream_keys) = if flip {
+            (left, left_keys, right, right_keys)
+        } else {
+            (right, right_keys, left, left_keys)
+        };
         let mut params = Params::new().with("keys", Value::names(&build_keys));
         if keyed.null_equal {
             params.set("null_equal", true);
         }
-        let (build_rows, stream_rows) = if flip { (left_rows, right_rows) } else { (right_rows, left_rows) };
+        let (build_rows, stream_rows) =
+            if flip { (left_rows, right_rows) } else { (right_rows, left_rows) };
         params.set("expected_rows", build_rows as i64);
         let table = Tuple::new(vec![Field::collection("table", "hash_table", build.tuple.clone())]);
         let built = add(level, "build", &[build.id], params, table);
@@ -87,7 +97,13 @@ impl Lowering<'_> {
             let (side, stream) = if flip { (left, right) } else { (right, left) };
             if join.conditions.is_empty() {
                 let tuple = side.tuple.concat(&stream.tuple);
-                return Ok(add(level, "cartesian_product", &[side.id, stream.id], Params::new(), tuple));
+                return Ok(add(
+                    level,
+                    "cartesian_product",
+                    &[side.id, stream.id],
+                    Params::new(),
+                    tuple,
+                ));
             }
             let made = nested_loop(level, &side, &stream, "inner", join);
             return self.prune(level, made, needed);
@@ -122,16 +138,18 @@ impl Keyed {
         right_names: &HashSet<Name>,
         types: Types<'_>,
     ) -> Keyed {
-        let plain = join
-            .conditions
-            .iter()
-            .any(|condition| pair(condition, left_names, right_names, "eq", join.null_aware).is_some());
+        let plain = join.conditions.iter().any(|condition| {
+            pair(condition, left_names, right_names, "eq", join.null_aware).is_some()
+        });
         let function = if plain { "eq" } else { "is_not_distinct" };
         let mut keyed = Keyed { null_equal: !plain, ..Keyed::default() };
         for (position, condition) in join.conditions.iter().enumerate() {
             match pair(condition, left_names, right_names, function, join.null_aware) {
-                // A key is computed for every tuple; one that can raise is, only where nothing stands before it.
-                Some((left, right)) if position == 0 || !(types.stays(&left) || types.stays(&right)) => {
+                // A key is computed for every tuple; one that can raise is, only where nothing
+                // stands before it.
+                Some((left, right))
+                    if position == 0 || !(types.stays(&left) || types.stays(&right)) =>
+                {
                     keyed.left.push(left);
                     keyed.right.push(right);
                 }
@@ -151,7 +169,8 @@ impl Keyed {
     }
 }
 
-/// The sides of an equality between the left and the right; `constants` allows one of them to read no field.
+/// The sides of an equality between the left and the right; `constants` allows one of them to read
+/// no field.
 fn pair(
     condition: &Expr,
     left_names: &HashSet<Name>,
@@ -174,7 +193,13 @@ fn pair(
     }
 }
 
-pub(super) fn nested_loop(level: &mut Level, side: &Made, stream: &Made, name: &str, join: &Join) -> Made {
+pub(super) fn nested_loop(
+    level: &mut Level,
+    side: &Made,
+    stream: &Made,
+    name: &str,
+    join: &Join,
+) -> Made {
     let mut params = Params::new().with("join", Value::name(name));
     params.set("predicate", Expr::all(join.conditions.clone()));
     set_mark(&mut params, join);

@@ -63,7 +63,11 @@ impl<'a> Lowering<'a> {
     }
 
     /// The plan that yields these fields of a relation, in this order, under these names.
-    pub(crate) fn query(&mut self, relation: &Relation, output: &[(Name, Name)]) -> Result<(Plan, Tuple)> {
+    pub(crate) fn query(
+        &mut self,
+        relation: &Relation,
+        output: &[(Name, Name)],
+    ) -> Result<(Plan, Tuple)> {
         self.rows = self.estimates.rows_of_all(relation);
         let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
@@ -78,8 +82,10 @@ impl<'a> Lowering<'a> {
         } else if output.iter().all(|(name, field)| name == field) {
             self.project(&mut level, made, output.iter().map(|(name, _)| name.clone()).collect())?
         } else {
-            let exprs =
-                output.iter().map(|(name, field)| (name.clone(), Expr::Field(field.clone()))).collect();
+            let exprs = output
+                .iter()
+                .map(|(name, field)| (name.clone(), Expr::Field(field.clone())))
+                .collect();
             self.map(&mut level, made, exprs)?
         };
         let Level { parameters, nodes, .. } = level;
@@ -97,7 +103,12 @@ impl<'a> Lowering<'a> {
         known.unwrap_or_else(|| self.estimates.profile(relation).rows)
     }
 
-    fn lower(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
+    fn lower(
+        &mut self,
+        relation: &Relation,
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
         let made = self.lowered(relation, needed, level)?;
         // A nested plan runs many times, and what is measured is the sum.
         if level.parameters.is_empty() {
@@ -106,7 +117,12 @@ impl<'a> Lowering<'a> {
         Ok(made)
     }
 
-    fn lowered(&mut self, relation: &Relation, needed: &HashSet<Name>, level: &mut Level) -> Result<Made> {
+    fn lowered(
+        &mut self,
+        relation: &Relation,
+        needed: &HashSet<Name>,
+        level: &mut Level,
+    ) -> Result<Made> {
         match relation {
             Relation::Scan { table, columns, predicates } => {
                 self.scan(table, columns, predicates, needed, level)
@@ -128,7 +144,10 @@ impl<'a> Lowering<'a> {
                     exprs.iter().filter(|(name, _)| needed.contains(name)).cloned().collect();
                 let below = fields_of(wanted.iter().map(|(_, expr)| expr));
                 let made = self.lower(input, &below, level)?;
-                if wanted.iter().all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name)) {
+                if wanted
+                    .iter()
+                    .all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name))
+                {
                     return Ok(made);
                 }
                 self.map(level, made, wanted)
@@ -162,12 +181,15 @@ impl<'a> Lowering<'a> {
                 level.shared.insert(id.clone(), made.clone());
                 Ok(made)
             }
-            Relation::Unnest { input, lists, outer } => self.unnest(input, lists, *outer, needed, level),
+            Relation::Unnest { input, lists, outer } => {
+                self.unnest(input, lists, *outer, needed, level)
+            }
         }
     }
 }
 
-/// Notes what a node is believed to yield, and those below it that pass on as many tuples as they get.
+/// Notes what a node is believed to yield, and those below it that pass on as many tuples as they
+/// get.
 fn estimated(level: &mut Level, id: NodeId, rows: f64) {
     let mut at = Some(id);
     while let Some(node) = at.and_then(|id| level.nodes.get_mut(id.index())) {

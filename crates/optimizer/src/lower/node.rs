@@ -10,7 +10,12 @@ use crate::logical::relation::Name;
 
 impl Lowering<'_> {
     /// A projection to what is needed, where there is more.
-    pub(super) fn prune(&mut self, level: &mut Level, made: Made, needed: &HashSet<Name>) -> Result<Made> {
+    pub(super) fn prune(
+        &mut self,
+        level: &mut Level,
+        made: Made,
+        needed: &HashSet<Name>,
+    ) -> Result<Made> {
         if made.tuple.fields().iter().all(|field| needed.contains(&field.name)) {
             return Ok(made);
         }
@@ -19,14 +24,26 @@ impl Lowering<'_> {
         self.project(level, made, names)
     }
 
-    pub(super) fn project(&mut self, level: &mut Level, made: Made, names: Vec<Name>) -> Result<Made> {
-        let fields =
-            names.iter().map(|name| field(&made.tuple, name).cloned()).collect::<Result<Vec<_>>>()?;
+    pub(super) fn project(
+        &mut self,
+        level: &mut Level,
+        made: Made,
+        names: Vec<Name>,
+    ) -> Result<Made> {
+        let fields = names
+            .iter()
+            .map(|name| field(&made.tuple, name).cloned())
+            .collect::<Result<Vec<_>>>()?;
         let params = Params::new().with("fields", Value::names(&names));
         Ok(add(level, "projection", &[made.id], params, Tuple::new(fields)))
     }
 
-    pub(super) fn map(&mut self, level: &mut Level, made: Made, exprs: Vec<(Name, Expr)>) -> Result<Made> {
+    pub(super) fn map(
+        &mut self,
+        level: &mut Level,
+        made: Made,
+        exprs: Vec<(Name, Expr)>,
+    ) -> Result<Made> {
         let mut fields = Vec::with_capacity(exprs.len());
         for (name, expr) in &exprs {
             fields.push(match expr {
@@ -41,11 +58,20 @@ impl Lowering<'_> {
         Ok(add(level, "map", &[made.id], params, Tuple::new(fields)))
     }
 
-    pub(super) fn type_of(&self, expr: &Expr, tuple: &Tuple, level: &Level) -> Result<(Atom, bool)> {
-        type_of(expr, Scope { tuple, parameters: &level.parameters, functions: &**self.types.library })
+    pub(super) fn type_of(
+        &self,
+        expr: &Expr,
+        tuple: &Tuple,
+        level: &Level,
+    ) -> Result<(Atom, bool)> {
+        type_of(
+            expr,
+            Scope { tuple, parameters: &level.parameters, functions: &**self.types.library },
+        )
     }
 
-    /// The tuples of `made` with one more field for each expression that is no field yet; the fields' names.
+    /// The tuples of `made` with one more field for each expression that is no field yet; the
+    /// fields' names.
     pub(super) fn with_computed(
         &mut self,
         level: &mut Level,
@@ -106,7 +132,9 @@ pub(super) fn add_nested(
 }
 
 pub(super) fn field<'t>(tuple: &'t Tuple, name: &str) -> Result<&'t Field> {
-    tuple.field(name).ok_or_else(|| Error::internal(format!("field {name} was lost on the way to {tuple}")))
+    tuple
+        .field(name)
+        .ok_or_else(|| Error::internal(format!("field {name} was lost on the way to {tuple}")))
 }
 
 pub(super) fn fields_of<'e>(exprs: impl Iterator<Item = &'e Expr>) -> HashSet<Name> {

@@ -1,7 +1,8 @@
 //! Recursive queries: a loop whose state is the tuples that the last run gave.
 //!
-//! `WITH RECURSIVE t AS (base UNION ALL step)` is a `loop` that yields the state of each run, so that what reads it can stop it
-//! between two runs. With `UNION`, `remember` keeps what is new, and the set of what is known is part of the state.
+//! `WITH RECURSIVE t AS (base UNION ALL step)` is a `loop` that yields the state of each run, so
+//! that what reads it can stop it between two runs. With `UNION`, `remember` keeps what is new, and
+//! the set of what is known is part of the state.
 
 use std::collections::HashSet;
 
@@ -33,7 +34,10 @@ impl Lowering<'_> {
             Field::nullable(name.clone(), atom)
         };
         let tuple = Tuple::new(recursive.names.iter().map(field).collect::<Vec<_>>());
-        let state = State { data: self.name("work"), known: recursive.distinct.then(|| self.name("known")) };
+        let state = State {
+            data: self.name("work"),
+            known: recursive.distinct.then(|| self.name("known")),
+        };
         let base = self.term(&recursive.base, &tuple, level)?;
         let mut start = self.kept(level, base, &state, None)?;
         // Parameters of this plan that the step reads too are part of the state.
@@ -109,7 +113,8 @@ impl Lowering<'_> {
     ) -> Result<Made> {
         let made = self.lower(relation, &names.iter().cloned().collect(), level)?;
         let exprs = tuple.fields().iter().zip(names);
-        let exprs = exprs.map(|(field, from)| (field.name.clone(), Expr::Field(from.clone()))).collect();
+        let exprs =
+            exprs.map(|(field, from)| (field.name.clone(), Expr::Field(from.clone()))).collect();
         let made = self.map(level, made, exprs)?;
         if made.tuple == *tuple {
             return Ok(made);
@@ -122,11 +127,18 @@ impl Lowering<'_> {
     }
 
     /// The tuples as a state of the loop; with `UNION`, those that the state before did not know.
-    fn kept(&mut self, level: &mut Level, made: Made, state: &State, before: Option<&Made>) -> Result<Made> {
+    fn kept(
+        &mut self,
+        level: &mut Level,
+        made: Made,
+        state: &State,
+        before: Option<&Made>,
+    ) -> Result<Made> {
         let mut fields = vec![Field::collection("data", "rows", made.tuple.clone())];
         let mut exprs = vec![(state.data.clone(), Expr::field("data"))];
         let Some(known) = &state.known else {
-            let kept = add(level, "rows_materialize", &[made.id], Params::new(), Tuple::new(fields));
+            let kept =
+                add(level, "rows_materialize", &[made.id], Params::new(), Tuple::new(fields));
             return self.map(level, kept, exprs);
         };
         fields.push(Field::collection("known", "set", made.tuple.clone()));

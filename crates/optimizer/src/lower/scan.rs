@@ -25,7 +25,8 @@ impl Lowering<'_> {
         let mut renames: Vec<(Name, Expr)> = Vec::new();
         let mut stored: HashMap<Name, Name> = HashMap::new();
         for (name, index) in columns {
-            let Some(field) = table.tuple.fields().get(*index).filter(|_| read.contains(name)) else {
+            let Some(field) = table.tuple.fields().get(*index).filter(|_| read.contains(name))
+            else {
                 continue;
             };
             stored.insert(name.clone(), field.name.clone());
@@ -36,9 +37,10 @@ impl Lowering<'_> {
         let mut params = table.params.clone();
         params.set("columns", tuple.clone());
         // The scan tests what it can by itself; what may raise stays behind what stands before it.
-        let (inside, outside): (Vec<Expr>, Vec<Expr>) = predicates.iter().cloned().partition(|predicate| {
-            table.filters && crate::logical::relation::parameters(predicate).is_empty()
-        });
+        let (inside, outside): (Vec<Expr>, Vec<Expr>) =
+            predicates.iter().cloned().partition(|predicate| {
+                table.filters && crate::logical::relation::parameters(predicate).is_empty()
+            });
         if !inside.is_empty() {
             let mut predicate = Expr::all(inside);
             crate::logical::relation::substitute(&mut predicate, &|name| {

@@ -9,7 +9,8 @@ use super::node::{add, with_fields};
 use super::{Level, Lowering, Made};
 use crate::logical::relation::{Key, Name, Relation};
 
-/// More rows than these are sorted whole: what a sort holds can leave memory, what `top_k` holds cannot.
+/// More rows than these are sorted whole: what a sort holds can leave memory, what `top_k` holds
+/// cannot.
 const TOP_K_ROWS_MAX: u64 = 20_000;
 
 impl Lowering<'_> {
@@ -44,14 +45,24 @@ impl Lowering<'_> {
         let made = match limit {
             _ if sort_keys.is_empty() => {
                 let params = counted(Params::new(), offset, limit)?;
-                if params.is_empty() { made } else { add(level, "limit", &[made.id], params, tuple) }
+                if params.is_empty() {
+                    made
+                } else {
+                    add(level, "limit", &[made.id], params, tuple)
+                }
             }
             Some(limit) if limit.saturating_add(offset) <= TOP_K_ROWS_MAX => {
                 add(level, "top_k", &[made.id], counted(params, offset, Some(limit))?, tuple)
             }
             Some(limit) => {
                 let sorted = add(level, "sort", &[made.id], params, tuple.clone());
-                add(level, "limit", &[sorted.id], counted(Params::new(), offset, Some(limit))?, tuple)
+                add(
+                    level,
+                    "limit",
+                    &[sorted.id],
+                    counted(Params::new(), offset, Some(limit))?,
+                    tuple,
+                )
             }
             None => add(level, "sort", &[made.id], params, tuple),
         };
@@ -62,7 +73,8 @@ impl Lowering<'_> {
 /// The parameters with a limit and an offset, where there are.
 pub(super) fn counted(mut params: Params, offset: u64, limit: Option<u64>) -> Result<Params> {
     let count = |count: u64| {
-        i64::try_from(count).map_err(|_| Error::semantic(format!("{count} is too large for LIMIT or OFFSET")))
+        i64::try_from(count)
+            .map_err(|_| Error::semantic(format!("{count} is too large for LIMIT or OFFSET")))
     };
     if let Some(limit) = limit {
         params.set("limit", count(limit)?);

@@ -24,8 +24,10 @@ impl Lowering<'_> {
                 names.iter().zip(given).filter(|(name, _)| needed.contains(*name)).collect();
             let below = pairs.iter().map(|(_, from)| (*from).clone()).collect();
             let made = self.lower(input, &below, level)?;
-            let exprs =
-                pairs.into_iter().map(|(name, from)| (name.clone(), Expr::Field(from.clone()))).collect();
+            let exprs = pairs
+                .into_iter()
+                .map(|(name, from)| (name.clone(), Expr::Field(from.clone())))
+                .collect();
             let made = self.map(level, made, exprs)?;
             fields = Some(merge_nullable(fields, made.tuple.fields()));
             ids.push(made.id);

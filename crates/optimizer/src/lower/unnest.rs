@@ -56,10 +56,11 @@ impl Lowering<'_> {
         self.map(level, made, exprs)
     }
 
-    /// The bounds of the numbers or moments that a list is; none where it is another list, or where the fields beside it must
-    /// be computed once for each list.
+    /// The bounds of the numbers or moments that a list is; none where it is another list, or where
+    /// the fields beside it must be computed once for each list.
     fn series(&self, exprs: &[(Name, Expr)], list: &Name) -> Result<Option<Bounds>> {
-        let Some((_, Expr::Call { function, args })) = exprs.iter().find(|(name, _)| name == list) else {
+        let Some((_, Expr::Call { function, args })) = exprs.iter().find(|(name, _)| name == list)
+        else {
             return Ok(None);
         };
         if !matches!(&**function, "generate_series" | "range")
@@ -112,7 +113,11 @@ impl Lowering<'_> {
         let made = self.prune(level, made, &below)?;
         let into = self.name("series");
         let mut fields = made.tuple.fields().to_vec();
-        fields.push(Field { name: into.clone(), item: Item::Atom(series.atom.clone()), nullable: false });
+        fields.push(Field {
+            name: into.clone(),
+            item: Item::Atom(series.atom.clone()),
+            nullable: false,
+        });
         let mut params = Params::new()
             .with("into", Expr::Field(into.clone()))
             .with("start", series.start.clone())

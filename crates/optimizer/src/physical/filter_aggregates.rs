@@ -18,9 +18,10 @@ const MORE_FIELDS_MAX: usize = 2;
 /// What a processor does to several numbers at once.
 const ON_NUMBERS: [&str; 9] = ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "add", "sub", "mul"];
 
-/// Gives the predicate of a filter of numbers to the aggregates of a `reduce` right above it, as the filter of each: compiled, that is one
-/// loop without branches over all tuples, and nothing is written between. Groups are not made of tuples that do not count, so that the
-/// filter of a `reduce_by_key` stays, and so does one that keeps aggregates from reading many fields.
+/// Gives the predicate of a filter of numbers to the aggregates of a `reduce` right above it, as
+/// the filter of each: compiled, that is one loop without branches over all tuples, and nothing is
+/// written between. Groups are not made of tuples that do not count, so that the filter of a
+/// `reduce_by_key` stays, and so does one that keeps aggregates from reading many fields.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -35,16 +36,21 @@ pub(super) fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
             *inner = filtered(inner, verified)?;
         }
-        let (Some(&old_input), Some(&input)) = (plan.node(id).inputs.first(), node.inputs.first()) else {
+        let (Some(&old_input), Some(&input)) = (plan.node(id).inputs.first(), node.inputs.first())
+        else {
             return Ok(out.push(node));
         };
         // Aggregates read what they read by name, whatever else there is.
         let steps = usize::from(&*plan.node(old_input).operator == "projection");
-        let below =
-            |at: NodeId, node: &Node| if steps == 1 { node.inputs.first().copied() } else { Some(at) };
+        let below = |at: NodeId, node: &Node| {
+            if steps == 1 { node.inputs.first().copied() } else { Some(at) }
+        };
         let old_filter = below(old_input, plan.node(old_input));
-        let filter = below(input, &out.nodes()[input.index()]).map(|at| out.nodes()[at.index()].clone());
-        let (Some(old_filter), Some(filter)) = (old_filter, filter) else { return Ok(out.push(node)) };
+        let filter =
+            below(input, &out.nodes()[input.index()]).map(|at| out.nodes()[at.index()].clone());
+        let (Some(old_filter), Some(filter)) = (old_filter, filter) else {
+            return Ok(out.push(node));
+        };
         let is_read_once = [old_input, old_filter].iter().all(|id| readers[id.index()] == 1);
         if &*node.operator == "reduce"
             && &*filter.operator == "filter"
@@ -88,7 +94,8 @@ fn taken(reduce: &Node, filter: &Node, tuple: &Tuple) -> Option<Params> {
     (is_simple && more <= MORE_FIELDS_MAX).then_some(params)
 }
 
-/// Whether an expression does nothing but what a processor does to several numbers at once; the fields that it reads are added.
+/// Whether an expression does nothing but what a processor does to several numbers at once; the
+/// fields that it reads are added.
 fn is_of_numbers(expr: &Expr, tuple: &Tuple, read: &mut HashSet<Arc<str>>) -> bool {
     let mut is_simple = true;
     expr.walk(&mut |expr| {
@@ -100,7 +107,9 @@ fn is_of_numbers(expr: &Expr, tuple: &Tuple, read: &mut HashSet<Arc<str>>) -> bo
             }
             Expr::Constant(_, atom) => is_number(atom),
             Expr::Call { function, .. } => ON_NUMBERS.contains(&&**function),
-            Expr::Parameter(_) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => true,
+            Expr::Parameter(_) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => {
+                true
+            }
             Expr::Cast { .. } | Expr::Case { .. } | Expr::Coalesce(_) | Expr::Try(_) => false,
         };
     });
@@ -109,6 +118,8 @@ fn is_of_numbers(expr: &Expr, tuple: &Tuple, read: &mut HashSet<Arc<str>>) -> bo
 
 fn is_number(atom: &Atom) -> bool {
     use Atom::*;
-    matches!(atom, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64 | Date)
-        || matches!(atom, Decimal(precision, _) if *precision <= 18)
+    matches!(
+        atom,
+        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64 | Date
+    ) || matches!(atom, Decimal(precision, _) if *precision <= 18)
 }

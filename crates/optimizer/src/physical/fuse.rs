@@ -14,9 +14,10 @@ use tessera_plan::value::{Params, Value};
 use tessera_plan::verify::{Verified, verify_in};
 use tessera_types::{Result, Tuple};
 
-/// Fuses a filter with the filter below it, and maps and projections with maps and projections below them; drops
-/// projections that keep everything and filters that pass everything; aggregates compute what a map below them would. A map is fused
-/// only where no expression would be evaluated twice.
+/// Fuses a filter with the filter below it, and maps and projections with maps and projections
+/// below them; drops projections that keep everything and filters that pass everything; aggregates
+/// compute what a map below them would. A map is fused only where no expression would be evaluated
+/// twice.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -48,7 +49,8 @@ pub(super) fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> R
             && let Some(below) = out.node_mut(input)
             && rule_of(&node, below).is_some_and(|rule| rules.has(rule))
         {
-            let deepest = depth(&node) + depths.get(&input).copied().unwrap_or_else(|| depth(below));
+            let deepest =
+                depth(&node) + depths.get(&input).copied().unwrap_or_else(|| depth(below));
             if deepest <= DEPTH_MAX && fuse_below(&mut node, below) {
                 node.estimated_rows = old.estimated_rows;
                 let fused = out.push(node);
@@ -79,7 +81,10 @@ fn depth(node: &Node) -> usize {
 fn keeps_all(node: &Node, input: &Tuple) -> bool {
     let same = |mut names: Box<dyn Iterator<Item = Option<Arc<str>>> + '_>, count: usize| {
         count == input.len()
-            && input.fields().iter().all(|field| names.next().flatten().as_ref() == Some(&field.name))
+            && input
+                .fields()
+                .iter()
+                .all(|field| names.next().flatten().as_ref() == Some(&field.name))
     };
     match &*node.operator {
         "projection" => node.params.names("fields").is_ok_and(|names| {
@@ -94,7 +99,9 @@ fn keeps_all(node: &Node, input: &Tuple) -> bool {
             };
             same(Box::new(exprs.into_iter().map(name)), count)
         }),
-        "filter" => node.params.expr("predicate").is_ok_and(|predicate| *predicate == Expr::boolean(true)),
+        "filter" => {
+            node.params.expr("predicate").is_ok_and(|predicate| *predicate == Expr::boolean(true))
+        }
         _ => false,
     }
 }
@@ -109,15 +116,18 @@ fn rule_of(node: &Node, below: &Node) -> Option<Rule> {
     }
 }
 
-/// Makes `node` do what `below` and then `node` do; whether it could. Nothing else reads `below`, so
-/// its expressions are moved: copying them at each link would take time quadratic in a chain's length.
+/// Makes `node` do what `below` and then `node` do; whether it could. Nothing else reads `below`,
+/// so its expressions are moved: copying them at each link would take time quadratic in a chain's
+/// length.
 fn fuse_below(node: &mut Node, below: &mut Node) -> bool {
     if below.inputs.len() != 1 {
         return false;
     }
     let params = match (&*node.operator, &*below.operator) {
         ("filter", "filter") => filtered(node, below),
-        ("projection", "projection") | ("map", "projection") => Some(std::mem::take(&mut node.params)),
+        ("projection", "projection") | ("map", "projection") => {
+            Some(std::mem::take(&mut node.params))
+        }
         ("projection", "map") => projected(node, below),
         ("map", "map") => composed(node, below),
         ("reduce" | "reduce_by_key", "map") => aggregated(node, below),
@@ -157,7 +167,8 @@ fn into_conjuncts(expr: Expr) -> Vec<Expr> {
 
 fn projected(node: &Node, below: &mut Node) -> Option<Params> {
     let names = node.params.names("fields").ok()?;
-    let computed: HashSet<_> = below.params.exprs("exprs").ok()?.into_iter().map(|(name, _)| name).collect();
+    let computed: HashSet<_> =
+        below.params.exprs("exprs").ok()?.into_iter().map(|(name, _)| name).collect();
     if !names.iter().all(|name| computed.contains(name)) {
         return None;
     }
@@ -182,8 +193,8 @@ fn composed(node: &mut Node, below: &mut Node) -> Option<Params> {
     Some(Params::new().with("exprs", Value::Record(outer)))
 }
 
-/// Aggregates over what a map computes. Its keys must be fields as they are, and no filter may keep tuples from what the map evaluates for
-/// all of them.
+/// Aggregates over what a map computes. Its keys must be fields as they are, and no filter may keep
+/// tuples from what the map evaluates for all of them.
 fn aggregated(node: &Node, below: &mut Node) -> Option<Params> {
     let keys = node.params.names_opt("keys").ok()?;
     let mut params = node.params.clone();
@@ -210,7 +221,8 @@ fn aggregated(node: &Node, below: &mut Node) -> Option<Params> {
     {
         let inner = below.params.exprs("exprs").ok()?;
         let by_name: HashMap<_, _> = inner.iter().map(|(name, expr)| (name, *expr)).collect();
-        let is_kept = |key: &Arc<str>| matches!(by_name.get(key), Some(Expr::Field(field)) if field == key);
+        let is_kept =
+            |key: &Arc<str>| matches!(by_name.get(key), Some(Expr::Field(field)) if field == key);
         if !keys.iter().all(is_kept) || !is_used_once(&inner, &read) {
             return None;
         }
@@ -229,7 +241,8 @@ impl Moved {
     fn of<'a>(params: &mut Params, read: impl Iterator<Item = &'a Arc<str>>) -> Option<Moved> {
         let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
         read.for_each(|name| *uses.entry(name).or_default() += 1);
-        let names: HashSet<_> = params.exprs("exprs").ok()?.into_iter().map(|(name, _)| name).collect();
+        let names: HashSet<_> =
+            params.exprs("exprs").ok()?.into_iter().map(|(name, _)| name).collect();
         if !uses.keys().all(|name| names.contains(*name)) {
             return None;
         }
@@ -269,7 +282,8 @@ fn read_by(expr: &Expr) -> Vec<Arc<str>> {
 fn is_used_once(inner: &[(Arc<str>, &Expr)], read: &[Arc<str>]) -> bool {
     let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
     read.iter().for_each(|name| *uses.entry(name).or_default() += 1);
-    let cheap = |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
+    let cheap =
+        |expr: &Expr| matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
     inner.iter().all(|(name, expr)| cheap(expr) || uses.get(name).copied().unwrap_or(0) <= 1)
 }
 

@@ -19,7 +19,8 @@ const DROPPING: [&str; 5] = ["inner", "semi", "right", "build_semi", "build_anti
 const STREAM_ROWS_MIN: f64 = 100_000.0;
 /// More of the stream than this must have no match.
 const MATCHED_MAX: f64 = 0.4;
-/// How many tuples of the stream a row of the build is taken to meet where the join yields rows of the build.
+/// How many tuples of the stream a row of the build is taken to meet where the join yields rows of
+/// the build.
 const MET_OF_ROW: f64 = 4.0;
 /// The work of a test of a tuple, in units of what it costs to decode and carry one of its fields.
 const TEST_COST: f64 = 1.5;
@@ -65,12 +66,14 @@ struct Between {
     exchanges: Vec<NodeId>,
 }
 
-/// Puts `semi_join_filter`s, each with a `key_filter` of the build's table on its side, behind the scans that the keys of probes come
-/// from, where most tuples are believed to have no match and the filter spares more work than it makes. The estimates are those of
-/// the planner (`estimated_rows`); without them nothing is placed. A build is complete before what the filter is a side of
-/// begins: the plan's edges say so, as of any side.
+/// Puts `semi_join_filter`s, each with a `key_filter` of the build's table on its side, behind the
+/// scans that the keys of probes come from, where most tuples are believed to have no match and the
+/// filter spares more work than it makes. The estimates are those of the planner
+/// (`estimated_rows`); without them nothing is placed. A build is complete before what the filter
+/// is a side of begins: the plan's edges say so, as of any side.
 ///
-/// Where an exchange lies between, tuples of the stream meet the tables of all workers: all get the filters of all.
+/// Where an exchange lies between, tuples of the stream meet the tables of all workers: all get the
+/// filters of all.
 ///
 /// `start` is what the leaves of the plan see.
 ///
@@ -93,7 +96,12 @@ pub(super) fn place_key_filters_in(plan: &Plan, edges: &[Edge], catalogue: &Cata
     place_filters(plan, edges, candidates(plan), catalogue)
 }
 
-fn place_filters(plan: &Plan, edges: &[Edge], candidates: Vec<Candidate>, catalogue: &Catalogue) -> Plan {
+fn place_filters(
+    plan: &Plan,
+    edges: &[Edge],
+    candidates: Vec<Candidate>,
+    catalogue: &Catalogue,
+) -> Plan {
     let ways = Ways::new(plan, edges, catalogue.functions());
     let filters = candidates.into_iter().filter_map(|candidate| filter_of(&ways, candidate));
     let mut placed: Vec<Placed> = filters.collect();
@@ -105,9 +113,16 @@ fn place_filters(plan: &Plan, edges: &[Edge], candidates: Vec<Candidate>, catalo
     let mut wide = plan.clone();
     let mut made: HashMap<(NodeId, bool), NodeId> = HashMap::new();
     let mut last: HashMap<NodeId, NodeId> = HashMap::new();
-    for (number, Placed { build, build_keys, place, exchanges, .. }) in placed.into_iter().enumerate() {
+    for (number, Placed { build, build_keys, place, exchanges, .. }) in
+        placed.into_iter().enumerate()
+    {
         let mut filter = *made.entry((build, false)).or_insert_with(|| {
-            push(&mut wide, "key_filter", &[build], Params::new().with("keys", Value::names(&build_keys)))
+            push(
+                &mut wide,
+                "key_filter",
+                &[build],
+                Params::new().with("keys", Value::names(&build_keys)),
+            )
         });
         if !exchanges.is_empty() {
             filter = *made.entry((build, true)).or_insert_with(|| {
@@ -127,7 +142,10 @@ fn place_filters(plan: &Plan, edges: &[Edge], candidates: Vec<Candidate>, catalo
         last.insert(place.node, dropping);
         for (position, node) in wide.nodes.iter_mut().enumerate() {
             if position != dropping.index() {
-                node.inputs.iter_mut().filter(|input| **input == before).for_each(|input| *input = dropping);
+                node.inputs
+                    .iter_mut()
+                    .filter(|input| **input == before)
+                    .for_each(|input| *input = dropping);
             }
         }
     }
@@ -141,7 +159,8 @@ fn push(plan: &mut Plan, operator: &str, inputs: &[NodeId], params: Params) -> N
     NodeId(plan.nodes.len() as u32 - 1)
 }
 
-/// One side of a join waits for the other now: neither exchange can look at what the other one brings.
+/// One side of a join waits for the other now: neither exchange can look at what the other one
+/// brings.
 fn part(plan: &mut Plan, exchange: NodeId) {
     let Some(meets) = plan.node(exchange).param("meets").cloned() else { return };
     for node in plan.nodes.iter_mut().filter(|node| node.param("meets") == Some(&meets)) {
@@ -157,7 +176,8 @@ fn hears(node: &Node) -> bool {
 
 fn hear(plan: &mut Plan, place: &Place, name: Value) {
     let scan = &mut plan.nodes[place.node.index()];
-    let filter = Value::Record(vec![("of".into(), name), ("keys".into(), Value::names(&place.fields))]);
+    let filter =
+        Value::Record(vec![("of".into(), name), ("keys".into(), Value::names(&place.fields))]);
     let mut filters = match scan.params.get("filters") {
         Some(Value::List(filters)) => filters.clone(),
         _ => Vec::new(),
@@ -205,7 +225,10 @@ fn filter_of(ways: &Ways<'_>, candidate: Candidate) -> Option<Placed> {
     while ways.may_lose_tuples(place.node) {
         let (gain, rows) = gain(ways, &place, &between, matched, stream_rows);
         let gain = gain - build_rows * BUILD_COST;
-        if rows >= STREAM_ROWS_MIN && gain > 0.0 && best.as_ref().is_none_or(|(most, ..)| gain > *most) {
+        if rows >= STREAM_ROWS_MIN
+            && gain > 0.0
+            && best.as_ref().is_none_or(|(most, ..)| gain > *most)
+        {
             best = Some((gain, place.clone(), between.exchanges.clone()));
         }
         match &*ways.plan.node(place.node).operator {
@@ -221,15 +244,23 @@ fn filter_of(ways: &Ways<'_>, candidate: Candidate) -> Option<Placed> {
 }
 
 /// What a filter behind a node spares, less what testing costs; and of how many tuples.
-fn gain(ways: &Ways<'_>, place: &Place, between: &Between, matched: f64, stream_rows: f64) -> (f64, f64) {
+fn gain(
+    ways: &Ways<'_>,
+    place: &Place,
+    between: &Between,
+    matched: f64,
+    stream_rows: f64,
+) -> (f64, f64) {
     let node = ways.plan.node(place.node);
     let rows = node.estimated_rows.map_or(stream_rows, |rows| rows as f64);
     let mut spared = between.joins * JOIN_COST + between.exchanges.len() as f64 * EXCHANGE_COST;
     if hears(node) {
         let tested = |name: &&Arc<str>| !place.fields.contains(name);
-        let fields = node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());
+        let fields =
+            node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());
         let columns = node.params.tuple("columns").ok();
-        let columns = columns.map(|tuple| tuple.fields().iter().filter(|f| tested(&&f.name)).count());
+        let columns =
+            columns.map(|tuple| tuple.fields().iter().filter(|f| tested(&&f.name)).count());
         spared += LOOKUP_COST + fields.or(columns).unwrap_or(0) as f64;
     }
     (rows * ((1.0 - matched) * spared - TEST_COST), rows)

@@ -12,12 +12,13 @@ use tessera_types::{Error, Result};
 
 use super::stage::check_after;
 
-/// Puts a merge wherever the rules for parallelism want one stream and there are many: the sides of a stream that
-/// exists once, inputs of which only some exist once, and the plan's result. `start` is what the leaves of the plan see:
-/// platforms call this on the plan that their executor runs.
+/// Puts a merge wherever the rules for parallelism want one stream and there are many: the sides of
+/// a stream that exists once, inputs of which only some exist once, and the plan's result. `start`
+/// is what the leaves of the plan see: platforms call this on the plan that their executor runs.
 ///
 /// # Errors
-/// The plan does not verify for another reason: as of [`tessera_plan::verify()`], with the node's position in `plan`.
+/// The plan does not verify for another reason: as of [`tessera_plan::verify()`], with the node's
+/// position in `plan`.
 pub fn insert_merges(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
     insert_merges_with_edges(plan, catalogue, start).map(|(plan, _)| plan)
 }
@@ -28,37 +29,42 @@ pub(super) fn insert_merges_with_edges(
     catalogue: &Catalogue,
     start: Traits,
 ) -> Result<(Plan, Vec<Edge>)> {
-    // Every node below is read by another one then, so that those of the result are those of `edges`.
+    // Every node below is read by another one then, so that those of the result are those of
+    // `edges`.
     let plan = &remove_unreachable(plan);
     let mut edges: Vec<Edge> = Vec::new();
     let mut merged: HashMap<NodeId, NodeId> = HashMap::new();
-    let mut inserter = |out: &mut Builder, mut node: Node, edges: &mut Vec<Edge>| -> Result<NodeId> {
-        let role = catalogue.descriptor(&node.operator)?.role(&node);
-        let parallelism = |input: &NodeId| edges.get(input.index()).map(|edge| edge.traits.parallelism);
-        let of: Vec<_> = node.inputs.iter().map(parallelism).collect();
-        let one = |position: usize| of.get(position).copied().flatten() == Some(Parallelism::One);
-        let to_merge = match role {
-            // The stream decides; its sides follow.
-            Role::Stream(input) | Role::Sink(input) => one(input),
-            Role::Source => (0..of.len()).any(one),
-            Role::Union => false,
-        };
-        if to_merge {
-            for (position, input) in node.inputs.iter_mut().enumerate() {
-                if of[position] == Some(Parallelism::Many) {
-                    *input = merge(out, *input, catalogue, start, edges, &mut merged)?;
+    let mut inserter =
+        |out: &mut Builder, mut node: Node, edges: &mut Vec<Edge>| -> Result<NodeId> {
+            let role = catalogue.descriptor(&node.operator)?.role(&node);
+            let parallelism =
+                |input: &NodeId| edges.get(input.index()).map(|edge| edge.traits.parallelism);
+            let of: Vec<_> = node.inputs.iter().map(parallelism).collect();
+            let one =
+                |position: usize| of.get(position).copied().flatten() == Some(Parallelism::One);
+            let to_merge = match role {
+                // The stream decides; its sides follow.
+                Role::Stream(input) | Role::Sink(input) => one(input),
+                Role::Source => (0..of.len()).any(one),
+                Role::Union => false,
+            };
+            if to_merge {
+                for (position, input) in node.inputs.iter_mut().enumerate() {
+                    if of[position] == Some(Parallelism::Many) {
+                        *input = merge(out, *input, catalogue, start, edges, &mut merged)?;
+                    }
                 }
             }
-        }
-        add(out, node, catalogue, start, edges)
-    };
+            add(out, node, catalogue, start, edges)
+        };
     let plan = map_nodes(plan, &mut |out, id, node| {
         let operator = node.operator.clone();
         inserter(out, node, &mut edges)
             .map_err(|error| error.context(format!("sub-operator {operator} (%{})", id.0)))
     })?;
     debug_assert_eq!(plan.nodes.len(), edges.len());
-    let root = edges.get(plan.root.index()).ok_or_else(|| Error::internal("a plan without its result"))?;
+    let root =
+        edges.get(plan.root.index()).ok_or_else(|| Error::internal("a plan without its result"))?;
     let plan = match root.traits.parallelism {
         Parallelism::One => plan,
         Parallelism::Many => {
@@ -80,7 +86,8 @@ fn add(
     edges: &mut Vec<Edge>,
 ) -> Result<NodeId> {
     let (edge, _) = verify_node(&node, out.parameters(), edges.len(), edges, catalogue, start, 0)?;
-    let before = |input: &NodeId| Some((out.nodes().get(input.index())?, edges.get(input.index())?));
+    let before =
+        |input: &NodeId| Some((out.nodes().get(input.index())?, edges.get(input.index())?));
     let (producers, produced): (Vec<_>, Vec<_>) = node.inputs.iter().filter_map(before).unzip();
     catalogue.descriptor(&node.operator)?.check_producers(&node, &producers, &produced)?;
     edges.push(edge);

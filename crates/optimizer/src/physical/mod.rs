@@ -1,7 +1,8 @@
 //! Rewrites of plans of sub-operators: plain functions plan → plan.
 //!
-//! They know a few names of the catalogue (`docs/sub-operators.md`) and treat every other sub-operator as one that needs
-//! all of its inputs, so that a room can add sub-operators without coming here.
+//! They know a few names of the catalogue (`docs/sub-operators.md`) and treat every other
+//! sub-operator as one that needs all of its inputs, so that a room can add sub-operators without
+//! coming here.
 //!
 //! All expect a plan that verifies, and give one that verifies to the same result type.
 
@@ -34,12 +35,15 @@ pub use share::share_common;
 pub use stage::check_after;
 pub use threshold::push_thresholds;
 
-/// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`], [`prune_columns`], [`fuse`]
-/// again for the projections that turned out to do nothing, [`share_common`] again, [`filter_aggregates`] and [`push_thresholds`]. What is written twice is shared
-/// before pruning, which may leave each copy other fields, and after it, which may have dropped what told them apart.
+/// Runs the platform-independent passes: [`fuse`], [`push_filters`], [`share_common`],
+/// [`prune_columns`], [`fuse`] again for the projections that turned out to do nothing,
+/// [`share_common`] again, [`filter_aggregates`] and [`push_thresholds`]. What is written twice is
+/// shared before pruning, which may leave each copy other fields, and after it, which may have
+/// dropped what told them apart.
 ///
-/// Only what is among `rules`. Passes that ask for the types of edges share what the verifier says, until one changes the
-/// plan; apart from that, plans are verified after each pass in tests and debug builds only.
+/// Only what is among `rules`. Passes that ask for the types of edges share what the verifier says,
+/// until one changes the plan; apart from that, plans are verified after each pass in tests and
+/// debug builds only.
 ///
 /// # Errors
 /// The plan does not verify.

@@ -13,8 +13,9 @@ use tessera_types::{Field, Item, Result, Tuple};
 
 type Names = BTreeSet<Arc<str>>;
 
-/// Drops fields that nobody needs: from the columns of scans, from maps, projections and aggregates, and, by a
-/// projection, before state is built (joins, sorts) or tuples change hands (unions, exchanges).
+/// Drops fields that nobody needs: from the columns of scans, from maps, projections and
+/// aggregates, and, by a projection, before state is built (joins, sorts) or tuples change hands
+/// (unions, exchanges).
 ///
 /// # Errors
 /// The plan does not verify.
@@ -22,7 +23,8 @@ pub fn prune_columns(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     prune(plan, &verify_in(plan, catalogue, Traits::DRIVER)?)
 }
 
-/// What is needed of each node, and what each node needs of each of its inputs (`None`: everything).
+/// What is needed of each node, and what each node needs of each of its inputs (`None`:
+/// everything).
 struct Needs<'a> {
     plan: &'a Plan,
     edges: Vec<&'a Tuple>,
@@ -61,7 +63,8 @@ pub(super) fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
             let Some(wanted) = wanted.filter(|wanted| wanted.len() < tuple.len()) else { continue };
             if projects_input(&node.operator) {
                 let fields = tuple.fields().iter().filter(|field| wanted.contains(&field.name));
-                let params = Params::new().with("fields", Value::names(fields.map(|field| &field.name)));
+                let params =
+                    Params::new().with("fields", Value::names(fields.map(|field| &field.name)));
                 *input = out.add("projection", &[*input], params);
             }
         }
@@ -114,8 +117,13 @@ impl Needs<'_> {
     /// Of these names, those that the tuple of `id` has; never none.
     fn some(&mut self, id: NodeId, names: &Names) -> Names {
         let tuple = self.edges[id.index()];
-        let mut names: Names =
-            tuple.fields().iter().map(|f| &f.name).filter(|n| names.contains(*n)).cloned().collect();
+        let mut names: Names = tuple
+            .fields()
+            .iter()
+            .map(|f| &f.name)
+            .filter(|n| names.contains(*n))
+            .cloned()
+            .collect();
         if names.is_empty() {
             names.extend(narrowest(tuple.fields().iter()).map(|field| field.name.clone()));
         }
@@ -135,7 +143,10 @@ impl Needs<'_> {
         let mut wants: Vec<Option<Names>> = vec![None; node.inputs.len()];
         match (&*node.operator, node.inputs.as_slice()) {
             (operator, []) if is_scan(operator) => {}
-            ("filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series", [input]) => {
+            (
+                "filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series",
+                [input],
+            ) => {
                 wants[0] = Some(self.some(*input, &read));
             }
             ("union", inputs) => {
@@ -171,8 +182,10 @@ impl Needs<'_> {
                     return Ok(());
                 };
                 let inside = inside.tuple.fields().iter().map(|field| &field.name);
-                self.table[table.index()].extend(inside.filter(|name| read.contains(*name)).cloned());
-                self.output[table.index()].insert(self.edges[table.index()].fields()[0].name.clone());
+                self.table[table.index()]
+                    .extend(inside.filter(|name| read.contains(*name)).cloned());
+                self.output[table.index()]
+                    .insert(self.edges[table.index()].fields()[0].name.clone());
             }
             (_, inputs) => inputs.iter().for_each(|input| self.all(*input)),
         }
@@ -183,7 +196,8 @@ impl Needs<'_> {
 
 /// The cheapest field to carry along where only the number of tuples matters.
 fn narrowest<'a>(fields: impl Iterator<Item = &'a Field>) -> Option<&'a Field> {
-    fields.min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
+    fields
+        .min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
 }
 
 fn fields_of(value: &Value, into: &mut Names) {
@@ -209,7 +223,8 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
     if let Some(Value::Record(entries)) = node.params.get(parameter) {
         let mut kept = entries.clone();
         kept.retain(|(name, _)| needed.contains(name));
-        // One is kept where only the number of tuples matters; of aggregates besides keys, none is needed.
+        // One is kept where only the number of tuples matters; of aggregates besides keys, none is
+        // needed.
         if kept.is_empty() && &*node.operator != "reduce_by_key" {
             kept.extend(entries.first().cloned());
         }
@@ -229,7 +244,8 @@ fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
     if let Some(filter) = node.params.get("filter") {
         fields_of(filter, &mut tested);
     }
-    let mut fields: Vec<Arc<str>> = yielded.iter().filter(|name| needed.contains(*name)).cloned().collect();
+    let mut fields: Vec<Arc<str>> =
+        yielded.iter().filter(|name| needed.contains(*name)).cloned().collect();
     if fields.is_empty() {
         let candidates = columns.fields().iter().filter(|field| yielded.contains(&field.name));
         // What is read anyway costs least.
@@ -238,11 +254,13 @@ fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
         let cheapest = narrowest(read).or_else(|| narrowest(candidates.iter().copied()));
         fields.extend(cheapest.map(|field| field.name.clone()));
     }
-    // The columns of a CSV file without a header are known by their positions, so its scan keeps them all.
+    // The columns of a CSV file without a header are known by their positions, so its scan keeps
+    // them all.
     let kept: Vec<Field> = match &*node.operator {
         "csv_scan" => columns.fields().to_vec(),
         _ => {
-            let read = |field: &&Field| fields.contains(&field.name) || tested.contains(&field.name);
+            let read =
+                |field: &&Field| fields.contains(&field.name) || tested.contains(&field.name);
             columns.fields().iter().filter(read).cloned().collect()
         }
     };

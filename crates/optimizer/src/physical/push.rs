@@ -8,9 +8,9 @@ use tessera_plan::rule::{Rule, Rules};
 use tessera_plan::typing::Scope;
 use tessera_types::{Result, Tuple};
 
-/// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are pruned and
-/// columns decoded late. A conjunct that can raise stays, since the scan may see rows that another conjunct rejects; its
-/// *try* form goes into the scan (architecture §6).
+/// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are
+/// pruned and columns decoded late. A conjunct that can raise stays, since the scan may see rows
+/// that another conjunct rejects; its *try* form goes into the scan (architecture §6).
 ///
 /// # Errors
 /// A filter without a predicate: the plan does not verify.
@@ -29,13 +29,16 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<
             return Ok(out.push(node));
         };
         let below = out.nodes()[input.index()].clone();
-        let is_scan =
-            matches!(&*below.operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan");
+        let is_scan = matches!(
+            &*below.operator,
+            "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan"
+        );
         if !is_scan || readers[old_input.index()] != 1 {
             return Ok(out.push(node));
         }
         let predicate = node.params.expr("predicate")?;
-        let (mut scan, rest) = split(below, predicate, &plan.parameters, (catalogue.functions(), rules))?;
+        let (mut scan, rest) =
+            split(below, predicate, &plan.parameters, (catalogue.functions(), rules))?;
         scan.estimated_rows = node.estimated_rows;
         let scan = out.push(scan);
         if rest.is_empty() {

@@ -9,9 +9,9 @@ use tessera_plan::graph::{Node, NodeId, Plan};
 use tessera_plan::rewrite::{expressions, is_volatile, remove_unreachable};
 use tessera_types::Result;
 
-/// Lets equal sub-plans share their state: where two sub-operators that consume their input whole have equal
-/// parameters and equal inputs all the way down, one of them does the work. Streams are not shared: that would
-/// materialise what would have flowed.
+/// Lets equal sub-plans share their state: where two sub-operators that consume their input whole
+/// have equal parameters and equal inputs all the way down, one of them does the work. Streams are
+/// not shared: that would materialise what would have flowed.
 ///
 /// # Errors
 /// A sub-operator that is not in the catalogue.
@@ -22,8 +22,11 @@ pub fn share_common(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     let mut candidates: HashMap<(Arc<str>, Vec<NodeId>, u64), Vec<NodeId>> = HashMap::new();
     for id in plan.ids() {
         let node = &mut plan.nodes[id.index()];
-        node.nested =
-            node.nested.iter().map(|inner| share_common(inner, catalogue)).collect::<Result<Vec<_>>>()?;
+        node.nested = node
+            .nested
+            .iter()
+            .map(|inner| share_common(inner, catalogue))
+            .collect::<Result<Vec<_>>>()?;
         let inputs: Vec<NodeId> =
             node.inputs.iter().filter_map(|input| firsts.get(input.index()).copied()).collect();
         let head = (node.operator.clone(), inputs, fingerprint(node));
@@ -42,7 +45,8 @@ pub fn share_common(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
     }
     let mut shared = Vec::with_capacity(plan.nodes.len());
     for (id, node) in plan.ids().zip(&plan.nodes) {
-        let materialises = matches!(catalogue.descriptor(&node.operator)?.role(node), Role::Sink(_));
+        let materialises =
+            matches!(catalogue.descriptor(&node.operator)?.role(node), Role::Sink(_));
         shared.push(if materialises { firsts[id.index()] } else { id });
     }
     let replace = |id: &mut NodeId| *id = shared.get(id.index()).copied().unwrap_or(*id);
@@ -72,5 +76,9 @@ fn is_volatile_node(node: &Node, functions: &dyn Functions) -> bool {
     for (_, value) in node.params.iter() {
         expressions(value, &mut |expr| found |= is_volatile(expr, functions));
     }
-    found || node.nested.iter().any(|plan| plan.nodes.iter().any(|node| is_volatile_node(node, functions)))
+    found
+        || node
+            .nested
+            .iter()
+            .any(|plan| plan.nodes.iter().any(|node| is_volatile_node(node, functions)))
 }

@@ -3,8 +3,8 @@
 use tessera_plan::{Catalogue, Plan, Traits, Verified, verify_in};
 use tessera_types::Result;
 
-/// A plan on its way through passes. Only the verifier knows the types of edges, and its answer holds
-/// for as long as no pass changes the plan.
+/// A plan on its way through passes. Only the verifier knows the types of edges, and its answer
+/// holds for as long as no pass changes the plan.
 pub(super) struct Stage<'a> {
     plan: Plan,
     verified: Option<Verified>,
@@ -21,7 +21,11 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs a pass that asks for no types.
-    pub(super) fn pass(&mut self, name: &str, pass: impl FnOnce(&Plan) -> Result<Plan>) -> Result<()> {
+    pub(super) fn pass(
+        &mut self,
+        name: &str,
+        pass: impl FnOnce(&Plan) -> Result<Plan>,
+    ) -> Result<()> {
         let plan = pass(&self.plan)?;
         self.set(name, plan)
     }
@@ -74,7 +78,7 @@ pub fn check_after(
 
 /// Whether a plan, or one nested in it, has a sub-operator of this name.
 fn has(plan: &Plan, operator: &str) -> bool {
-    plan.nodes
-        .iter()
-        .any(|node| &*node.operator == operator || node.nested.iter().any(|nested| has(nested, operator)))
+    plan.nodes.iter().any(|node| {
+        &*node.operator == operator || node.nested.iter().any(|nested| has(nested, operator))
+    })
 }

@@ -11,9 +11,10 @@ use tessera_types::Result;
 
 use super::way::{Place, Ways};
 
-/// Gives a threshold to each `top_k` and to the Parquet scans its first key comes from unchanged, where what lies between passes
-/// tuples on one by one: a tuple that sorts behind the threshold can then be left out as soon as it is read. What can raise an
-/// error must see all tuples, so that the same ones raise in every run.
+/// Gives a threshold to each `top_k` and to the Parquet scans its first key comes from unchanged,
+/// where what lies between passes tuples on one by one: a tuple that sorts behind the threshold can
+/// then be left out as soon as it is read. What can raise an error must see all tuples, so that the
+/// same ones raise in every run.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -32,7 +33,8 @@ pub(super) fn pushed(plan: &Plan, verified: &Verified, functions: &dyn Functions
     let ways = Ways::new(plan, &verified.edges, functions);
     for id in plan.ids().filter(|id| &*plan.node(*id).operator == "top_k") {
         let node = plan.node(id);
-        let Some(key) = node.params.sort_keys("keys").ok().and_then(|keys| keys.into_iter().next()) else {
+        let Some(key) = node.params.sort_keys("keys").ok().and_then(|keys| keys.into_iter().next())
+        else {
             continue;
         };
         let scans = scans(&ways, Place { node: node.inputs[0], fields: vec![key.field.clone()] });
@@ -69,7 +71,8 @@ fn scans(ways: &Ways<'_>, from: Place) -> Vec<Place> {
                 pending.extend(node.inputs.iter().map(input));
             }
             // Not into the builds of joins: they are complete before anything is sorted.
-            _ => pending.extend(ways.above(&place).filter(|above| node.inputs.last() == Some(&above.node))),
+            _ => pending
+                .extend(ways.above(&place).filter(|above| node.inputs.last() == Some(&above.node))),
         }
     }
     scans

@@ -11,7 +11,8 @@ use tessera_plan::typing::Scope;
 use tessera_plan::value::Value;
 use tessera_types::{Item, Tuple};
 
-/// Joins that give nothing else when a tuple of the stream is left out, but for what that tuple would have given.
+/// Joins that give nothing else when a tuple of the stream is left out, but for what that tuple
+/// would have given.
 const OF_STREAM: [&str; 5] = ["inner", "left", "semi", "anti", "mark"];
 /// The same for tuples of the build.
 const OF_BUILD: [&str; 4] = ["inner", "right", "build_semi", "build_anti"];
@@ -36,7 +37,8 @@ impl<'a> Ways<'a> {
         Ways { plan, edges, functions, readers: readers(plan) }
     }
 
-    /// Whether only one node reads it, and neither errors nor other tuples depend on those that it no longer gets.
+    /// Whether only one node reads it, and neither errors nor other tuples depend on those that it
+    /// no longer gets.
     pub(super) fn may_lose_tuples(&self, id: NodeId) -> bool {
         let node = self.plan.node(id);
         self.readers[id.index()] == 1 && (node.inputs.is_empty() || self.is_safe(node))
@@ -53,10 +55,11 @@ impl<'a> Ways<'a> {
             }
             "map" => {
                 let exprs = node.params.exprs("exprs").ok()?;
-                let before = |field: &Arc<str>| match exprs.iter().find(|(name, _)| name == field)?.1 {
-                    Expr::Field(before) => Some(before.clone()),
-                    _ => None,
-                };
+                let before =
+                    |field: &Arc<str>| match exprs.iter().find(|(name, _)| name == field)?.1 {
+                        Expr::Field(before) => Some(before.clone()),
+                        _ => None,
+                    };
                 let fields = place.fields.iter().map(before).collect::<Option<Vec<_>>>()?;
                 Some(Place { node: input(0)?, fields })
             }
@@ -68,9 +71,10 @@ impl<'a> Ways<'a> {
                     Some(stream) => OF_STREAM.contains(&&**join).then_some(stream),
                     None if &*node.operator == "probe" && OF_BUILD.contains(&&**join) => {
                         let build = input(0)?;
-                        let is_build =
-                            &*self.plan.node(build).operator == "build" && self.readers[build.index()] == 1;
-                        let tuples = self.plan.node(build).inputs.first().copied().filter(|_| is_build)?;
+                        let is_build = &*self.plan.node(build).operator == "build"
+                            && self.readers[build.index()] == 1;
+                        let tuples =
+                            self.plan.node(build).inputs.first().copied().filter(|_| is_build)?;
                         same(tuples).filter(|place| self.has(place))
                     }
                     None => None,
@@ -99,7 +103,8 @@ impl<'a> Ways<'a> {
             fields.extend(inside.flatten().cloned());
         }
         let tuple = Tuple::new(fields);
-        let scope = Scope { tuple: &tuple, parameters: &self.plan.parameters, functions: self.functions };
+        let scope =
+            Scope { tuple: &tuple, parameters: &self.plan.parameters, functions: self.functions };
         let mut safe = true;
         for (_, value) in node.params.iter() {
             expressions(value, &mut |expr| {

@@ -48,7 +48,8 @@ type Deep = (Expr, usize);
 
 /// The error for nesting beyond [`TEXT_DEPTH_MAX`].
 pub(super) fn too_deep(lexer: &Lexer<'_>) -> Error {
-    let message = format!("the text is nested deeper than {TEXT_DEPTH_MAX} levels (TEXT_DEPTH_MAX)");
+    let message =
+        format!("the text is nested deeper than {TEXT_DEPTH_MAX} levels (TEXT_DEPTH_MAX)");
     Error::new(Code::Limit, message).at(lexer.here())
 }
 
@@ -117,8 +118,9 @@ fn nan(lexer: &mut Lexer<'_>) -> Result<f64> {
         _ => None,
     };
     let value = bits.map(f64::from_bits).filter(|value| value.is_nan());
-    let value =
-        value.ok_or_else(|| lexer.error("expected the 8 bytes of a NaN, as in NAN(x'7ff8000000000001')"))?;
+    let value = value.ok_or_else(|| {
+        lexer.error("expected the 8 bytes of a NaN, as in NAN(x'7ff8000000000001')")
+    })?;
     lexer.expect(")")?;
     Ok(value)
 }
@@ -129,7 +131,9 @@ fn integer<T: std::str::FromStr>(lexer: &mut Lexer<'_>) -> Result<T> {
         Token::Number(number) => format!("{sign}{number}"),
         other => return Err(lexer.error(format!("expected a whole number, found {other}"))),
     };
-    number.parse().map_err(|_| lexer.error(format!("{number} is not a whole number of the size wanted here")))
+    number
+        .parse()
+        .map_err(|_| lexer.error(format!("{number} is not a whole number of the size wanted here")))
 }
 
 /// A constant that begins here: a literal, with its type or without.
@@ -148,7 +152,8 @@ fn constant(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Option<Expr>> {
 
 fn check(lexer: &Lexer<'_>, depth: usize) -> Result<usize> {
     if depth > EXPR_DEPTH_MAX {
-        let message = format!("an expression is deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
+        let message =
+            format!("an expression is deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
         return Err(Error::new(Code::Limit, message).at(lexer.here()));
     }
     Ok(depth)
@@ -319,8 +324,9 @@ fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<
             (expr, depth)
         }
         other => {
-            let message =
-                format!("expected an expression, found `{other}`; a field of that name needs double quotes");
+            let message = format!(
+                "expected an expression, found `{other}`; a field of that name needs double quotes"
+            );
             return Err(lexer.error(message));
         }
     };
@@ -362,7 +368,8 @@ fn case(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Deep> {
     Ok((Expr::Case { branches, otherwise }, deepest + 1))
 }
 
-/// A literal that stands alone as a parameter's value: a number, a text or a flag rather than an expression.
+/// A literal that stands alone as a parameter's value: a number, a text or a flag rather than an
+/// expression.
 pub(super) fn plain(lexer: &mut Lexer<'_>) -> Result<Option<Literal>> {
     let start = lexer.clone();
     let found = literal(lexer, 0)?;

@@ -4,15 +4,15 @@ use tessera_types::{Atom, Code, Error, Result, Span, Tuple, TypeParser};
 
 /// Words that are not names unless quoted. They are upper case; the language is case-sensitive.
 pub(super) const KEYWORDS: &[&str] = &[
-    "AND", "OR", "NOT", "IS", "NULL", "DISTINCT", "FROM", "LIKE", "ILIKE", "CASE", "WHEN", "THEN", "ELSE",
-    "END", "CAST", "TRY_CAST", "AS", "COALESCE", "TRY", "RAW", "ITEMS", "INTERVAL", "NAN", "INF", "true",
-    "false",
+    "AND", "OR", "NOT", "IS", "NULL", "DISTINCT", "FROM", "LIKE", "ILIKE", "CASE", "WHEN", "THEN",
+    "ELSE", "END", "CAST", "TRY_CAST", "AS", "COALESCE", "TRY", "RAW", "ITEMS", "INTERVAL", "NAN",
+    "INF", "true", "false",
 ];
 
 /// Longest first where one begins another.
 const SYMBOLS: &[&str] = &[
-    "::", "<=", ">=", "<>", "~*", "{", "}", "(", ")", "[", "]", ",", "=", ":", "<", ">", "+", "-", "*", "/",
-    "%", "~",
+    "::", "<=", ">=", "<>", "~*", "{", "}", "(", ")", "[", "]", ",", "=", ":", "<", ">", "+", "-",
+    "*", "/", "%", "~",
 ];
 
 /// A token.
@@ -117,7 +117,8 @@ impl<'a> Lexer<'a> {
         Ok(found)
     }
 
-    /// Takes the token at hand if it is this bare word, which is a keyword only where it is asked for.
+    /// Takes the token at hand if it is this bare word, which is a keyword only where it is asked
+    /// for.
     pub(super) fn accept_word(&mut self, word: &str) -> Result<bool> {
         let found = matches!(self.peek()?, Token::Name(found) if found == word)
             && self
@@ -158,7 +159,8 @@ impl<'a> Lexer<'a> {
         }
         self.next()?;
         let rest = self.text.get(self.position..).unwrap_or("");
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
         if end == 0 {
             return Err(self.error("expected digits, letters or `_` after `%`"));
         }
@@ -185,7 +187,8 @@ impl<'a> Lexer<'a> {
         result.map_err(|error| error.at(self.span(self.position)))
     }
 
-    /// The byte where the token at hand begins. (Lines are counted only for errors: [`Lexer::span`].)
+    /// The byte where the token at hand begins. (Lines are counted only for errors:
+    /// [`Lexer::span`].)
     pub(super) fn start(&self) -> usize {
         match &self.peeked {
             Some((_, start, _)) => *start,
@@ -281,8 +284,9 @@ impl<'a> Lexer<'a> {
 
     fn word(&self, start: usize) -> (String, usize) {
         let rest = &self.text[start..];
-        let end =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'))
+            .unwrap_or(rest.len());
         (rest[..end].to_string(), start + end)
     }
 
@@ -327,13 +331,17 @@ impl<'a> Lexer<'a> {
                             .collect();
                         let c = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
                         text.push(c.ok_or_else(|| {
-                            self.failure(body + at, "expected a character's number, as in `\\u{1f}`")
+                            self.failure(
+                                body + at,
+                                "expected a character's number, as in `\\u{1f}`",
+                            )
                         })?);
                     }
                     _ => {
-                        return Err(
-                            self.failure(body + at, "unknown escape; there are \\n \\t \\r \\\\ \\' \\u{…}")
-                        );
+                        return Err(self.failure(
+                            body + at,
+                            "unknown escape; there are \\n \\t \\r \\\\ \\' \\u{…}",
+                        ));
                     }
                 },
                 c => text.push(c),
@@ -347,11 +355,15 @@ impl<'a> Lexer<'a> {
         let digits = body.find('\'').map(|end| &body[..end]);
         let digits = digits.ok_or_else(|| self.failure(start, "`x'` is not closed"))?;
         let bytes = (0..digits.len() / 2)
-            .map(|i| digits.get(2 * i..2 * i + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+            .map(|i| {
+                digits.get(2 * i..2 * i + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok())
+            })
             .collect::<Option<Vec<u8>>>()
-            .filter(|_| digits.len().is_multiple_of(2) && digits.bytes().all(|b| b.is_ascii_hexdigit()));
-        let bytes =
-            bytes.ok_or_else(|| self.failure(start, "expected pairs of hexadecimal digits in x'…'"))?;
+            .filter(|_| {
+                digits.len().is_multiple_of(2) && digits.bytes().all(|b| b.is_ascii_hexdigit())
+            });
+        let bytes = bytes
+            .ok_or_else(|| self.failure(start, "expected pairs of hexadecimal digits in x'…'"))?;
         Ok((Token::Bytes(bytes), start + 2 + digits.len() + 1))
     }
 }

@@ -1,8 +1,9 @@
 //! Constants as text.
 //!
-//! A constant is a literal and a type, `'1998-09-02'::date`. The type decides how the literal is read: numbers as
-//! decimals or floats, texts as dates and times. After `RAW` a literal is taken as it stands, which serves values
-//! that do not belong to their type; such a plan can be carried and looked at, and the verifier rejects it.
+//! A constant is a literal and a type, `'1998-09-02'::date`. The type decides how the literal is
+//! read: numbers as decimals or floats, texts as dates and times. After `RAW` a literal is taken as
+//! it stands, which serves values that do not belong to their type; such a plan can be carried and
+//! looked at, and the verifier rejects it.
 
 use std::sync::Arc;
 
@@ -29,7 +30,9 @@ fn child(atom: Option<&Atom>, position: usize) -> Option<&Atom> {
     match atom? {
         Atom::List(slot) => Some(&slot.atom),
         Atom::Struct(slots) => slots.get(position).map(|(_, slot)| &slot.atom),
-        Atom::Map(key, value) => Some(if position.is_multiple_of(2) { &key.atom } else { &value.atom }),
+        Atom::Map(key, value) => {
+            Some(if position.is_multiple_of(2) { &key.atom } else { &value.atom })
+        }
         _ => None,
     }
 }
@@ -60,17 +63,23 @@ impl Literal {
             (Literal::Number(number), Some(Atom::Decimal(_, scale))) => {
                 Scalar::Integer(decimal(number, *scale)?)
             }
-            (Literal::Number(number), Some(Atom::Float32 | Atom::Float64)) => Scalar::Float(float(number)?),
+            (Literal::Number(number), Some(Atom::Float32 | Atom::Float64)) => {
+                Scalar::Float(float(number)?)
+            }
             (Literal::Number(number), _) if is_whole(number) => Scalar::Integer(
-                number.parse().map_err(|_| format!("{number} has more digits than any type holds"))?,
+                number
+                    .parse()
+                    .map_err(|_| format!("{number} has more digits than any type holds"))?,
             ),
             (Literal::Number(number), _) => Scalar::Float(float(number)?),
             (Literal::Float(value), _) => Scalar::Float(*value),
             (Literal::Text(text), Some(Atom::Date)) => Scalar::Integer(
-                date(text).ok_or_else(|| format!("expected a date, as '1998-09-02', not '{text}'"))?,
+                date(text)
+                    .ok_or_else(|| format!("expected a date, as '1998-09-02', not '{text}'"))?,
             ),
             (Literal::Text(text), Some(Atom::Time(unit))) => Scalar::Integer(
-                time(text, *unit).ok_or_else(|| format!("expected a time, as '23:59:59', not '{text}'"))?,
+                time(text, *unit)
+                    .ok_or_else(|| format!("expected a time, as '23:59:59', not '{text}'"))?,
             ),
             (Literal::Text(text), Some(Atom::Timestamp(unit, _))) => {
                 Scalar::Integer(timestamp(text, *unit).ok_or_else(|| {
@@ -125,11 +134,11 @@ fn typed(value: &Scalar, atom: Option<&Atom>) -> Option<String> {
         (Scalar::Integer(count), Some(Atom::Time(unit))) => {
             time_text(*count, *unit).map_or_else(|| count.to_string(), |text| format!("'{text}'"))
         }
-        (Scalar::Integer(count), Some(Atom::Timestamp(unit, _))) => {
-            timestamp_text(*count, *unit).map_or_else(|| count.to_string(), |text| format!("'{text}'"))
-        }
+        (Scalar::Integer(count), Some(Atom::Timestamp(unit, _))) => timestamp_text(*count, *unit)
+            .map_or_else(|| count.to_string(), |text| format!("'{text}'")),
         (Scalar::Nested(items), atom) => {
-            let items = items.iter().enumerate().map(|(position, item)| typed(item, child(atom, position)));
+            let items =
+                items.iter().enumerate().map(|(position, item)| typed(item, child(atom, position)));
             format!("ITEMS[{}]", items.collect::<Option<Vec<_>>>()?.join(", "))
         }
         _ => raw(value),
@@ -141,7 +150,9 @@ fn raw(value: &Scalar) -> String {
         Scalar::Null => "NULL".into(),
         Scalar::Boolean(value) => value.to_string(),
         Scalar::Integer(value) => value.to_string(),
-        Scalar::Float(value) if value.is_nan() && value.to_bits() == f64::NAN.to_bits() => "NAN".into(),
+        Scalar::Float(value) if value.is_nan() && value.to_bits() == f64::NAN.to_bits() => {
+            "NAN".into()
+        }
         Scalar::Float(value) if value.is_nan() => format!("NAN(x'{:016x}')", value.to_bits()),
         Scalar::Float(value) if value.is_infinite() => {
             if *value > 0.0 {
@@ -158,7 +169,9 @@ fn raw(value: &Scalar) -> String {
         Scalar::Interval { months, days, nanoseconds } => {
             format!("INTERVAL({months}, {days}, {nanoseconds})")
         }
-        Scalar::Nested(items) => format!("ITEMS[{}]", items.iter().map(raw).collect::<Vec<_>>().join(", ")),
+        Scalar::Nested(items) => {
+            format!("ITEMS[{}]", items.iter().map(raw).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -215,8 +228,8 @@ fn decimal_text(digits: i128, scale: i8) -> String {
     format!("{sign}{whole}{point}{fraction}")
 }
 
-// Days and civil dates: H. Hinnant, "chrono-compatible low-level date algorithms". Years 0001 to 9999 have a text;
-// counts outside stay numbers.
+// Days and civil dates: H. Hinnant, "chrono-compatible low-level date algorithms". Years 0001 to
+// 9999 have a text; counts outside stay numbers.
 
 const DAYS_MIN: i128 = -719_162;
 const DAYS_MAX: i128 = 2_932_896;
@@ -253,8 +266,9 @@ fn fields<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Op
     let mut parts = text.split(separator);
     let mut values = [0; N];
     for (value, width) in values.iter_mut().zip(widths) {
-        let part =
-            parts.next().filter(|part| part.len() == width && part.bytes().all(|b| b.is_ascii_digit()))?;
+        let part = parts
+            .next()
+            .filter(|part| part.len() == width && part.bytes().all(|b| b.is_ascii_digit()))?;
         *value = part.parse().ok()?;
     }
     parts.next().is_none().then_some(values)
@@ -293,7 +307,8 @@ fn time(text: &str, unit: TimeUnit) -> Option<i128> {
     if hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > digits {
         return None;
     }
-    if !fraction.bytes().all(|b| b.is_ascii_digit()) || (text.contains('.') && fraction.is_empty()) {
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) || (text.contains('.') && fraction.is_empty())
+    {
         return None;
     }
     let fraction: i128 = format!("0{fraction:0<digits$}").parse().ok()?;

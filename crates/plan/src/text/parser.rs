@@ -28,7 +28,8 @@ pub(super) fn parse(text: &str) -> Result<Plan> {
 /// What follows the word `plan`.
 fn plan(lexer: &mut Lexer<'_>, depth: usize) -> Result<Plan> {
     if depth > PLAN_DEPTH_MAX {
-        let message = format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
+        let message =
+            format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
         return Err(Error::new(Code::Limit, message).at(lexer.here()));
     }
     let parameters = match lexer.peek()? {
@@ -47,8 +48,11 @@ fn plan(lexer: &mut Lexer<'_>, depth: usize) -> Result<Plan> {
         let position = u32::try_from(nodes.len() - 1);
         let position = position.map_err(|_| lexer.error("more nodes than a plan can have"))?;
         if ids.contains_key(&id) {
-            return Err(Error::new(Code::Syntax, format!("%{id} stands for two nodes; rename one"))
-                .at(lexer.span(start)));
+            return Err(Error::new(
+                Code::Syntax,
+                format!("%{id} stands for two nodes; rename one"),
+            )
+            .at(lexer.span(start)));
         }
         ids.insert(id, NodeId(position));
     }
@@ -65,7 +69,8 @@ fn reference(lexer: &mut Lexer<'_>, ids: &HashMap<String, NodeId>) -> Result<Nod
     let start = lexer.start();
     let id = lexer.id()?;
     ids.get(&id).copied().ok_or_else(|| {
-        Error::new(Code::Syntax, format!("no node %{id} stands before this place")).at(lexer.span(start))
+        Error::new(Code::Syntax, format!("no node %{id} stands before this place"))
+            .at(lexer.span(start))
     })
 }
 

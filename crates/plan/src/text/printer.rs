@@ -15,8 +15,8 @@ use crate::verify::Verified;
 /// Lines longer than this are broken where they can be.
 const LINE_CHARS_MAX: usize = 110;
 
-/// What is to be said of a node. It is named by positions: of the node that holds the nested plan, of the nested plan
-/// in that node, and so on; at last its own.
+/// What is to be said of a node. It is named by positions: of the node that holds the nested plan,
+/// of the nested plan in that node, and so on; at last its own.
 pub type Note<'a> = &'a dyn Fn(&[usize]) -> Option<String>;
 
 /// Where the printer is.
@@ -78,8 +78,10 @@ fn print_node(out: &mut String, position: usize, node: &Node, at: At<'_>) {
     }
     for (index, inner) in node.nested.iter().enumerate() {
         out.push(' ');
-        let verified =
-            at.verified.and_then(|verified| verified.nested.get(position)).and_then(|list| list.get(index));
+        let verified = at
+            .verified
+            .and_then(|verified| verified.nested.get(position))
+            .and_then(|list| list.get(index));
         let start = verified.map_or(at.start, |inner| inner.start);
         let path = [&path[..], &[index]].concat();
         body(out, inner, At { verified, start, path: &path, ..at });
@@ -177,9 +179,12 @@ fn flat(value: &Value) -> String {
         // Alone, a bare literal is a plain value; the type makes it an expression.
         Value::Expr(Expr::Constant(value, atom)) => literal::constant(value, atom, false),
         Value::Expr(value) => print_expr(value),
-        Value::List(values) => format!("[{}]", values.iter().map(flat).collect::<Vec<_>>().join(", ")),
+        Value::List(values) => {
+            format!("[{}]", values.iter().map(flat).collect::<Vec<_>>().join(", "))
+        }
         Value::Record(entries) => {
-            let entries = entries.iter().map(|(name, value)| format!("{} = {}", key(name), flat(value)));
+            let entries =
+                entries.iter().map(|(name, value)| format!("{} = {}", key(name), flat(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }

@@ -105,8 +105,9 @@ fn errors_tell_the_place() {
 
 #[test]
 fn depth_has_a_named_limit_and_length_has_none() {
-    let nested =
-        |n: usize| format!("plan {{ %0 = f() {{a = {}x{}}} return %0 }}", "(".repeat(n), ")".repeat(n));
+    let nested = |n: usize| {
+        format!("plan {{ %0 = f() {{a = {}x{}}} return %0 }}", "(".repeat(n), ")".repeat(n))
+    };
     parse(&nested(200)).unwrap();
     for text in [
         nested(5_000),
@@ -121,7 +122,8 @@ fn depth_has_a_named_limit_and_length_has_none() {
         assert_eq!(error.code(), Code::Limit, "{error}");
         assert!(error.message().contains("_DEPTH_MAX"), "{error}");
     }
-    let sum = (0..900).fold(Expr::field("x"), |sum, i| Expr::call("add", vec![sum, Expr::int64(i)]));
+    let sum =
+        (0..900).fold(Expr::field("x"), |sum, i| Expr::call("add", vec![sum, Expr::int64(i)]));
     round_trip(&with_value(sum));
     let all = Expr::And(
         (0..20_000).map(|i| Expr::call("not_eq", vec![Expr::field("x"), Expr::int64(i)])).collect(),
@@ -159,7 +161,11 @@ fn awkward_constants_round_trip() {
         (Scalar::Interval { months: -1, days: i32::MIN, nanoseconds: i64::MIN }, Atom::Interval),
         (Scalar::Null, Atom::List(Box::new(Slot::nullable(Atom::Date)))),
         (
-            Scalar::Nested(Arc::from([Scalar::Integer(1), Scalar::Null, Scalar::Nested(Arc::from([]))])),
+            Scalar::Nested(Arc::from([
+                Scalar::Integer(1),
+                Scalar::Null,
+                Scalar::Nested(Arc::from([])),
+            ])),
             Atom::List(Box::new(Slot::nullable(Atom::Decimal(10, 2)))),
         ),
         (
@@ -201,7 +207,8 @@ pub(crate) fn atom() -> impl Strategy<Value = Atom> {
             TimeUnit::Nanosecond,
         ])
     };
-    let zone = proptest::sample::select(vec!["UTC", "Europe/Zurich", "+02:00", "-11:30"]).prop_map(Arc::from);
+    let zone = proptest::sample::select(vec!["UTC", "Europe/Zurich", "+02:00", "-11:30"])
+        .prop_map(Arc::from);
     let leaf = prop_oneof![
         proptest::sample::select(vec![
             Atom::Null,
@@ -222,7 +229,8 @@ pub(crate) fn atom() -> impl Strategy<Value = Atom> {
         (unit(), proptest::option::of(zone)).prop_map(|(unit, zone)| Atom::Timestamp(unit, zone)),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
-        let slot = (inner.clone(), any::<bool>()).prop_map(|(atom, nullable)| Slot { atom, nullable });
+        let slot =
+            (inner.clone(), any::<bool>()).prop_map(|(atom, nullable)| Slot { atom, nullable });
         prop_oneof![
             slot.clone().prop_map(|slot| Atom::List(Box::new(slot))),
             proptest::collection::vec((name(), slot.clone()), 0..3)
@@ -263,7 +271,8 @@ pub(crate) fn expr() -> impl Strategy<Value = Expr> {
         (scalar(), atom()).prop_map(|(scalar, atom)| Expr::Constant(scalar, atom)),
         any::<i64>().prop_map(Expr::int64),
     ];
-    let known: Vec<&str> = super::expression::INFIX.iter().map(|(name, ..)| *name).chain(["neg"]).collect();
+    let known: Vec<&str> =
+        super::expression::INFIX.iter().map(|(name, ..)| *name).chain(["neg"]).collect();
     leaf.prop_recursive(5, 40, 4, move |inner| {
         let list = proptest::collection::vec(inner.clone(), 0..4);
         let infix = proptest::sample::select(known.clone());
@@ -286,18 +295,20 @@ pub(crate) fn expr() -> impl Strategy<Value = Expr> {
 }
 
 pub(crate) fn tuple() -> impl Strategy<Value = Tuple> {
-    proptest::collection::vec((name(), atom(), any::<bool>(), any::<bool>()), 0..4).prop_map(|fields| {
-        let mut seen = std::collections::HashSet::new();
-        let fields = fields.into_iter().filter(|(name, ..)| seen.insert(name.clone()));
-        let field = |(name, atom, nullable, collection): (Arc<str>, Atom, bool, bool)| {
-            if collection {
-                Field::collection(name, "rows", Tuple::new(vec![Field::new("k", atom)]))
-            } else {
-                Field::new(name, atom).with_nullable(nullable)
-            }
-        };
-        Tuple::new(fields.map(field).collect::<Vec<_>>())
-    })
+    proptest::collection::vec((name(), atom(), any::<bool>(), any::<bool>()), 0..4).prop_map(
+        |fields| {
+            let mut seen = std::collections::HashSet::new();
+            let fields = fields.into_iter().filter(|(name, ..)| seen.insert(name.clone()));
+            let field = |(name, atom, nullable, collection): (Arc<str>, Atom, bool, bool)| {
+                if collection {
+                    Field::collection(name, "rows", Tuple::new(vec![Field::new("k", atom)]))
+                } else {
+                    Field::new(name, atom).with_nullable(nullable)
+                }
+            };
+            Tuple::new(fields.map(field).collect::<Vec<_>>())
+        },
+    )
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -321,7 +332,9 @@ fn value() -> impl Strategy<Value = Value> {
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let flat = || plan_of(Just(Vec::new()).boxed());
     let nested = flat().prop_recursive(2, 4, 2, |inner| {
-        plan_of(prop_oneof![3 => Just(Vec::new()), 1 => proptest::collection::vec(inner, 1..3)].boxed())
+        plan_of(
+            prop_oneof![3 => Just(Vec::new()), 1 => proptest::collection::vec(inner, 1..3)].boxed(),
+        )
     });
     prop_oneof![flat(), nested]
 }
@@ -343,7 +356,8 @@ fn plan_of(nested: BoxedStrategy<Vec<Plan>>) -> BoxedStrategy<Plan> {
                 let mut params = Params::new();
                 let values: Vec<(Arc<str>, Value)> = values;
                 values.into_iter().for_each(|(name, value)| params.set(name, value));
-                let inputs = inputs.into_iter().map(|input| NodeId(input % position as u32)).collect();
+                let inputs =
+                    inputs.into_iter().map(|input| NodeId(input % position as u32)).collect();
                 Node { operator, inputs, params, nested, expected, estimated_rows: None }
             };
             Plan {

@@ -1,12 +1,13 @@
-//! A small catalogue: enough of the contract in `docs/sub-operators.md` to test what knows no sub-operator.
+//! A small catalogue: enough of the contract in `docs/sub-operators.md` to test what knows no
+//! sub-operator.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
 
 use tessera_plan::{
-    Catalogue, Descriptor, Edge, Expr, Functions, Inputs, Locality, Node, Order, Parallelism, Role, Scope,
-    Traits, traits_catalogue, type_of,
+    Catalogue, Descriptor, Edge, Expr, Functions, Inputs, Locality, Node, Order, Parallelism, Role,
+    Scope, Traits, traits_catalogue, type_of,
 };
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
@@ -27,7 +28,12 @@ impl Functions for TestFunctions {
         }
     }
 
-    fn aggregate(&self, _name: &str, _args: &[(Atom, bool)], _distinct: bool) -> Result<(Atom, bool)> {
+    fn aggregate(
+        &self,
+        _name: &str,
+        _args: &[(Atom, bool)],
+        _distinct: bool,
+    ) -> Result<(Atom, bool)> {
         Ok((Atom::Int64, true))
     }
 
@@ -95,7 +101,10 @@ fn subset(tuple: &Tuple, names: &[Arc<str>]) -> Result<Vec<Field>> {
     names
         .iter()
         .map(|name| {
-            tuple.field(name).cloned().ok_or_else(|| Error::semantic(format!("no field {name} in {tuple}")))
+            tuple
+                .field(name)
+                .cloned()
+                .ok_or_else(|| Error::semantic(format!("no field {name} in {tuple}")))
         })
         .collect()
 }
@@ -118,17 +127,28 @@ fn one(edge: &Edge, tuple: Tuple) -> Result<Edge> {
     if edge.traits.locality == Locality::Worker {
         return Err(Error::semantic("has an input with locality worker; insert an exchange"));
     }
-    Ok(Edge { tuple, traits: Traits { parallelism: Parallelism::One, ..edge.traits }, order: Order::None })
+    Ok(Edge {
+        tuple,
+        traits: Traits { parallelism: Parallelism::One, ..edge.traits },
+        order: Order::None,
+    })
 }
 
-const MANY: Traits = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
+const MANY: Traits =
+    Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
 
 /// Sub-operators of the contract, with the rules that matter here.
 pub(crate) fn catalogue() -> Catalogue {
     let mut catalogue = Catalogue::new(Arc::new(TestFunctions));
     traits_catalogue::register(&mut catalogue);
-    let toy =
-        |name, parameters, arity, nested, role, derive| Toy { name, parameters, arity, nested, role, derive };
+    let toy = |name, parameters, arity, nested, role, derive| Toy {
+        name,
+        parameters,
+        arity,
+        nested,
+        role,
+        derive,
+    };
     for descriptor in [
         toy(
             "parquet_scan",
@@ -147,7 +167,9 @@ pub(crate) fn catalogue() -> Catalogue {
                 Ok(Edge { tuple, ..inputs.edges[0].clone() })
             },
         ),
-        toy("parameter_lookup", &[], (0, 0), None, Role::Source, |_, inputs| Ok(inputs.edges[0].clone())),
+        toy("parameter_lookup", &[], (0, 0), None, Role::Source, |_, inputs| {
+            Ok(inputs.edges[0].clone())
+        }),
         toy("filter", &["predicate"], (1, 1), None, Role::Stream(0), |node, inputs| {
             predicate(node.params.expr("predicate")?, &inputs.edges[0].tuple, inputs)?;
             Ok(inputs.edges[0].clone())
@@ -164,7 +186,9 @@ pub(crate) fn catalogue() -> Catalogue {
         toy("union", &[], (1, usize::MAX), None, Role::Union, |_, inputs| {
             let first = &inputs.edges[0];
             match inputs.edges.iter().find(|edge| edge.tuple != first.tuple) {
-                Some(other) => Err(Error::semantic(format!("{} against {}", first.tuple, other.tuple))),
+                Some(other) => {
+                    Err(Error::semantic(format!("{} against {}", first.tuple, other.tuple)))
+                }
                 None => Ok(inputs
                     .edges
                     .iter()
@@ -179,34 +203,52 @@ pub(crate) fn catalogue() -> Catalogue {
         }),
         toy("sort", &["keys"], (1, 1), None, Role::Sink(0), |node, inputs| {
             let edge = &inputs.edges[0];
-            let keys: Vec<_> = node.params.sort_keys("keys")?.into_iter().map(|key| key.field).collect();
+            let keys: Vec<_> =
+                node.params.sort_keys("keys")?.into_iter().map(|key| key.field).collect();
             subset(&edge.tuple, &keys)?;
             one(edge, edge.tuple.clone())
         }),
-        toy("reduce_by_key", &["keys", "aggregates"], (1, 1), None, Role::Sink(0), |node, inputs| {
-            let edge = &inputs.edges[0];
-            let fields = subset(&edge.tuple, &node.params.names("keys")?)?;
-            one(edge, Tuple::new(fields))
-        }),
+        toy(
+            "reduce_by_key",
+            &["keys", "aggregates"],
+            (1, 1),
+            None,
+            Role::Sink(0),
+            |node, inputs| {
+                let edge = &inputs.edges[0];
+                let fields = subset(&edge.tuple, &node.params.names("keys")?)?;
+                one(edge, Tuple::new(fields))
+            },
+        ),
         toy("reduce", &["aggregates"], (1, 1), None, Role::Sink(0), |_, inputs| {
             one(&inputs.edges[0], Tuple::empty())
         }),
         toy("build", &["keys"], (1, 1), None, Role::Sink(0), |node, inputs| {
             let edge = &inputs.edges[0];
             subset(&edge.tuple, &node.params.names("keys")?)?;
-            one(edge, Tuple::new(vec![Field::collection("table", "hash_table", edge.tuple.clone())]))
+            one(
+                edge,
+                Tuple::new(vec![Field::collection("table", "hash_table", edge.tuple.clone())]),
+            )
         }),
-        toy("probe", &["keys", "join", "residual"], (2, 2), None, Role::Stream(1), |node, inputs| {
-            node.params.choice("join", &["inner"])?;
-            let (table, edge) = (&inputs.edges[0], &inputs.edges[1]);
-            subset(&edge.tuple, &node.params.names("keys")?)?;
-            match table.tuple.fields().first().map(|field| &field.item) {
-                Some(Item::Collection(inside)) => {
-                    Ok(Edge { tuple: edge.tuple.concat(&inside.tuple), ..edge.clone() })
+        toy(
+            "probe",
+            &["keys", "join", "residual"],
+            (2, 2),
+            None,
+            Role::Stream(1),
+            |node, inputs| {
+                node.params.choice("join", &["inner"])?;
+                let (table, edge) = (&inputs.edges[0], &inputs.edges[1]);
+                subset(&edge.tuple, &node.params.names("keys")?)?;
+                match table.tuple.fields().first().map(|field| &field.item) {
+                    Some(Item::Collection(inside)) => {
+                        Ok(Edge { tuple: edge.tuple.concat(&inside.tuple), ..edge.clone() })
+                    }
+                    _ => Err(Error::semantic("input 0 must be a hash table")),
                 }
-                _ => Err(Error::semantic("input 0 must be a hash table")),
-            }
-        }),
+            },
+        ),
         toy("nested_map", &[], (1, 1), Some(Traits::DRIVER), Role::Stream(0), |_, inputs| {
             Ok(Edge { tuple: inputs.nested[0].tuple.clone(), ..inputs.edges[0].clone() })
         }),
@@ -219,7 +261,8 @@ pub(crate) fn catalogue() -> Catalogue {
         }),
         toy("merge", &["keys"], (1, 1), None, Role::Stream(0), |_, inputs| {
             let edge = inputs.edges[0].clone();
-            let traits = Traits { parallelism: Parallelism::One, locality: Locality::All, ..edge.traits };
+            let traits =
+                Traits { parallelism: Parallelism::One, locality: Locality::All, ..edge.traits };
             Ok(Edge { traits, ..edge })
         }),
     ] {

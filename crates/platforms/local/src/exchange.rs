@@ -1,4 +1,5 @@
-//! LocalExchange: workers of one process share their memory, so what belongs together is in one place already.
+//! LocalExchange: workers of one process share their memory, so what belongs together is in one
+//! place already.
 
 use std::sync::Arc;
 

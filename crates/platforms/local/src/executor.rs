@@ -10,7 +10,8 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-/// Runs `executor`: its nested plan once per input tuple (once, for the empty tuple, without an input), each time with all workers.
+/// Runs `executor`: its nested plan once per input tuple (once, for the empty tuple, without an
+/// input), each time with all workers.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalExecutor;
 

@@ -1,8 +1,9 @@
 //! Platform `local`: the cores of one machine.
 //!
-//! What it brings is as little as any platform: [`LocalExecutor`], which runs its nested plan with all workers of the
-//! engine; [`LocalExchange`], which has nothing to move because workers share memory; and the pass that wraps a
-//! plan in the executor and merges where its result would exist many times.
+//! What it brings is as little as any platform: [`LocalExecutor`], which runs its nested plan with
+//! all workers of the engine; [`LocalExchange`], which has nothing to move because workers share
+//! memory; and the pass that wraps a plan in the executor and merges where its result would exist
+//! many times.
 
 mod exchange;
 mod executor;

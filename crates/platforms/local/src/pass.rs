@@ -1,14 +1,17 @@
 //! The pass of the platform: the whole plan goes into the executor.
 
 use tessera_optimizer::physical;
-use tessera_plan::{Builder, Catalogue, Locality, Parallelism, Params, Plan, Rule, Rules, Traits, Value};
+use tessera_plan::{
+    Builder, Catalogue, Locality, Parallelism, Params, Plan, Rule, Rules, Traits, Value,
+};
 use tessera_types::{Result, Tuple};
 
 /// What a leaf sees inside the executor: many workers with one memory.
-const INSIDE: Traits = Traits { parallelism: Parallelism::Many, locality: Locality::All, ..Traits::DRIVER };
+const INSIDE: Traits =
+    Traits { parallelism: Parallelism::Many, locality: Locality::All, ..Traits::DRIVER };
 
-/// Wraps a plan in the executor; streams that many workers have a part of are merged where one is wanted: as the result,
-/// and where they meet a stream that exists once.
+/// Wraps a plan in the executor; streams that many workers have a part of are merged where one is
+/// wanted: as the result, and where they meet a stream that exists once.
 ///
 /// # Errors
 /// The plan does not verify.

@@ -10,10 +10,13 @@ use tessera_types::{Atom, Field, Tuple};
 fn squares_of_odd_numbers() -> Plan {
     let mut plan = Builder::new(Tuple::empty());
     let columns = Tuple::new(vec![Field::new("x", Atom::Int64)]);
-    let rows: Vec<Value> = (0..100).map(|x| Value::List(vec![Value::Expr(Expr::int64(x))])).collect();
+    let rows: Vec<Value> =
+        (0..100).map(|x| Value::List(vec![Value::Expr(Expr::int64(x))])).collect();
     let values = plan.add("values", &[], Params::new().with("columns", columns).with("rows", rows));
-    let odd =
-        Expr::call("eq", vec![Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]), Expr::int64(1)]);
+    let odd = Expr::call(
+        "eq",
+        vec![Expr::call("mod", vec![Expr::field("x"), Expr::int64(2)]), Expr::int64(1)],
+    );
     let filter = plan.add("filter", &[values], Params::new().with("predicate", odd));
     let exchange = plan.add("exchange", &[filter], Params::new().with("keys", Value::names(["x"])));
     let square = Expr::call("mul", vec![Expr::field("x"), Expr::field("x")]);
@@ -40,7 +43,9 @@ fn the_pass_wraps_a_plan_in_the_executor_and_merges_its_result() {
             .unwrap();
         let mut squares: Vec<i64> = Vec::new();
         for chunk in result.chunks().map(Result::unwrap) {
-            squares.extend(chunk.column(0).unwrap().plain().unwrap().as_primitive::<Int64Type>().values());
+            squares.extend(
+                chunk.column(0).unwrap().plain().unwrap().as_primitive::<Int64Type>().values(),
+            );
         }
         assert_eq!(squares, expected);
     }

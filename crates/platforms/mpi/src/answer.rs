@@ -1,4 +1,5 @@
-//! What the sinks of collective steps have in common: small inputs in order, and outputs that come when a step has been taken.
+//! What the sinks of collective steps have in common: small inputs in order, and outputs that come
+//! when a step has been taken.
 
 use std::sync::Arc;
 

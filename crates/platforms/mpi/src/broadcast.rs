@@ -1,12 +1,13 @@
-//! `mpi_broadcast`: small inputs, whole: to all ranks, or to the first. `mpi_first`: what only the first rank is to send.
+//! `mpi_broadcast`: small inputs, whole: to all ranks, or to the first. `mpi_first`: what only the
+//! first rank is to send.
 
 use std::sync::Arc;
 
 use tessera_context::{Context, Reservation, Run};
 use tessera_operator::stream_util::{Transform, transform_run};
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Stream, StreamRun, SubOperator, describe,
-    downcast_workers,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, Stream, StreamRun, SubOperator,
+    describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_rows::{Collected, Outgoing, Packet, Region, RowLayout, Rows};
@@ -17,10 +18,11 @@ use crate::answer::answer;
 use crate::link::{Link, Outcome, Recipients, Work};
 use crate::window::missing;
 
-/// Sends all tuples to all ranks, or with `gather` to the first, two-sided: for build sides and results that are small
-/// beside what would have to be partitioned otherwise.
+/// Sends all tuples to all ranks, or with `gather` to the first, two-sided: for build sides and
+/// results that are small beside what would have to be partitioned otherwise.
 ///
-/// Input `T`; output one tuple `<data: rows<T>>`: with `gather` in the order of the source, if that is one scan. Blocks. Memory: the tuples.
+/// Input `T`; output one tuple `<data: rows<T>>`: with `gather` in the order of the source, if that
+/// is one scan. Blocks. Memory: the tuples.
 #[derive(Debug, Clone)]
 pub struct Broadcast {
     link: Option<Arc<Link>>,
@@ -166,7 +168,12 @@ impl SinkWorker for Worker {
     }
 }
 
-fn keep(position: u64, packet: Packet<'_>, parts: &mut Parts, memory: &mut Reservation) -> Result<()> {
+fn keep(
+    position: u64,
+    packet: Packet<'_>,
+    parts: &mut Parts,
+    memory: &mut Reservation,
+) -> Result<()> {
     let mut packet = packet.into_owned();
     packet.rows.to_mut().shrink_to_fit();
     memory.grow(packet.rows.len() * 8 + packet.heap.len())?;
@@ -222,8 +229,10 @@ fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>)
     let heap_words = tessera_rows::heap_words(layout)?;
     let (mut all, mut heap) = (Vec::with_capacity(words), Vec::<u8>::with_capacity(heap_bytes + 8));
     for part in parts {
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        let mut packet = Packet::came(part.rows.chunks_exact(8).map(word).collect(), part.heap.to_vec());
+        let word =
+            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        let mut packet =
+            Packet::came(part.rows.chunks_exact(8).map(word).collect(), part.heap.to_vec());
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);

@@ -18,11 +18,15 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects, where a launcher is named in the environment. `cancel` is called when the launcher asks for that; the process
-    /// ends when the launcher does. To be called first of all, so that a rank that is lost early is known.
+    /// Connects, where a launcher is named in the environment. `cancel` is called when the launcher
+    /// asks for that; the process ends when the launcher does. To be called first of all, so that a
+    /// rank that is lost early is known.
     pub fn connect(cancel: impl Fn() + Send + 'static) -> Control {
         // MPI itself tells only when it has been initialised.
-        let rank = RANK.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok()).unwrap_or(0);
+        let rank = RANK
+            .iter()
+            .find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok())
+            .unwrap_or(0);
         let Some(path) = std::env::var_os(CONTROL) else { return Control { connection: None } };
         let connection = UnixStream::connect(&path).unwrap_or_else(|error| {
             eprintln!("error: no launcher at '{}': {error}", path.display());
@@ -35,8 +39,8 @@ impl Control {
                         cancel();
                     }
                 }
-                // At once: other threads are at work, perhaps in a library whose data an orderly end would take away.
-                // SAFETY: ends the process, whatever its state.
+                // At once: other threads are at work, perhaps in a library whose data an orderly
+                // end would take away. SAFETY: ends the process, whatever its state.
                 unsafe { libc::_exit(EXIT_ABANDONED) }
             });
         }

@@ -3,7 +3,8 @@
 /// Where launchers of MPI tell a process how many ranks there are on its machine.
 const LOCAL_RANKS: [&str; 3] = ["MPI_LOCALNRANKS", "PMIX_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"];
 
-/// Whether this machine has fewer cores than it has ranks. Where the launcher does not say how many these are, each has its own.
+/// Whether this machine has fewer cores than it has ranks. Where the launcher does not say how many
+/// these are, each has its own.
 pub(crate) fn are_shared() -> bool {
     let ranks = LOCAL_RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok());
     ranks.is_some_and(|ranks| ranks > online())

@@ -1,4 +1,5 @@
-//! `mpi_exchange`: tuples partitioned straight into the windows of the ranks that own the partitions.
+//! `mpi_exchange`: tuples partitioned straight into the windows of the ranks that own the
+//! partitions.
 
 use std::sync::Arc;
 
@@ -18,13 +19,14 @@ use crate::link::{Buffer, Bytes, Link, Outcome, Put, Request, Work};
 use crate::region::{Owner, Regions, Slot};
 use crate::window::{WINDOW, missing};
 
-/// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the window of the rank that owns it,
-/// one-sided: packets that are full go on their way while the next ones are being filled (Barthels et al., 2015; Modularis
-/// §2.4.1.2).
+/// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the
+/// window of the rank that owns it, one-sided: packets that are full go on their way while the next
+/// ones are being filled (Barthels et al., 2015; Modularis §2.4.1.2).
 ///
-/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same `keys`, `bits` and `shift`; where that
-/// made several, `window` names the field. Output: `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and
-/// in order. Blocks, and waits while much is under way. Memory: packets being filled and under way.
+/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same
+/// `keys`, `bits` and `shift`; where that made several, `window` names the field. Output:
+/// `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in order. Blocks,
+/// and waits while much is under way. Memory: packets being filled and under way.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     link: Option<Arc<Link>>,
@@ -83,8 +85,14 @@ impl SubOperator for Exchange {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let link = self.link.clone().ok_or_else(missing)?;
         let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
-        let (window, _) = describe::collection(&lowering.inputs[1].tuple, &window_field(node)?, WINDOW)?;
-        Ok(Operator::Sink(Arc::new(Lowered { link, partitioning, window, step: lowering.position })))
+        let (window, _) =
+            describe::collection(&lowering.inputs[1].tuple, &window_field(node)?, WINDOW)?;
+        Ok(Operator::Sink(Arc::new(Lowered {
+            link,
+            partitioning,
+            window,
+            step: lowering.position,
+        })))
     }
 }
 
@@ -165,9 +173,9 @@ impl SinkRun for ExchangeRun {
         for mut worker in downcast_workers::<Worker>(workers)? {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
             let held = &mut worker.held;
-            worker
-                .outgoing
-                .flush(&mut |partition, packet| shared.send(partition, packet, &heap_words, held))?;
+            worker.outgoing.flush(&mut |partition, packet| {
+                shared.send(partition, packet, &heap_words, held)
+            })?;
             shared.hand_on(held);
         }
         let Shared { link, window, run } = &*self.shared;
@@ -250,7 +258,9 @@ impl Shared {
 impl SinkWorker for Worker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let Worker { shared, outgoing, heap_words, held } = self;
-        outgoing.append(&chunk, &mut |partition, packet| shared.send(partition, packet, heap_words, held))?;
+        outgoing.append(&chunk, &mut |partition, packet| {
+            shared.send(partition, packet, heap_words, held)
+        })?;
         // Who waits for room has held nothing back, and nobody else holds back much.
         if held.bytes >= TOGETHER_BYTES || shared.link.is_filling() {
             shared.hand_on(held);

@@ -6,7 +6,9 @@ use tessera_context::Run;
 use tessera_engine::{InShare, Sent};
 use tessera_operator::platform::{Runtime, to_send};
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan,
+};
 use tessera_plan::{Node, Plan, text};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
@@ -16,9 +18,11 @@ use crate::link::{Link, Outcome, Reply, Request, StepId};
 use crate::roles::Roles;
 
 /// Sub-operators that take part in collective steps, one each.
-const COLLECTIVE: [&str; 5] = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_receive", "mpi_broadcast"];
+const COLLECTIVE: [&str; 5] =
+    ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_receive", "mpi_broadcast"];
 
-/// Runs `executor`: the first rank sends the nested plan to the others as text, and all run it, each on its share.
+/// Runs `executor`: the first rank sends the nested plan to the others as text, and all run it,
+/// each on its share.
 #[derive(Debug, Clone)]
 pub(crate) struct MpiExecutor {
     link: Arc<Link>,
@@ -32,7 +36,8 @@ impl MpiExecutor {
 
 impl Runtime for MpiExecutor {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        let plan = node.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
+        let plan =
+            node.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
         let lowered = Lowered {
             link: self.link.clone(),
             plan: Arc::new(to_send(node, crate::NAME)?),
@@ -46,7 +51,8 @@ impl Runtime for MpiExecutor {
 /// The collective steps of a plan, in its order.
 pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
     let is_collective = |(_, node): &(usize, &Node)| {
-        let in_rounds = &*node.operator == "mpi_receive" && node.params.flag("rounds").unwrap_or(false);
+        let in_rounds =
+            &*node.operator == "mpi_receive" && node.params.flag("rounds").unwrap_or(false);
         COLLECTIVE.contains(&&*node.operator) && !in_rounds
     };
     plan.nodes.iter().enumerate().filter(is_collective).map(|(position, _)| position).collect()

@@ -1,4 +1,5 @@
-//! One exchange in rounds, as a rank sees it: what it has sent that lies at other ranks, and what has come and waits to be passed on.
+//! One exchange in rounds, as a rank sees it: what it has sent that lies at other ranks, and what
+//! has come and waits to be passed on.
 //!
 //! A rank sends another at most [`ROUND_BYTES`], or [a part of the budget](ROUND_SHARE), shared by
 //! the senders, that the other has not passed on yet; then its sinks wait. Ranks pass on what comes
@@ -40,7 +41,8 @@ const SENDER_BYTES_MIN: usize = 32 << 10;
 
 /// In the place of a packet's partition: the sender has sent all it had.
 const ENDED: u64 = u64::MAX;
-/// In the place of a packet's partition: so many bytes were passed on, the number in the place of its rows.
+/// In the place of a packet's partition: so many bytes were passed on, the number in the place of
+/// its rows.
 const PASSED_ON: u64 = u64::MAX - 1;
 
 /// The bytes of an exchange that lie at a rank with this budget.

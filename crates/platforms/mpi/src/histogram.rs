@@ -1,11 +1,14 @@
-//! `mpi_histogram`: how many tuples of each partition all ranks have, and how many those before this one.
+//! `mpi_histogram`: how many tuples of each partition all ranks have, and how many those before
+//! this one.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use tessera_context::Run;
-use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
@@ -15,18 +18,20 @@ use crate::answer::{Held, answer, in_order};
 use crate::link::{Link, Outcome, Work};
 use crate::window::missing;
 
-/// The fields of the output, all `int64`: of each partition the tuples and the bytes of long strings that this rank has
-/// (`count`, `bytes`), that ranks before it have, and that all have.
+/// The fields of the output, all `int64`: of each partition the tuples and the bytes of long
+/// strings that this rank has (`count`, `bytes`), that ranks before it have, and that all have.
 pub(crate) const FIELDS: [&str; 7] =
     ["partition", "count", "bytes", "before", "before_bytes", "total", "total_bytes"];
 
-/// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive scan for where this rank's
-/// tuples begin in them, started together (Modularis §2.4.1.2, whose sum alone does not give the latter).
+/// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive
+/// scan for where this rank's tuples begin in them, started together (Modularis §2.4.1.2, whose sum
+/// alone does not give the latter).
 ///
-/// Where `local_histogram` tells ranges, the rows of these have the least value of all ranks as `total`, the greatest as `total_bytes`.
+/// Where `local_histogram` tells ranges, the rows of these have the least value of all ranks as
+/// `total`, the greatest as `total_bytes`.
 ///
-/// Input: the output of a `local_histogram`, or of several, one after the other: then one collective serves all. Output: a
-/// tuple for each, with the fields of `FIELDS`. Blocks.
+/// Input: the output of a `local_histogram`, or of several, one after the other: then one
+/// collective serves all. Output: a tuple for each, with the fields of `FIELDS`. Blocks.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     link: Option<Arc<Link>>,
@@ -47,7 +52,8 @@ impl Descriptor for Histogram {
             describe::field(&edge.tuple, name, "field")?;
         }
         let traits = Traits { locality: Locality::All, ..edge.traits };
-        let fields: Vec<Field> = FIELDS.into_iter().map(|name| Field::new(name, Atom::Int64)).collect();
+        let fields: Vec<Field> =
+            FIELDS.into_iter().map(|name| Field::new(name, Atom::Int64)).collect();
         Ok(Edge { tuple: Tuple::new(fields), traits, order: Order::Source })
     }
 
@@ -67,7 +73,13 @@ impl SubOperator for Histogram {
         let (partition, _) = describe::field(tuple, "partition", "field")?;
         let (count, _) = describe::field(tuple, "count", "field")?;
         let bytes = tuple.index_of("bytes");
-        Ok(Operator::Sink(Arc::new(Lowered { link, step: lowering.position, partition, count, bytes })))
+        Ok(Operator::Sink(Arc::new(Lowered {
+            link,
+            step: lowering.position,
+            partition,
+            count,
+            bytes,
+        })))
     }
 }
 
@@ -108,7 +120,9 @@ impl SinkRun for HistogramRun {
             for chunk in &chunks {
                 match index {
                     Some(index) => {
-                        all.extend(chunk.column(index)?.plain()?.as_primitive::<Int64Type>().values());
+                        all.extend(
+                            chunk.column(index)?.plain()?.as_primitive::<Int64Type>().values(),
+                        );
                     }
                     None => all.extend(std::iter::repeat_n(0, chunk.rows())),
                 }
@@ -117,7 +131,8 @@ impl SinkRun for HistogramRun {
         };
         let partitions = column(Some(self.lowered.partition))?;
         let (counts, bytes) = (column(Some(self.lowered.count))?, column(self.lowered.bytes)?);
-        let ranges = Ranges::new(&partitions, (self.lowered.link.rank(), self.lowered.link.ranks()));
+        let ranges =
+            Ranges::new(&partitions, (self.lowered.link.rank(), self.lowered.link.ranks()));
         let own = ranges.with_own(&counts, &bytes);
         let reply = self.lowered.link.step(self.lowered.step, Work::Sum(own));
         let make = move |outcome| {
@@ -136,7 +151,8 @@ impl SinkRun for HistogramRun {
                 totals,
                 total_bytes,
             ];
-            let columns = columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
+            let columns =
+                columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
         let output = answer(reply, &self.run, make);
@@ -144,8 +160,8 @@ impl SinkRun for HistogramRun {
     }
 }
 
-/// The rows of a histogram that hold a least and a greatest value. A sum over all ranks gathers these too, where each rank has
-/// places of its own.
+/// The rows of a histogram that hold a least and a greatest value. A sum over all ranks gathers
+/// these too, where each rank has places of its own.
 struct Ranges {
     rows: Vec<usize>,
     rank: usize,

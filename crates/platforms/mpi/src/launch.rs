@@ -105,7 +105,11 @@ mod tests {
         assert!(!check("ranks", "0") && !check("ranks", "4097") && !check("ranks", "some"));
         assert!(check("mpi-start-timeout", "none") && !check("mpi-start-timeout", "0"));
         for option in OPTIONS {
-            assert!(option.default.is_none_or(|value| (option.check)(value).is_ok()), "{}", option.name);
+            assert!(
+                option.default.is_none_or(|value| (option.check)(value).is_ok()),
+                "{}",
+                option.name
+            );
         }
     }
 }

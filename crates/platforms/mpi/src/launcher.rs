@@ -1,7 +1,8 @@
 //! Starts ranks with `mpiexec`, and watches over them.
 //!
-//! Every rank holds a connection to the launcher for as long as it lives (`control`). So the launcher knows which rank was
-//! lost when one is, whichever MPI started them; a rank knows when the launcher is gone; and neither is left behind.
+//! Every rank holds a connection to the launcher for as long as it lives (`control`). So the
+//! launcher knows which rank was lost when one is, whichever MPI started them; a rank knows when
+//! the launcher is gone; and neither is left behind.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -135,8 +136,9 @@ pub fn launch(
         let all = std::env::temp_dir();
         Error::io(format!("cannot make a directory in '{}': {error}", all.display()))
     })?;
-    let cannot =
-        |error: std::io::Error| Error::io(format!("cannot listen on '{}': {error}", socket.path().display()));
+    let cannot = |error: std::io::Error| {
+        Error::io(format!("cannot listen on '{}': {error}", socket.path().display()))
+    };
     let events = channel();
     let (sender, blamed) = (events.0.clone(), events.0);
     let mut listener = Listener::bind(&socket.path(), sender, canceller.clone()).map_err(cannot)?;
@@ -159,7 +161,8 @@ pub fn launch(
             Path::new(&mpiexec).display()
         ))
     })?;
-    let errors = child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
+    let errors =
+        child.stderr.take().map(|errors| std::thread::spawn(move || forward(errors, &blamed)));
     let (events, canceller) = (events.1, canceller.clone());
     Ok(Launched { child, ranks, events, _socket: socket, since, canceller, errors })
 }
@@ -169,10 +172,13 @@ fn program() -> Result<PathBuf> {
         return Ok(program.into());
     }
     let name = "tessera-mpi";
-    let beside =
-        std::env::current_exe().ok().map(|own| own.with_file_name(name)).filter(|path| path.exists());
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name(name))
+        .filter(|path| path.exists());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = || std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
+    let on_path =
+        || std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
     beside.or_else(on_path).ok_or_else(|| {
         Error::unsupported(format!(
             "there is no {name} beside this program or on the path; build it against your MPI (cargo build --release -p \
@@ -181,8 +187,9 @@ fn program() -> Result<PathBuf> {
     })
 }
 
-/// Hears all ranks on one thread: of several that are lost while it does not look, the kernel tells in the order in which they were, so
-/// that the first is the one that was not ended because of another.
+/// Hears all ranks on one thread: of several that are lost while it does not look, the kernel tells
+/// in the order in which they were, so that the first is the one that was not ended because of
+/// another.
 struct Listener {
     listener: UnixListener,
     poll: Poll,
@@ -202,11 +209,19 @@ struct Heard {
 const LISTENER: Token = Token(usize::MAX);
 
 impl Listener {
-    fn bind(socket: &Path, events: Sender<Event>, canceller: Canceller) -> std::io::Result<Listener> {
+    fn bind(
+        socket: &Path,
+        events: Sender<Event>,
+        canceller: Canceller,
+    ) -> std::io::Result<Listener> {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         let poll = Poll::new()?;
-        poll.registry().register(&mut SourceFd(&listener.as_raw_fd()), LISTENER, Interest::READABLE)?;
+        poll.registry().register(
+            &mut SourceFd(&listener.as_raw_fd()),
+            LISTENER,
+            Interest::READABLE,
+        )?;
         Ok(Listener { listener, poll, ranks: Vec::new(), events, canceller })
     }
 
@@ -236,7 +251,11 @@ impl Listener {
     fn came(&mut self, connection: UnixStream) -> std::io::Result<()> {
         connection.set_nonblocking(true)?;
         let token = Token(self.ranks.len());
-        self.poll.registry().register(&mut SourceFd(&connection.as_raw_fd()), token, Interest::READABLE)?;
+        self.poll.registry().register(
+            &mut SourceFd(&connection.as_raw_fd()),
+            token,
+            Interest::READABLE,
+        )?;
         self.canceller.add(connection.try_clone()?);
         self.ranks.push(Some(Heard { connection, line: Vec::new(), rank: None, done: false }));
         Ok(())
@@ -294,8 +313,9 @@ impl Launched {
     /// Waits until all ranks have ended, and gives the exit code of the first one's work.
     ///
     /// # Errors
-    /// A rank was lost; it is named, and the others have been ended. Or they were cancelled while MPI started, which hears of nothing
-    /// before its end: nothing had begun, and they have been ended.
+    /// A rank was lost; it is named, and the others have been ended. Or they were cancelled while
+    /// MPI started, which hears of nothing before its end: nothing had begun, and they have been
+    /// ended.
     pub fn wait(mut self, start_timeout: Option<Duration>) -> Result<u8> {
         let (started, since) = (Instant::now(), self.since);
         let mut seen = Seen::default();
@@ -305,8 +325,8 @@ impl Launched {
                 Ok(event) => seen.take(event),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     let ended = self.child.try_wait();
-                    let ended =
-                        ended.map_err(|error| Error::io(format!("cannot wait for mpiexec: {error}")))?;
+                    let ended = ended
+                        .map_err(|error| Error::io(format!("cannot wait for mpiexec: {error}")))?;
                     match ended {
                         Some(status) => break self.outcome(&mut seen, Some(status)),
                         None => {
@@ -340,15 +360,17 @@ impl Launched {
         let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
         let first = seen.first_lost().map(|(rank, _)| rank);
         // Of those that went after the first one, it says nothing that we do not.
-        let matters = |rank: &Option<usize>| rank.is_some_and(|_| *rank == first) || seen.came.is_empty();
+        let matters =
+            |rank: &Option<usize>| rank.is_some_and(|_| *rank == first) || seen.came.is_empty();
         let was_lost = result.as_ref().is_err_and(|error| error.code() != Code::Cancelled);
         let shown = said.iter().filter(|(rank, _)| was_lost && matters(rank));
         shown.for_each(|(_, line)| eprintln!("{line}"));
         result
     }
 
-    /// The exit code, or which rank was lost: the first one. What ranks have said may come after the end of `mpiexec`. While not all had
-    /// come, it may be one of which nothing was heard, and the word of `mpiexec` is waited for.
+    /// The exit code, or which rank was lost: the first one. What ranks have said may come after
+    /// the end of `mpiexec`. While not all had come, it may be one of which nothing was heard, and
+    /// the word of `mpiexec` is waited for.
     fn outcome(&self, seen: &mut Seen, status: Option<ExitStatus>) -> Result<u8> {
         let after = "the other ranks have been ended, and nothing was written";
         let mut until = Instant::now() + GRACE;
@@ -368,25 +390,34 @@ impl Launched {
         if let (Some(code), true) = (seen.code, seen.done == self.ranks) {
             return Ok(code);
         }
-        // What has failed stays so, and was told: that a rank was lost after it, while MPI ends, changes nothing.
+        // What has failed stays so, and was told: that a rank was lost after it, while MPI ends,
+        // changes nothing.
         if let Some(code) = seen.code.filter(|code| *code != 0) {
             return Ok(code);
         }
         if let (Some((rank, pid)), true) = (seen.first_lost(), is_known(seen)) {
             return Err(Error::io(format!("rank {rank} (process {pid}) was lost; {after}")));
         }
-        let of = |pid: i32| seen.came.iter().find(|(_, other)| *other == pid).map(|(rank, _)| *rank);
+        let of =
+            |pid: i32| seen.came.iter().find(|(_, other)| *other == pid).map(|(rank, _)| *rank);
         Err(match seen.blamed {
             Some(pid) => match of(pid) {
                 Some(rank) => Error::io(format!("rank {rank} (process {pid}) was lost; {after}")),
-                None => Error::io(format!("a rank (process {pid}) was lost before it had begun; {after}")),
+                None => Error::io(format!(
+                    "a rank (process {pid}) was lost before it had begun; {after}"
+                )),
             },
             None => {
-                let signal =
-                    status.and_then(|status| status.signal()).map(|signal| format!("by signal {signal}"));
-                let code =
-                    status.and_then(|status| status.code()).map(|code| format!("with exit code {code}"));
-                let how = signal.or(code).map(|how| format!(" (mpiexec ended {how})")).unwrap_or_default();
+                let signal = status
+                    .and_then(|status| status.signal())
+                    .map(|signal| format!("by signal {signal}"));
+                let code = status
+                    .and_then(|status| status.code())
+                    .map(|code| format!("with exit code {code}"));
+                let how = signal
+                    .or(code)
+                    .map(|how| format!(" (mpiexec ended {how})"))
+                    .unwrap_or_default();
                 Error::io(format!("a rank was lost before it had begun{how}; {after}"))
             }
         })
@@ -422,7 +453,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The one that was lost first. Ranks that read its memory may notice, and end themselves, before its connection is closed.
+    /// The one that was lost first. Ranks that read its memory may notice, and end themselves,
+    /// before its connection is closed.
     fn first_lost(&self) -> Option<(usize, i32)> {
         let by_itself = |(rank, _): &&(usize, i32)| !self.aborted.contains(rank);
         self.lost.iter().find(by_itself).or(self.lost.first()).copied()
@@ -443,24 +475,31 @@ impl Seen {
     }
 }
 
-/// Removes segments of shared memory that MPI libraries have made since and that no process has mapped any more: a library leaves
-/// them to whoever ends last, and nobody does when ranks are killed.
+/// Removes segments of shared memory that MPI libraries have made since and that no process has
+/// mapped any more: a library leaves them to whoever ends last, and nobody does when ranks are
+/// killed.
 fn remove_segments(since: SystemTime) {
-    const OF_MPI: [&str; 6] = ["mpich_", "vader_segment", "sm_segment", "osc_", "open_mpi", "ucx_shm_"];
+    const OF_MPI: [&str; 6] =
+        ["mpich_", "vader_segment", "sm_segment", "osc_", "open_mpi", "ucx_shm_"];
     let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
     let is_ours = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
         let is_of_mpi = OF_MPI.iter().any(|start| name.to_string_lossy().starts_with(start));
         // A file system may keep coarser times than the clock.
         let since = since - Duration::from_secs(1);
-        is_of_mpi && entry.metadata().and_then(|data| data.modified()).is_ok_and(|modified| modified >= since)
+        is_of_mpi
+            && entry
+                .metadata()
+                .and_then(|data| data.modified())
+                .is_ok_and(|modified| modified >= since)
     };
     let found: Vec<PathBuf> = entries.filter(is_ours).map(|entry| entry.path()).collect();
     if found.is_empty() {
         return;
     }
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let maps = processes.filter_map(|process| std::fs::read_to_string(process.path().join("maps")).ok());
+    let maps =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("maps")).ok());
     let mapped = maps.fold(String::new(), |all, maps| all + &maps);
     for path in found.iter().filter(|path| !mapped.contains(&*path.to_string_lossy())) {
         drop(std::fs::remove_file(path));
@@ -485,7 +524,8 @@ struct Socket {
 impl Socket {
     fn new() -> std::io::Result<Socket> {
         let for_owner = Permissions::from_mode(0o700);
-        let directory = tempfile::Builder::new().prefix("tessera-mpi-").permissions(for_owner).tempdir()?;
+        let directory =
+            tempfile::Builder::new().prefix("tessera-mpi-").permissions(for_owner).tempdir()?;
         Ok(Socket { directory })
     }
 
@@ -552,7 +592,8 @@ mod tests {
         assert_eq!(ended(vec![came, Event::Exit(3), Event::Done]).unwrap(), 3);
         let failed = [Event::Came { rank, pid }, Event::Exit(3), Event::Lost { rank, pid }];
         assert_eq!(ended(failed.into()).unwrap(), 3);
-        ended(vec![Event::Came { rank, pid }, Event::Exit(0), Event::Lost { rank, pid }]).unwrap_err();
+        ended(vec![Event::Came { rank, pid }, Event::Exit(0), Event::Lost { rank, pid }])
+            .unwrap_err();
         let lost = ended(vec![Event::Came { rank, pid }, Event::Lost { rank, pid }]).unwrap_err();
         assert!(lost.to_string().contains("rank 0 (process 2147483647) was lost"), "{lost}");
     }

@@ -1,13 +1,16 @@
 //! Platform `mpi`: processes that share no memory, started and connected by MPI.
 //!
-//! Every *rank* runs the same plan on its part of the files, with all its worker threads. Tuples cross in four steps, each
-//! a sub-operator (Modularis §1.4; Barthels et al.): `local_histogram` counts, [`Histogram`] adds up the counts of all ranks and
-//! tells each where its tuples begin, [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
-//! rooms of the others, one-sided, while it partitions on. Exchanges that meet in joins share histogram and windows. [`Broadcast`]
-//! sends small inputs whole. For comparison, tuples cross two-sided too ([`Way`]): [`Send`] and [`Receive`] need neither.
+//! Every *rank* runs the same plan on its part of the files, with all its worker threads. Tuples
+//! cross in four steps, each a sub-operator (Modularis §1.4; Barthels et al.): `local_histogram`
+//! counts, [`Histogram`] adds up the counts of all ranks and tells each where its tuples begin,
+//! [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
+//! rooms of the others, one-sided, while it partitions on. Exchanges that meet in joins share
+//! histogram and windows. [`Broadcast`] sends small inputs whole. For comparison, tuples cross
+//! two-sided too ([`Way`]): [`Send`] and [`Receive`] need neither.
 //!
-//! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`); the others hand it requests through a
-//! [`Link`] and never wait. Without the feature `runtime`, which needs an MPI library, plans can be made and explained.
+//! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`); the
+//! others hand it requests through a [`Link`] and never wait. Without the feature `runtime`, which
+//! needs an MPI library, plans can be made and explained.
 
 mod answer;
 mod broadcast;
@@ -144,9 +147,15 @@ impl Platform for Mpi {
         pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::By(self.way())), rules)
     }
 
-    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Option<Plan>> {
+    fn frugal_pass(
+        &self,
+        plan: &Plan,
+        catalogue: &Catalogue,
+        rules: Rules,
+    ) -> Result<Option<Plan>> {
         // What does not fit otherwise goes in rounds, whatever the setting.
-        let frugal = pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::AllInRounds), rules)?;
+        let frugal =
+            pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::AllInRounds), rules)?;
         Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))
     }
 }

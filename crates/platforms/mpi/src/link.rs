@@ -1,4 +1,5 @@
-//! The link between the workers of a rank and its communication worker: requests one way, answers the other.
+//! The link between the workers of a rank and its communication worker: requests one way, answers
+//! the other.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -91,7 +92,8 @@ pub enum Request {
     Step(StepId, Work, Arc<Reply>),
     /// Puts into the windows of ranks.
     Puts(Arc<Regions>, Vec<Put>),
-    /// Sends a packet to a rank, two-sided: its words, of which the first will be the plan's number and the second names the step.
+    /// Sends a packet to a rank, two-sided: its words, of which the first will be the plan's number
+    /// and the second names the step.
     Packet(usize, Vec<u64>, UnderWay),
     /// Packets of a step go there from now on, and those that have come.
     Flow(StepId, Arc<Flow>),
@@ -193,7 +195,9 @@ impl Reply {
     /// # Errors
     /// The step failed, on whichever rank.
     pub fn take(&self) -> Result<Outcome> {
-        lock(&self.outcome).take().unwrap_or_else(|| Err(Error::internal("an answer was taken twice")))
+        lock(&self.outcome)
+            .take()
+            .unwrap_or_else(|| Err(Error::internal("an answer was taken twice")))
     }
 }
 
@@ -287,7 +291,11 @@ impl Link {
 
     /// As [`Link::count`], of bytes whose number the receivers bound: where the budget is exhausted
     /// they go uncounted, since sending them is what makes room.
-    pub(crate) fn count_bounded(self: &Arc<Self>, bytes: usize, context: &Arc<dyn Context>) -> UnderWay {
+    pub(crate) fn count_bounded(
+        self: &Arc<Self>,
+        bytes: usize,
+        context: &Arc<dyn Context>,
+    ) -> UnderWay {
         let mut memory = Reservation::new(context.clone());
         drop(memory.grow(bytes));
         self.under_way.fetch_add(memory.bytes(), Ordering::Relaxed);
@@ -334,7 +342,8 @@ impl Link {
     pub fn requests(&self, at_most: Duration) -> VecDeque<Request> {
         let mut requests = lock(&self.requests);
         if requests.is_empty() && !at_most.is_zero() {
-            let waited = self.came.wait_timeout(requests, at_most).unwrap_or_else(PoisonError::into_inner);
+            let waited =
+                self.came.wait_timeout(requests, at_most).unwrap_or_else(PoisonError::into_inner);
             requests = waited.0;
         }
         std::mem::take(&mut requests)
@@ -373,7 +382,9 @@ impl Link {
             let plan = loop {
                 match plans.pop_front() {
                     Some(plan) => break plan,
-                    None => plans = self.planned.wait(plans).unwrap_or_else(PoisonError::into_inner),
+                    None => {
+                        plans = self.planned.wait(plans).unwrap_or_else(PoisonError::into_inner)
+                    }
                 }
             };
             drop(plans);

@@ -1,4 +1,5 @@
-//! The pass of the platform: the shared distribution, with our own sub-operators in the place of its exchanges.
+//! The pass of the platform: the shared distribution, with our own sub-operators in the place of
+//! its exchanges.
 
 use tessera_optimizer::physical;
 use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
@@ -7,7 +8,8 @@ use tessera_types::Result;
 
 use crate::{Way, together};
 
-/// Partitions of each rank: enough for its threads to share out, and to make unequal partitions equal work.
+/// Partitions of each rank: enough for its threads to share out, and to make unequal partitions
+/// equal work.
 const PARTITIONS_OF_RANK_BITS: u32 = 3;
 /// Bits of the hash from here on name the partition: those above order the slots of hash tables.
 const SHIFT: i64 = 40;
@@ -32,10 +34,13 @@ pub(crate) fn for_ranks(
     rules: Rules,
 ) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
-    let mut plan =
-        physical::run_by_workers(plan, catalogue, (crate::NAME, ranks), rules, &mut |out, node, edge| {
-            swap(out, node, edge, (bits, crossing))
-        })?;
+    let mut plan = physical::run_by_workers(
+        plan,
+        catalogue,
+        (crate::NAME, ranks),
+        rules,
+        &mut |out, node, edge| swap(out, node, edge, (bits, crossing)),
+    )?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
         *inner = together::step_together(inner, catalogue)?;
         // A window by itself has no other side.
@@ -54,7 +59,8 @@ fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> 
     let gather = node.params.flag("gather")?;
     let mut params =
         Params::new().with(if gather { "gather" } else { "broadcast" }, true).with("rounds", true);
-    let position = (edge.order == Order::Source).then(|| physical::unused_name(&edge.tuple, "position"));
+    let position =
+        (edge.order == Order::Source).then(|| physical::unused_name(&edge.tuple, "position"));
     if let Some(position) = &position {
         params.set("position", Value::name(position.clone()));
     }
@@ -67,7 +73,12 @@ fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> 
     })
 }
 
-fn swap(out: &mut Builder, mut node: Node, edge: &Edge, (bits, crossing): (i64, Crossing)) -> Result<NodeId> {
+fn swap(
+    out: &mut Builder,
+    mut node: Node,
+    edge: &Edge,
+    (bits, crossing): (i64, Crossing),
+) -> Result<NodeId> {
     let way = match crossing {
         Crossing::By(way) => way,
         Crossing::AllInRounds => Way::Rounds,
@@ -85,7 +96,8 @@ fn swap(out: &mut Builder, mut node: Node, edge: &Edge, (bits, crossing): (i64, 
         }
         out.add("mpi_broadcast", &node.inputs, params)
     } else {
-        let params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
+        let params =
+            params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
         if matches!(way, Way::TwoSided | Way::Split | Way::Rounds) {
             let (mut sending, mut receiving) = (params, Params::new());
             match way {
@@ -98,7 +110,11 @@ fn swap(out: &mut Builder, mut node: Node, edge: &Edge, (bits, crossing): (i64, 
             }
             let sent = out.add("mpi_send", &node.inputs, sending);
             let there = out.add("mpi_receive", &[sent], receiving);
-            return Ok(out.add("rows_scan", &[there], Params::new().with("field", Value::name("data"))));
+            return Ok(out.add(
+                "rows_scan",
+                &[there],
+                Params::new().with("field", Value::name("data")),
+            ));
         }
         let mut counting = params.clone().with("strings", true);
         if way == Way::Packed {

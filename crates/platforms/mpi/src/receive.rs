@@ -21,14 +21,16 @@ use crate::link::{Arrived, Link, Outcome, Work};
 use crate::send::{HEADER_WORDS, SENDING, SENT, Sent};
 use crate::window::missing;
 
-/// Waits for what all ranks have sent to this one, of which the communication worker receives packets as they come
-/// (micro-operators §3.8.4). That there are no more, ranks tell each other by adding up how many they have sent to each.
+/// Waits for what all ranks have sent to this one, of which the communication worker receives
+/// packets as they come (micro-operators §3.8.4). That there are no more, ranks tell each other by
+/// adding up how many they have sent to each.
 ///
-/// Input: the output of an `mpi_send`; output `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in
-/// order. Blocks. Memory: what was received, and one partition twice while packets are put together.
+/// Input: the output of an `mpi_send`; output `<partition: int64, data: rows<T>>` for the
+/// partitions of this rank, dense and in order. Blocks. Memory: what was received, and one
+/// partition twice while packets are put together.
 ///
-/// With `rounds`, as its `mpi_send`: passes packets on as they come, each a tuple of its own, in no order, and does not block. Memory:
-/// what has come and was not passed on, which senders bound.
+/// With `rounds`, as its `mpi_send`: passes packets on as they come, each a tuple of its own, in no
+/// order, and does not block. Memory: what has come and was not passed on, which senders bound.
 #[derive(Debug, Clone)]
 pub struct Receive {
     link: Option<Arc<Link>>,
@@ -41,7 +43,13 @@ impl Receive {
 }
 
 impl Descriptor for Receive {
-    tessera_operator::describe!("mpi_receive", "Receives what was sent to this rank.", ["rounds"], 1, 1);
+    tessera_operator::describe!(
+        "mpi_receive",
+        "Receives what was sent to this rank.",
+        ["rounds"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
@@ -131,12 +139,16 @@ fn partitions(
     for packet in packets {
         let packet = Packet::read(packet, &sent.layout)?;
         let part = parts.get_mut(packet.partition);
-        part.ok_or_else(|| Error::internal("a packet of a partition that does not exist"))?.push(packet);
+        part.ok_or_else(|| Error::internal("a packet of a partition that does not exist"))?
+            .push(packet);
     }
-    let here =
-        (0..).zip(parts).filter(|(partition, _)| sent.roles.owner(*partition, sent.partitions) == rank);
-    here.map(|(partition, parts)| Ok((partition as i64, put_together(parts, &sent.layout, context)?)))
-        .collect()
+    let here = (0..)
+        .zip(parts)
+        .filter(|(partition, _)| sent.roles.owner(*partition, sent.partitions) == rank);
+    here.map(|(partition, parts)| {
+        Ok((partition as i64, put_together(parts, &sent.layout, context)?))
+    })
+    .collect()
 }
 
 /// In rounds.
@@ -223,7 +235,11 @@ impl Packet {
 }
 
 /// The rows of packets, one after the other, as in a window; the packets go as they are copied.
-fn put_together(packets: Vec<Packet>, layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
+fn put_together(
+    packets: Vec<Packet>,
+    layout: &Arc<RowLayout>,
+    context: &Arc<dyn Context>,
+) -> Result<Rows> {
     let words: usize = packets.iter().map(|packet| packet.row_words).sum();
     let heap_bytes: usize = packets.iter().map(|packet| packet.heap_bytes).sum();
     let mut memory = Reservation::new(context.clone());
@@ -236,7 +252,8 @@ fn put_together(packets: Vec<Packet>, layout: &Arc<RowLayout>, context: &Arc<dyn
             all.extend_from_slice(rows);
             continue;
         }
-        let strings: Vec<u8> = strings.iter().flat_map(|word| word.to_ne_bytes()).take(heap_bytes).collect();
+        let strings: Vec<u8> =
+            strings.iter().flat_map(|word| word.to_ne_bytes()).take(heap_bytes).collect();
         let mut packet = Came::came(rows.to_vec(), strings);
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
@@ -254,10 +271,12 @@ mod tests {
     #[test]
     fn packets_are_put_together_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
-        let read =
-            |words: &[u64]| Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout);
+        let read = |words: &[u64]| {
+            Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout)
+        };
         let packets = || {
-            [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]].map(|words| read(words).unwrap())
+            [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]]
+                .map(|words| read(words).unwrap())
         };
         assert!(packets().iter().all(|packet| packet.partition == 3));
         let governor = Governor::new(1 << 20);

@@ -1,9 +1,11 @@
 //! The memory of a window, and who writes where in it.
 //!
 //! # Invariants
-//! * The memory lives as long as its [`Regions`]: whoever made the window frees it only when it holds the last reference.
-//! * Every byte is handed out once, by the cursors of its partition, to one writer: a worker of this rank through [`Regions::fill`],
-//!   or a rank whose histogram says that these bytes are its own.
+//! * The memory lives as long as its [`Regions`]: whoever made the window frees it only when it
+//!   holds the last reference.
+//! * Every byte is handed out once, by the cursors of its partition, to one writer: a worker of
+//!   this rank through [`Regions::fill`], or a rank whose histogram says that these bytes are its
+//!   own.
 //! * Nobody reads before the step that closes the window is over, and nobody writes after it.
 
 use std::sync::Arc;
@@ -31,11 +33,13 @@ impl Owner {
     }
 }
 
-/// Where the tuples of each partition lie: who has them, where their rows and strings begin there, and how many they are.
+/// Where the tuples of each partition lie: who has them, where their rows and strings begin there,
+/// and how many they are.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) owner: Owner,
-    /// First word of the rows, first byte of the strings: at this rank, where each has its own, else wherever the partition is.
+    /// First word of the rows, first byte of the strings: at this rank, where each has its own,
+    /// else wherever the partition is.
     pub(crate) rows_at: usize,
     pub(crate) heap_at: usize,
     /// Rows and bytes of strings that come there.
@@ -69,7 +73,8 @@ struct Cursor {
     byte_end: u64,
 }
 
-// SAFETY: the memory is plain words; writers are disjoint and readers come after them, by the invariants above.
+// SAFETY: the memory is plain words; writers are disjoint and readers come after them, by the
+// invariants above.
 unsafe impl Send for Regions {}
 // SAFETY: as above.
 unsafe impl Sync for Regions {}
@@ -77,8 +82,8 @@ unsafe impl Sync for Regions {}
 // A panic elsewhere leaves nothing half done here that a reader would see.
 impl std::panic::RefUnwindSafe for Regions {}
 
-/// A place for a packet, handed out once: its first word and first byte in the windows of its owner, and its strings' place in
-/// the partition.
+/// A place for a packet, handed out once: its first word and first byte in the windows of its
+/// owner, and its strings' place in the partition.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) owner: Owner,
@@ -93,13 +98,14 @@ impl Regions {
     /// The memory of a window.
     ///
     /// # Safety
-    /// The words are initialised, aligned, and live until the last reference is gone; only others that keep to the
-    /// invariants of this module write to them.
+    /// The words are initialised, aligned, and live until the last reference is gone; only others
+    /// that keep to the invariants of this module write to them.
     pub unsafe fn new(base: *mut u64, words: usize) -> Arc<Regions> {
         Arc::new(Regions { base, words, map: std::sync::OnceLock::new() })
     }
 
-    /// Says what lies where: this rank's share of each partition begins after (rows, bytes) and ends before (rows, bytes).
+    /// Says what lies where: this rank's share of each partition begins after (rows, bytes) and
+    /// ends before (rows, bytes).
     pub(crate) fn set_map(
         &self,
         layout: Arc<RowLayout>,
@@ -147,7 +153,8 @@ impl Regions {
     /// The histogram counted fewer.
     pub(crate) fn claim(&self, partition: usize, words: usize, bytes: usize) -> Result<Slot> {
         let map = self.map()?;
-        let (Some(place), Some(cursor)) = (map.places.get(partition), map.cursors.get(partition)) else {
+        let (Some(place), Some(cursor)) = (map.places.get(partition), map.cursors.get(partition))
+        else {
             return Err(Error::internal("a partition that the window has no place for"));
         };
         let stride = map.layout.stride_bytes() / 8;
@@ -172,18 +179,23 @@ impl Regions {
     /// # Errors
     /// It is the place of another packet: a mistake of Tessera.
     pub(crate) fn fill(&self, slot: Slot, rows: &[u64], heap: &[u8]) -> Result<()> {
-        let inside = slot.word + slot.words <= self.words && slot.byte + slot.bytes <= self.words * 8;
+        let inside =
+            slot.word + slot.words <= self.words && slot.byte + slot.bytes <= self.words * 8;
         if !inside
             || !slot.owner.has(self.map()?.rank)
             || (rows.len(), heap.len()) != (slot.words, slot.bytes)
         {
             return Err(Error::internal("a packet was given the place of another"));
         }
-        // SAFETY: the slot is inside the memory, checked here and in `set_map`; it was handed out once and is used up, so
-        // nobody else writes there, and nobody reads before the window is closed.
+        // SAFETY: the slot is inside the memory, checked here and in `set_map`; it was handed out
+        // once and is used up, so nobody else writes there, and nobody reads before the window is
+        // closed.
         unsafe {
             stream(self.base.add(slot.word), rows);
-            self.base.cast::<u8>().add(slot.byte).copy_from_nonoverlapping(heap.as_ptr(), heap.len());
+            self.base
+                .cast::<u8>()
+                .add(slot.byte)
+                .copy_from_nonoverlapping(heap.as_ptr(), heap.len());
         }
         Ok(())
     }
@@ -206,8 +218,8 @@ impl Regions {
     /// The partitions that have arrived here, with their numbers; after the window was closed.
     pub(crate) fn arrived(self: &Arc<Self>) -> Result<Vec<(i64, Rows)>> {
         let map = self.map()?;
-        // SAFETY: the words are initialised and live as long as `self`, of which the region holds a reference; the
-        // window is closed, so nobody writes any more.
+        // SAFETY: the words are initialised and live as long as `self`, of which the region holds a
+        // reference; the window is closed, so nobody writes any more.
         let all = unsafe { Region::new(self.base, self.words, self.clone()) };
         let is_here = |(_, place): &(usize, &Place)| place.owner.has(map.rank);
         let here = map.places.iter().enumerate().filter(is_here);
@@ -215,19 +227,24 @@ impl Regions {
             let rows = all.slice(place.rows_at, place.rows * map.layout.stride_bytes() / 8);
             let first = place.heap_at / 8;
             let heap = all.slice(first, (place.heap_bytes).div_ceil(8));
-            Ok((partition as i64, Rows::arrived(&map.layout, rows, &heap, place.heap_bytes, Vec::new())?))
+            Ok((
+                partition as i64,
+                Rows::arrived(&map.layout, rows, &heap, place.heap_bytes, Vec::new())?,
+            ))
         })
         .collect()
     }
 }
 
-/// Copies words around the caches, where the processor can: a window is memory that was not used before, and will not be soon.
+/// Copies words around the caches, where the processor can: a window is memory that was not used
+/// before, and will not be soon.
 ///
 /// # Safety
 /// So many words may be written to from `to` on, which is aligned.
 unsafe fn stream(to: *mut u64, words: &[u64]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: by the contract; what was streamed is seen by others before anything that is done afterwards.
+    // SAFETY: by the contract; what was streamed is seen by others before anything that is done
+    // afterwards.
     unsafe {
         for (at, word) in words.iter().enumerate() {
             std::arch::x86_64::_mm_stream_si64(to.add(at).cast(), *word as i64);

@@ -3,8 +3,8 @@
 use tessera_context::Share;
 use tessera_plan::Plan;
 
-/// All ranks do both; or, split, the first half reads and sends and the rest receives, as ranks must that block in every
-/// send (micro-operators §3.8.4).
+/// All ranks do both; or, split, the first half reads and sends and the rest receives, as ranks
+/// must that block in every send (micro-operators §3.8.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles {
     ranks: usize,
@@ -22,16 +22,17 @@ impl Roles {
     pub(crate) fn split(ranks: usize) -> Roles {
         match ranks / 2 {
             0 => Roles::all(ranks),
-            receivers => Roles { ranks, senders: ranks - receivers, first_receiver: ranks - receivers },
+            receivers => {
+                Roles { ranks, senders: ranks - receivers, first_receiver: ranks - receivers }
+            }
         }
     }
 
     /// As a plan wants it: split where one of its sends is.
     pub(crate) fn of(plan: &Plan, ranks: usize) -> Roles {
-        let is_split = plan
-            .nodes
-            .iter()
-            .any(|node| &*node.operator == "mpi_send" && node.params.flag("split").unwrap_or(false));
+        let is_split = plan.nodes.iter().any(|node| {
+            &*node.operator == "mpi_send" && node.params.flag("split").unwrap_or(false)
+        });
         if is_split { Roles::split(ranks) } else { Roles::all(ranks) }
     }
 
@@ -58,7 +59,8 @@ mod tests {
     fn every_partition_has_an_owner_that_may_receive() {
         for ranks in 1..10 {
             for roles in [Roles::all(ranks), Roles::split(ranks)] {
-                let owners: Vec<usize> = (0..64).map(|partition| roles.owner(partition, 64)).collect();
+                let owners: Vec<usize> =
+                    (0..64).map(|partition| roles.owner(partition, 64)).collect();
                 assert!(owners.is_sorted());
                 assert_eq!((owners[0], owners[63]), (roles.first_receiver, ranks - 1));
                 assert!(ranks == 1 || roles == Roles::all(ranks) || owners[0] >= roles.senders);

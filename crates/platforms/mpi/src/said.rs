@@ -1,4 +1,5 @@
-//! What MPI and `mpiexec` write to the standard error: whom they blame, and what nobody needs to read.
+//! What MPI and `mpiexec` write to the standard error: whom they blame, and what nobody needs to
+//! read.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::Sender;
@@ -8,8 +9,8 @@ use crate::launcher::Event;
 /// What MPI or `mpiexec` says in its own words: of which rank, if of one.
 pub(crate) type Said = (Option<usize>, String);
 
-/// Passes on what comes, but for what `mpiexec` says of a process that ended badly: of that, only which one; and what it says of
-/// itself, or MPI of a rank that it ends, which is kept.
+/// Passes on what comes, but for what `mpiexec` says of a process that ended badly: of that, only
+/// which one; and what it says of itself, or MPI of a rank that it ends, which is kept.
 pub(crate) fn forward(errors: impl Read, events: &Sender<Event>) -> Vec<Said> {
     const BY_ITSELF: [&str; 2] = ["[proxy:", "[mpiexec@"];
     const OF_MPIEXEC: [&str; 5] =
@@ -45,7 +46,8 @@ pub(crate) fn forward(errors: impl Read, events: &Sender<Event>) -> Vec<Said> {
     kept
 }
 
-/// The rank that MPICH says it ends: `Abort(15) on node 1: …`, `Abort(15) on node 1 (rank 1 in comm 0): …`.
+/// The rank that MPICH says it ends: `Abort(15) on node 1: …`, `Abort(15) on node 1 (rank 1 in comm
+/// 0): …`.
 fn aborted_rank(line: &str) -> Option<usize> {
     let (_, rank) = line.strip_prefix("Abort(")?.split_once(") on node ")?;
     rank.split([' ', ':']).next()?.parse().ok()
@@ -55,8 +57,8 @@ fn aborted_rank(line: &str) -> Option<usize> {
 fn is_of_stack(line: &str) -> bool {
     let place = line.split_once('(').and_then(|(name, rest)| Some((name, rest.split_once(')')?)));
     place.is_some_and(|(name, (number, rest))| {
-        let is_name =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_name = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         is_name
             && number.bytes().all(|byte| byte.is_ascii_digit())
             && rest.trim_start_matches('.').starts_with(':')
@@ -87,12 +89,18 @@ mod tests {
              a rank's words that are \xff no UTF-8\n\
              =   PID 4711 RUNNING AT vm\n",
         );
-        assert_eq!(said.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [Some(1), Some(1), Some(1), None]);
+        assert_eq!(
+            said.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(),
+            [Some(1), Some(1), Some(1), None]
+        );
         assert!(
             matches!(events[..], [Event::Aborted { rank: 1 }, Event::Blamed { pid: 4711 }]),
             "{events:?}"
         );
-        assert_eq!(aborted_rank("Abort(1009927439) on node 2: Fatal error in internal_Init_thread"), Some(2));
+        assert_eq!(
+            aborted_rank("Abort(1009927439) on node 2: Fatal error in internal_Init_thread"),
+            Some(2)
+        );
         assert!(
             !is_of_stack("error: cannot read f(x): no")
                 && !is_of_stack("sum(v): 3")

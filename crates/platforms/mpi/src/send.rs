@@ -9,7 +9,8 @@ use tessera_context::{Run, Token};
 use tessera_operator::partitions::Partitioning;
 use tessera_operator::stream_util::{SourcePositions, chunks_source};
 use tessera_operator::{
-    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe, downcast_workers,
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SourceRun, SubOperator, describe,
+    downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, Outgoing, Packet, RowLayout};
@@ -26,18 +27,19 @@ pub(crate) const SENT: &str = "mpi_sent";
 /// The format of the collection that stands for what is being sent, in rounds.
 pub(crate) const SENDING: &str = "mpi_sending";
 
-/// Words before a packet's rows: the plan's number, which the communication worker fills in, the step of the `mpi_send`, the
-/// partition, the words of rows and the bytes of strings that follow.
+/// Words before a packet's rows: the plan's number, which the communication worker fills in, the
+/// step of the `mpi_send`, the partition, the words of rows and the bytes of strings that follow.
 pub(crate) const HEADER_WORDS: usize = 5;
 /// In the word of a packet's step: it goes in rounds, which bound how many there are.
 pub(crate) const BOUNDED: u64 = 1 << 63;
 
-/// Partitions tuples by some bits of the hash of their `keys` and sends each packet that is full to the rank that owns its
-/// partition, as a message (micro-operators §3.8.4). It needs no histogram, and no room is agreed on before.
+/// Partitions tuples by some bits of the hash of their `keys` and sends each packet that is full to
+/// the rank that owns its partition, as a message (micro-operators §3.8.4). It needs no histogram,
+/// and no room is agreed on before.
 ///
-/// Input `T`; output one tuple `<sent: mpi_sent<T>>` for an `mpi_receive`. With `split`, the first half of the ranks reads the
-/// leaves of the plan, and the rest owns the partitions. Blocks, and waits while much is under way. Memory: packets
-/// being filled and under way.
+/// Input `T`; output one tuple `<sent: mpi_sent<T>>` for an `mpi_receive`. With `split`, the first
+/// half of the ranks reads the leaves of the plan, and the rest owns the partitions. Blocks, and
+/// waits while much is under way. Memory: packets being filled and under way.
 ///
 /// With `rounds`, it has a tuple of output for each worker from the beginning, and waits while a
 /// rank has much that it has not passed on. Then it can also send all tuples to the first rank
@@ -77,7 +79,9 @@ impl Descriptor for Send {
         let sent = |format| Tuple::new(vec![Field::collection("sent", format, tuple.clone())]);
         match (node.params.flag("rounds")?, node.params.flag("split")?) {
             (true, true) => Err(Error::semantic("takes split = true or rounds = true, not both")),
-            (true, false) => Ok(Edge { tuple: sent(SENDING), traits: edge.traits, order: Order::None }),
+            (true, false) => {
+                Ok(Edge { tuple: sent(SENDING), traits: edge.traits, order: Order::None })
+            }
             (false, _) => {
                 let sent = sent(SENT);
                 Ok(describe::gives_one(edge, sent, Order::Source))
@@ -112,7 +116,9 @@ impl To {
             }
             (true, false) => Ok(To::First),
             (false, true) => Ok(To::All),
-            (true, true) => Err(Error::semantic("takes gather = true or broadcast = true, not both")),
+            (true, true) => {
+                Err(Error::semantic("takes gather = true or broadcast = true, not both"))
+            }
         }
     }
 
@@ -134,7 +140,9 @@ fn position(node: &Node) -> Result<Option<Arc<str>>> {
 fn sent_tuple(node: &Node, tuple: &Tuple) -> Result<Tuple> {
     let Some(name) = position(node)? else { return Ok(tuple.clone()) };
     if tuple.index_of(&name).is_some() {
-        return Err(Error::semantic(format!("parameter position names a field that there is: {name}")));
+        return Err(Error::semantic(format!(
+            "parameter position names a field that there is: {name}"
+        )));
     }
     let fields = [Field::new(name, Atom::Int64)].into_iter().chain(tuple.fields().iter().cloned());
     Ok(Tuple::new(fields.collect::<Vec<_>>()))
@@ -188,7 +196,12 @@ impl Sink for Lowered {
         if let Some(flow) = &flow {
             self.link.request(Request::Flow(self.step, flow.clone()));
         }
-        Ok(Arc::new(SendRun(Arc::new(Shared { lowered: self.clone(), run: run.clone(), packets, flow }))))
+        Ok(Arc::new(SendRun(Arc::new(Shared {
+            lowered: self.clone(),
+            run: run.clone(),
+            packets,
+            flow,
+        }))))
     }
 }
 
@@ -241,8 +254,9 @@ impl Sending {
                 chunk.slice(0, taken)
             };
             let heap_words = &self.heap_words;
-            self.outgoing
-                .append(&piece, &mut |partition, packet| shared.send(partition, packet, heap_words))?;
+            self.outgoing.append(&piece, &mut |partition, packet| {
+                shared.send(partition, packet, heap_words)
+            })?;
         }
     }
 }
@@ -251,13 +265,16 @@ impl SinkRun for SendRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let (shared, Lowered { to, layout, .. }) = (self.0.clone(), &self.0.lowered);
         let (keys, bits) = match to.partitioning() {
-            Some(partitioning) => (partitioning.keys.clone(), (partitioning.bits, partitioning.shift)),
+            Some(partitioning) => {
+                (partitioning.keys.clone(), (partitioning.bits, partitioning.shift))
+            }
             None => (Vec::new().into(), (0, 0)),
         };
         let outgoing = Outgoing::new(layout, &keys, bits, &shared.run.context)?;
         let piece_rows =
             shared.flow.as_ref().map_or(usize::MAX, |flow| flow.piece_rows(layout.stride_bytes()));
-        let positions = SourcePositions::new(shared.lowered.link.rank(), shared.lowered.link.ranks());
+        let positions =
+            SourcePositions::new(shared.lowered.link.rank(), shared.lowered.link.ranks());
         let sending = Sending {
             heap_words: outgoing.heap_words().clone(),
             outgoing,
@@ -284,7 +301,9 @@ impl SinkRun for SendRun {
             let (shared, mut sending) = (worker.shared, worker.sending.into_inner());
             sending.advance(&shared, true)?;
             let heap_words = &sending.heap_words;
-            sending.outgoing.flush(&mut |partition, packet| shared.send(partition, packet, heap_words))?;
+            sending
+                .outgoing
+                .flush(&mut |partition, packet| shared.send(partition, packet, heap_words))?;
         }
         let chunk_rows = self.0.run.context.chunk_rows();
         if let Some(flow) = &self.0.flow {
@@ -315,7 +334,9 @@ impl Shared {
                 self.send_to(roles.owner(partition, partitioning.count()), partition, &packet)
             }
             To::First => self.send_to(0, partition, &packet),
-            To::All => (0..link.ranks()).try_for_each(|rank| self.send_to(rank, partition, &packet)),
+            To::All => {
+                (0..link.ranks()).try_for_each(|rank| self.send_to(rank, partition, &packet))
+            }
         }
     }
 
@@ -360,7 +381,8 @@ impl SinkWorker for Worker {
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let chunk = if self.shared.lowered.has_position { self.positions.before(chunk)? } else { chunk };
+        let chunk =
+            if self.shared.lowered.has_position { self.positions.before(chunk)? } else { chunk };
         let sending = self.sending.get_mut();
         sending.pending.push_back(chunk);
         sending.advance(&self.shared, self.shared.flow.is_none()).map(drop)
@@ -400,7 +422,8 @@ mod tests {
     fn sending(to: To, has_position: bool) -> (Arc<Link>, Arc<dyn SinkRun>, Arc<Flow>) {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::new(MEMORY));
         let link = Link::new(1, 2, false);
-        let tuple: Tuple = if has_position { "<p: int64, k: int64>" } else { "<k: int64>" }.parse().unwrap();
+        let tuple: Tuple =
+            if has_position { "<p: int64, k: int64>" } else { "<k: int64>" }.parse().unwrap();
         let lowered = Lowered {
             link: link.clone(),
             roles: Roles::all(2),
@@ -451,7 +474,9 @@ mod tests {
         }
         worker.end().unwrap();
         run.finish(vec![worker]).unwrap();
-        rows.extend(packets(&link).into_iter().flat_map(|(_, words)| words[HEADER_WORDS..].to_vec()));
+        rows.extend(
+            packets(&link).into_iter().flat_map(|(_, words)| words[HEADER_WORDS..].to_vec()),
+        );
         assert_eq!(rows, (0..60_000).collect::<Vec<u64>>());
     }
 

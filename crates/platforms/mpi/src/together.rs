@@ -1,8 +1,9 @@
-//! Exchanges whose results meet in joins take their collective steps together: one adds up the histograms of all, one makes all
-//! windows.
+//! Exchanges whose results meet in joins take their collective steps together: one adds up the
+//! histograms of all, one makes all windows.
 //!
-//! Each collective step waits for the slowest rank, so that two of them cost more than one with twice the numbers; taken one after
-//! the other for each side, they are what a join of sub-operators loses to one in one piece (Modularis §2.5.2).
+//! Each collective step waits for the slowest rank, so that two of them cost more than one with
+//! twice the numbers; taken one after the other for each side, they are what a join of
+//! sub-operators loses to one in one piece (Modularis §2.5.2).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,7 +22,8 @@ struct Exchange {
     heavy: Option<Value>,
 }
 
-/// Puts the histograms and the windows of exchanges that meet in joins together, where none of them waits for another.
+/// Puts the histograms and the windows of exchanges that meet in joins together, where none of them
+/// waits for another.
 ///
 /// # Errors
 /// A sub-operator that is not in the catalogue.
@@ -54,7 +56,9 @@ pub(crate) fn step_together(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> 
 /// The groups, of which those that have one of these exchanges, and these, become one.
 fn joined(groups: &[Vec<Exchange>], meeting: Vec<Exchange>) -> Vec<Vec<Exchange>> {
     let is_met = |group: &&Vec<Exchange>| {
-        group.iter().any(|member| meeting.iter().any(|exchange| exchange.exchange == member.exchange))
+        group
+            .iter()
+            .any(|member| meeting.iter().any(|exchange| exchange.exchange == member.exchange))
     };
     let (met, apart): (Vec<_>, Vec<_>) = groups.iter().partition(is_met);
     let mut group: Vec<Exchange> =
@@ -93,8 +97,8 @@ fn alone(plan: &Plan, consumers: &[Vec<NodeId>], exchange: NodeId) -> Option<Exc
     Some(Exchange { exchange, window, histogram, counted, columns, heavy })
 }
 
-/// The nodes in an order in which all histograms of a group come before each of its windows, near the plan's; none if one of
-/// the group waits for another.
+/// The nodes in an order in which all histograms of a group come before each of its windows, near
+/// the plan's; none if one of the group waits for another.
 fn ordered(plan: &Plan, groups: &[Vec<Exchange>]) -> Option<Vec<NodeId>> {
     let mut inputs: Vec<Vec<NodeId>> = plan.nodes.iter().map(|node| node.inputs.clone()).collect();
     for group in groups {
@@ -108,7 +112,8 @@ fn ordered(plan: &Plan, groups: &[Vec<Exchange>]) -> Option<Vec<NodeId>> {
         missing[id.index()] = inputs.len();
         inputs.iter().for_each(|input| consumers[input.index()].push(id));
     }
-    let mut ready: BinaryHeap<_> = plan.ids().filter(|id| missing[id.index()] == 0).map(Reverse).collect();
+    let mut ready: BinaryHeap<_> =
+        plan.ids().filter(|id| missing[id.index()] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(plan.nodes.len());
     while let Some(Reverse(id)) = ready.pop() {
         order.push(id);
@@ -127,7 +132,8 @@ fn rebuilt(plan: &Plan, groups: &[Vec<Exchange>], order: &[NodeId]) -> Result<Pl
     let mut new: Vec<Option<NodeId>> = vec![None; plan.nodes.len()];
     let mut windows: Vec<Option<NodeId>> = vec![None; groups.len()];
     let find = |is: &dyn Fn(&Exchange) -> bool| {
-        let of = |(number, group): (usize, &Vec<Exchange>)| Some((number, group.iter().position(is)?));
+        let of =
+            |(number, group): (usize, &Vec<Exchange>)| Some((number, group.iter().position(is)?));
         groups.iter().enumerate().find_map(of)
     };
     for &id in order {
@@ -139,12 +145,14 @@ fn rebuilt(plan: &Plan, groups: &[Vec<Exchange>], order: &[NodeId]) -> Result<Pl
             if windows[number].is_none() {
                 let counted: Option<Vec<NodeId>> =
                     groups[number].iter().map(|member| mapped(&member.counted)).collect();
-                windows[number] = Some(windows_of(&mut out, &groups[number], &counted.ok_or_else(broken)?));
+                windows[number] =
+                    Some(windows_of(&mut out, &groups[number], &counted.ok_or_else(broken)?));
             }
             windows[number]
         } else {
             let mut node: Node = plan.node(id).clone();
-            node.inputs = node.inputs.iter().map(mapped).collect::<Option<_>>().ok_or_else(broken)?;
+            node.inputs =
+                node.inputs.iter().map(mapped).collect::<Option<_>>().ok_or_else(broken)?;
             if let Some((_, position)) = find(&|member| member.exchange == id) {
                 node.params.set("window", Value::name(format!("window_{}", position + 1)));
             }
@@ -152,7 +160,8 @@ fn rebuilt(plan: &Plan, groups: &[Vec<Exchange>], order: &[NodeId]) -> Result<Pl
         };
         new[id.index()] = there;
     }
-    let root = new[plan.root.index()].ok_or_else(|| Error::internal("a plan without its result"))?;
+    let root =
+        new[plan.root.index()].ok_or_else(|| Error::internal("a plan without its result"))?;
     Ok(out.finish(root))
 }
 
@@ -160,7 +169,8 @@ fn rebuilt(plan: &Plan, groups: &[Vec<Exchange>], order: &[NodeId]) -> Result<Pl
 fn windows_of(out: &mut Builder, group: &[Exchange], counted: &[NodeId]) -> NodeId {
     let all = out.add("union", counted, Params::new());
     let histogram = out.add("mpi_histogram", &[all], Params::new());
-    let columns: Vec<Value> = group.iter().map(|member| Value::Tuple(member.columns.clone())).collect();
+    let columns: Vec<Value> =
+        group.iter().map(|member| Value::Tuple(member.columns.clone())).collect();
     let mut params = Params::new().with("columns", columns);
     if let [Exchange { heavy: Some(one), .. }, Exchange { heavy: Some(other), .. }] = group {
         params.set("heavy", vec![one.clone(), other.clone()]);

@@ -11,10 +11,12 @@ use crate::roles::Roles;
 /// How tuples that go to where their keys say cross between ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Way {
-    /// One-sided where every rank has a core for itself and the windows fit into the budget, else in rounds.
+    /// One-sided where every rank has a core for itself and the windows fit into the budget, else
+    /// in rounds.
     ///
-    /// MPI makes and frees windows in calls in which a rank waits for all others without giving its core to them: `sched_yield` does
-    /// not where each rank is a scheduling group of its own, as MPICH's launcher has it (Linux's autogroups).
+    /// MPI makes and frees windows in calls in which a rank waits for all others without giving its
+    /// core to them: `sched_yield` does not where each rank is a scheduling group of its own, as
+    /// MPICH's launcher has it (Linux's autogroups).
     #[default]
     Auto,
     /// Put into windows of the receivers, which histograms have sized.
@@ -25,13 +27,15 @@ pub enum Way {
     TwoSided,
     /// Sent as messages, by the first half of the ranks to the rest.
     Split,
-    /// Sent as messages that are passed on as they come, of which only so many lie at a rank: for what is larger than the budget.
+    /// Sent as messages that are passed on as they come, of which only so many lie at a rank: for
+    /// what is larger than the budget.
     Rounds,
 }
 
 impl Way {
     /// All, the default first.
-    pub const ALL: [Way; 6] = [Way::Auto, Way::OneSided, Way::Packed, Way::TwoSided, Way::Split, Way::Rounds];
+    pub const ALL: [Way; 6] =
+        [Way::Auto, Way::OneSided, Way::Packed, Way::TwoSided, Way::Split, Way::Rounds];
 
     /// The name in commands and settings.
     pub fn name(self) -> &'static str {

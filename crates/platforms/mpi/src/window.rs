@@ -7,7 +7,9 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_context::{Reservation, Run};
 use tessera_operator::platform::{Heavy, heavy_partitions};
-use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe};
+use tessera_operator::{
+    Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe,
+};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role, Value};
 use tessera_rows::{Collected, RowLayout, range_of};
 use tessera_types::{Error, Field, Result, Tuple};
@@ -22,17 +24,19 @@ use crate::roles::Roles;
 /// The format of the collection that a window is to the plan.
 pub(crate) const WINDOW: &str = "mpi_window";
 
-/// Allocates, on all ranks together, the memory that tuples of type `columns` will be put into: of each partition, its rows and
-/// then the long strings of all, on the rank that owns it (`partition * ranks / partitions`); each rank's share is its own, so that
-/// nobody has to ask before writing (Barthels et al., 2015, §4; Modularis §2.4.1.2).
+/// Allocates, on all ranks together, the memory that tuples of type `columns` will be put into: of
+/// each partition, its rows and then the long strings of all, on the rank that owns it (`partition
+/// * ranks / partitions`); each rank's share is its own, so that nobody has to ask before writing
+/// (Barthels et al., 2015, §4; Modularis §2.4.1.2).
 ///
-/// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. With `columns` a list of types, the
-/// histogram has as many parts of equal length, and the output a window for each, `<window_1: …, window_2: …>`, made in one
-/// step. Blocks. Memory: the windows.
+/// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. With
+/// `columns` a list of types, the histogram has as many parts of equal length, and the output a
+/// window for each, `<window_1: …, window_2: …>`, made in one step. Blocks. Memory: the windows.
 ///
-/// With `heavy`, two windows are for the sides of a join, and say which of them may be `split`, `copied` or `either`. Where more than
-/// half of what a rank would have to hold of one side is in one partition (a key that many tuples have), that partition stays where its
-/// tuples are, and every rank gets those of the other side, if these are fewer.
+/// With `heavy`, two windows are for the sides of a join, and say which of them may be `split`,
+/// `copied` or `either`. Where more than half of what a rank would have to hold of one side is in
+/// one partition (a key that many tuples have), that partition stays where its tuples are, and
+/// every rank gets those of the other side, if these are fewer.
 #[derive(Debug, Clone)]
 pub struct Window {
     link: Option<Arc<Link>>,
@@ -66,7 +70,8 @@ impl Descriptor for Window {
         for name in FIELDS {
             describe::field(&edge.tuple, name, "field")?;
         }
-        let window = |(name, columns): (String, &Tuple)| Field::collection(name, WINDOW, columns.clone());
+        let window =
+            |(name, columns): (String, &Tuple)| Field::collection(name, WINDOW, columns.clone());
         let windows: Vec<Field> = relations(node)?.into_iter().map(window).collect();
         if may_split(node)?.is_some() && windows.len() != 2 {
             return Err(Error::semantic("parameter heavy is for the two windows of a join"));
@@ -90,7 +95,13 @@ impl SubOperator for Window {
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
         let may_split = may_split(node)?;
-        Ok(Operator::Sink(Arc::new(Lowered { link, relations, may_split, fields, step: lowering.position })))
+        Ok(Operator::Sink(Arc::new(Lowered {
+            link,
+            relations,
+            may_split,
+            fields,
+            step: lowering.position,
+        })))
     }
 }
 
@@ -187,8 +198,10 @@ impl SinkRun for WindowRun {
         }
         let (mut maps, mut sizes) = (Vec::new(), Vec::new());
         for (number, (columns, (own, end))) in relations.iter().zip(of_relations).enumerate() {
-            let layout =
-                layout(columns, (own.end..end).map(|row| (partition[row], total[row], total_bytes[row])))?;
+            let layout = layout(
+                columns,
+                (own.end..end).map(|row| (partition[row], total[row], total_bytes[row])),
+            )?;
             let partitions = own.len();
             let owner = |partition: usize| match heavy.get(partition) {
                 Some(Some(split)) if *split == number => Owner::Sender,
@@ -229,21 +242,28 @@ impl SinkRun for WindowRun {
     }
 }
 
-/// The layout of rows on their way: packed as far as there are ranges, of fields -1 less the first number.
-fn layout(columns: &Tuple, ranges: impl Iterator<Item = (i64, i64, i64)>) -> Result<Arc<RowLayout>> {
+/// The layout of rows on their way: packed as far as there are ranges, of fields -1 less the first
+/// number.
+fn layout(
+    columns: &Tuple,
+    ranges: impl Iterator<Item = (i64, i64, i64)>,
+) -> Result<Arc<RowLayout>> {
     let mut of_fields = vec![None; columns.len()];
     for (number, least, greatest) in ranges {
-        if let Some(range) = usize::try_from(-1 - number).ok().and_then(|field| of_fields.get_mut(field)) {
+        if let Some(range) =
+            usize::try_from(-1 - number).ok().and_then(|field| of_fields.get_mut(field))
+        {
             *range = range_of(least, greatest);
         }
     }
     RowLayout::packed(columns, &of_fields)
 }
 
-/// What lies where, of partitions with so many (rows, bytes) of all ranks and of this one; and how many words each rank's window has,
-/// what stays at other ranks apart.
+/// What lies where, of partitions with so many (rows, bytes) of all ranks and of this one; and how
+/// many words each rank's window has, what stays at other ranks apart.
 ///
-/// First comes what all have, in the same place everywhere, and last what stays, whose place only this rank has to know.
+/// First comes what all have, in the same place everywhere, and last what stays, whose place only
+/// this rank has to know.
 fn places(
     stride: usize,
     (rank, ranks): (usize, usize),
@@ -251,8 +271,9 @@ fn places(
     of_all: (&[i64], &[i64]),
     of_rank: (&[i64], &[i64]),
 ) -> Result<(Vec<Place>, Vec<usize>)> {
-    let size =
-        |number: i64| usize::try_from(number).map_err(|_| Error::internal("a histogram of negative counts"));
+    let size = |number: i64| {
+        usize::try_from(number).map_err(|_| Error::internal("a histogram of negative counts"))
+    };
     let place = |partition: usize| {
         let owner = owner(partition);
         let (rows, bytes) = if owner == Owner::Sender { of_rank } else { of_all };
@@ -295,14 +316,17 @@ mod tests {
     fn windows_are_filled_exactly() {
         let of_all = (&[3, 0, 5, 1, 2, 0, 0, 4], &[9, 0, 0, 16, 1, 0, 0, 7]);
         let of_rank = (&[1, 0, 2, 1, 0, 0, 0, 3], &[9, 0, 0, 16, 0, 0, 0, 5]);
-        for (ranks, odd) in [1, 2, 3, 8, 11].into_iter().flat_map(|ranks| [(ranks, false), (ranks, true)]) {
+        for (ranks, odd) in
+            [1, 2, 3, 8, 11].into_iter().flat_map(|ranks| [(ranks, false), (ranks, true)])
+        {
             let owner = |partition: usize| match partition {
                 2 | 3 if odd => Owner::Sender,
                 4 | 7 if odd => Owner::All,
                 _ => Owner::Rank(Roles::all(ranks).owner(partition, 8)),
             };
             let rank = ranks - 1;
-            let (of_all, of_rank) = ((&of_all.0[..], &of_all.1[..]), (&of_rank.0[..], &of_rank.1[..]));
+            let (of_all, of_rank) =
+                ((&of_all.0[..], &of_all.1[..]), (&of_rank.0[..], &of_rank.1[..]));
             let (places, words) = places(4, (rank, ranks), owner, of_all, of_rank).unwrap();
             for (here, words) in words.iter().enumerate() {
                 let is_here = |place: &&Place| match place.owner {

@@ -56,7 +56,10 @@ fn check(nodes: &str, expected: &[&str]) {
 #[test]
 fn what_works_on_parts_stays() {
     check("%3 = filter(%0){predicate = k > 5}\nreturn %3", &["first"]);
-    check("%3 = map(%0){exprs = {a = k + 1}}\n%4 = sort(%3){keys = [{field = a}]}\nreturn %4", &["first"]);
+    check(
+        "%3 = map(%0){exprs = {a = k + 1}}\n%4 = sort(%3){keys = [{field = a}]}\nreturn %4",
+        &["first"],
+    );
 }
 
 #[test]
@@ -129,7 +132,8 @@ fn not_in_needs_all_of_the_table() {
 
 #[test]
 fn first_ones_are_found_in_parts() {
-    let plan = distributed("%3 = top_k(%0){keys = [{field = x}], limit = 3, offset = 2}\nreturn %3");
+    let plan =
+        distributed("%3 = top_k(%0){keys = [{field = x}], limit = 3, offset = 2}\nreturn %3");
     assert_eq!(crossings(&plan), ["first"]);
     let printed = text::print(&plan);
     assert!(printed.contains("limit = 5") && printed.contains("partial = true"), "{printed}");
@@ -164,7 +168,10 @@ fn both_sides_of_a_join_step_together() {
         ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_exchange", "mpi_broadcast"]
     );
     let printed = text::print(&plan);
-    assert!(printed.contains("window = :window_1") && printed.contains("window = :window_2"), "{printed}");
+    assert!(
+        printed.contains("window = :window_1") && printed.contains("window = :window_2"),
+        "{printed}"
+    );
     // Three relations on one key: one step each for all of them.
     let plan = distributed(&format!(
         "{JOIN} %5 = map(%2){{exprs = {{k4 = CAST(g3 AS int64), name = name}}}}
@@ -173,12 +180,16 @@ fn both_sides_of_a_join_step_together() {
          return %7"
     ));
     let exchanges = ["mpi_exchange"; 3];
-    assert_eq!(steps(&plan), [&["mpi_histogram", "mpi_window"][..], &exchanges, &["mpi_broadcast"]].concat());
+    assert_eq!(
+        steps(&plan),
+        [&["mpi_histogram", "mpi_window"][..], &exchanges, &["mpi_broadcast"]].concat()
+    );
 }
 
 #[test]
 fn what_waits_for_the_other_side_steps_alone() {
-    // The result of a join goes elsewhere: its exchange cannot share a step with those that it waits for.
+    // The result of a join goes elsewhere: its exchange cannot share a step with those that it
+    // waits for.
     let plan = distributed(&format!(
         "{JOIN} %5 = map(%2){{exprs = {{g4 = g3, name = name}}}}
          %6 = build(%5){{keys = [g4], expected_rows = 1000000}}
@@ -202,7 +213,8 @@ fn what_waits_for_the_other_side_steps_alone() {
 fn heavy_partitions_may_stay_where_nobody_counts_on_them() {
     let heavy = |plan: &Plan| {
         let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
-        let windows = executor.nested[0].nodes.iter().filter(|node| &*node.operator == "mpi_window");
+        let windows =
+            executor.nested[0].nodes.iter().filter(|node| &*node.operator == "mpi_window");
         let of = |node: &tessera_plan::Node| node.param("heavy").map(|value| format!("{value:?}"));
         windows.map(|window| of(window).is_some()).collect::<Vec<_>>()
     };
@@ -220,12 +232,16 @@ fn heavy_partitions_may_stay_where_nobody_counts_on_them() {
     assert!(!shown("full").contains("heavy"));
     // Grouped by something else, or in parts: nobody asks where the tuples are.
     let sums = "aggregates = {n = {function = count, args = []}}";
-    let plan =
-        distributed(&format!("{}%5 = reduce_by_key(%4){{keys = [g], {sums}}}\nreturn %5", join("inner")));
+    let plan = distributed(&format!(
+        "{}%5 = reduce_by_key(%4){{keys = [g], {sums}}}\nreturn %5",
+        join("inner")
+    ));
     assert_eq!(heavy(&plan), [true, false]);
     // Grouped by the key they were joined on, they are not sent again.
-    let plan =
-        distributed(&format!("{}%5 = reduce_by_key(%4){{keys = [k], {sums}}}\nreturn %5", join("inner")));
+    let plan = distributed(&format!(
+        "{}%5 = reduce_by_key(%4){{keys = [k], {sums}}}\nreturn %5",
+        join("inner")
+    ));
     assert_eq!(heavy(&plan), [false]);
     // Joined again on the same key.
     let plan = distributed(&format!(
@@ -266,7 +282,8 @@ fn what_is_gathered_in_rounds_is_put_in_order_where_that_matters() {
     let positions = |nodes: &str| {
         let plan = frugal(nodes);
         let sends = text::print(&plan).matches("position = :position").count();
-        let sorts = plan.nodes[0].nested[0].nodes.iter().filter(|node| &*node.operator == "sort").count();
+        let sorts =
+            plan.nodes[0].nested[0].nodes.iter().filter(|node| &*node.operator == "sort").count();
         (sends, sorts)
     };
     assert_eq!(positions("return %0"), (1, 1));
@@ -287,14 +304,18 @@ fn sends_of_all_tuples_go_in_rounds() {
         ("gather = true, broadcast = true, rounds = true", Some("not both")),
         ("gather = true, rounds = true, keys = [k], bits = 2, shift = 40", Some("takes one of")),
         ("gather = true, rounds = true, position = :k", Some("names a field")),
-        ("keys = [k], bits = 2, shift = 40, rounds = true, position = :p", Some("gather or broadcast only")),
+        (
+            "keys = [k], bits = 2, shift = 40, rounds = true, position = :p",
+            Some("gather or broadcast only"),
+        ),
     ] {
         let plan = format!(
             "plan {{{TABLES} %3 = mpi_send(%0){{{params}}} %4 = mpi_receive(%3){{rounds = true}} %5 = rows_scan(%4){{field = data}} return %5}}"
         );
         let mut registry = tessera_testing::standard_registry();
         Mpi::default().register(&mut registry);
-        let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+        let verified =
+            text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
         match (verified, error) {
             (Ok(()), None) => {}
             (Err(found), Some(error)) => assert!(found.message().contains(error), "{found}"),

@@ -18,7 +18,8 @@ use tokio::runtime::Handle;
 
 use crate::result::{self, Written};
 
-/// How often a request that failed is made; the client itself has repeated some of those that failed for a passing reason.
+/// How often a request that failed is made; the client itself has repeated some of those that
+/// failed for a passing reason.
 const ATTEMPTS_MAX: usize = 5;
 
 /// What a process has asked of stores.
@@ -65,7 +66,8 @@ impl std::fmt::Debug for Cloud {
 impl Cloud {
     /// A setting, or the environment variable of that name.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
-        let set = self.settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let set =
+            self.settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         set.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
     }
 
@@ -76,7 +78,9 @@ impl Cloud {
     ) -> Result<T> {
         let (sender, receiver) = channel();
         self.io.spawn(async move { drop(sender.send(work.await)) });
-        receiver.recv().unwrap_or_else(|_| Err(Error::internal("a request ended without an answer")))
+        receiver
+            .recv()
+            .unwrap_or_else(|_| Err(Error::internal("a request ended without an answer")))
     }
 }
 
@@ -117,10 +121,18 @@ impl Space {
     pub(crate) async fn put_new(&self, name: &str, payload: PutPayload) -> Result<bool> {
         let mut attempt = 0;
         loop {
-            match self.store.put_opts(&self.path(name), payload.clone(), PutMode::Create.into()).await {
+            match self
+                .store
+                .put_opts(&self.path(name), payload.clone(), PutMode::Create.into())
+                .await
+            {
                 Ok(_) => return Ok(true),
-                Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => return Ok(false),
-                Err(error) if attempt + 1 == ATTEMPTS_MAX => return Err(self.failed("write", name, error)),
+                Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+                    return Ok(false);
+                }
+                Err(error) if attempt + 1 == ATTEMPTS_MAX => {
+                    return Err(self.failed("write", name, error));
+                }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
             attempt += 1;
@@ -133,7 +145,9 @@ impl Space {
         loop {
             let got = match self.store.get(&self.path(name)).await {
                 Ok(answer) => answer.bytes().await,
-                Err(error @ StoreError::NotFound { .. }) => return Err(self.failed("read", name, error)),
+                Err(error @ StoreError::NotFound { .. }) => {
+                    return Err(self.failed("read", name, error));
+                }
                 Err(error) => Err(error),
             };
             match got {
@@ -141,7 +155,9 @@ impl Space {
                     self.received(&bytes);
                     return Ok(bytes);
                 }
-                Err(error) if attempt + 1 == ATTEMPTS_MAX => return Err(self.failed("read", name, error)),
+                Err(error) if attempt + 1 == ATTEMPTS_MAX => {
+                    return Err(self.failed("read", name, error));
+                }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
             attempt += 1;
@@ -164,7 +180,9 @@ impl Space {
         loop {
             match self.store.delete(&self.path(OPEN)).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => return Ok(()),
-                Err(error) if attempt + 1 == ATTEMPTS_MAX => return Err(self.failed("delete", OPEN, error)),
+                Err(error) if attempt + 1 == ATTEMPTS_MAX => {
+                    return Err(self.failed("delete", OPEN, error));
+                }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
             attempt += 1;
@@ -186,8 +204,8 @@ impl Space {
         self.get(REASON).await.ok()
     }
 
-    /// Deletes what is there. After [`Space::close`] nothing stays that comes later: whoever wrote it looks for `open`
-    /// afterwards, and clears again.
+    /// Deletes what is there. After [`Space::close`] nothing stays that comes later: whoever wrote
+    /// it looks for `open` afterwards, and clears again.
     pub(crate) async fn clear(&self) -> Result<()> {
         self.clear_but(|_| false).await
     }
@@ -209,7 +227,10 @@ impl Space {
         .await
     }
 
-    async fn clear_but(&self, keeps: impl Fn(&Path) -> bool + Clone + Send + 'static) -> Result<()> {
+    async fn clear_but(
+        &self,
+        keeps: impl Fn(&Path) -> bool + Clone + Send + 'static,
+    ) -> Result<()> {
         self.delete(|| {
             let (listed, keeps) = (self.store.list(Some(&self.prefix)), keeps.clone());
             let listed = listed.map_ok(|meta| meta.location);
@@ -225,21 +246,27 @@ impl Space {
         }
         self.delete(|| {
             let (space, written) = (self.clone(), *written);
-            stream::iter((0..written.parts).map(move |part| Ok(space.path(&written.name(part))))).boxed()
+            stream::iter((0..written.parts).map(move |part| Ok(space.path(&written.name(part)))))
+                .boxed()
         })
         .await
     }
 
-    async fn delete(&self, paths: impl Fn() -> BoxStream<'static, StoreResult<Path>>) -> Result<()> {
+    async fn delete(
+        &self,
+        paths: impl Fn() -> BoxStream<'static, StoreResult<Path>>,
+    ) -> Result<()> {
         let mut attempt = 0;
         loop {
             let deleted = self.store.delete_stream(paths());
             // Another may clear, too.
-            let deleted =
-                deleted.filter(|deleted| ready(!matches!(deleted, Err(StoreError::NotFound { .. }))));
+            let deleted = deleted
+                .filter(|deleted| ready(!matches!(deleted, Err(StoreError::NotFound { .. }))));
             match deleted.try_for_each(|_| ready(Ok(()))).await {
                 Ok(()) => return Ok(()),
-                Err(error) if attempt + 1 == ATTEMPTS_MAX => return Err(self.failed("delete", "", error)),
+                Err(error) if attempt + 1 == ATTEMPTS_MAX => {
+                    return Err(self.failed("delete", "", error));
+                }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
             attempt += 1;

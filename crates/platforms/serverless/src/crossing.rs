@@ -1,4 +1,5 @@
-//! The store's side of an exchange, on the I/O thread: an object is written, and those of all senders are read.
+//! The store's side of an exchange, on the I/O thread: an object is written, and those of all
+//! senders are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,12 +73,17 @@ impl Crossing {
     }
 
     /// Writes this worker's object; gives what this worker is to have of every sender's.
-    pub(crate) async fn cross(&self, groups: Vec<Vec<Group>>, held: Vec<Reservation>) -> Result<Crossed> {
+    pub(crate) async fn cross(
+        &self,
+        groups: Vec<Vec<Group>>,
+        held: Vec<Reservation>,
+    ) -> Result<Crossed> {
         let order = &self.task.order;
         let own = self.send(groups, held).await?;
         let senders = if self.only_first { 1 } else { order.workers };
-        let others: Vec<usize> =
-            (0..senders).filter(|sender| own.as_ref().is_none_or(|own| own.sender != *sender)).collect();
+        let others: Vec<usize> = (0..senders)
+            .filter(|sender| own.as_ref().is_none_or(|own| own.sender != *sender))
+            .collect();
         let Some((meeting, heavy)) = self.meeting.as_ref().zip(self.parts.heavy()) else {
             return Ok(Crossed { came: self.receive(own, others).await?, split: 0 });
         };
@@ -93,9 +99,13 @@ impl Crossing {
         Ok(Crossed { came: self.receive_met(objects, &owners).await?, split })
     }
 
-    /// Writes this worker's object, if others read it. None if it does not send, or if another attempt at this worker was first: that
-    /// one's tuples are those that the others see.
-    async fn send(&self, groups: Vec<Vec<Group>>, held: Vec<Reservation>) -> Result<Option<Object>> {
+    /// Writes this worker's object, if others read it. None if it does not send, or if another
+    /// attempt at this worker was first: that one's tuples are those that the others see.
+    async fn send(
+        &self,
+        groups: Vec<Vec<Group>>,
+        held: Vec<Reservation>,
+    ) -> Result<Option<Object>> {
         let sender = self.task.order.index;
         if self.only_first && sender > 0 {
             return Ok(None);
@@ -121,7 +131,8 @@ impl Crossing {
         Ok(Some(Object { sender, index, kept, head: Bytes::new(), memory }))
     }
 
-    /// The groups of this worker, of each sender's object as it appears; in the order of the senders.
+    /// The groups of this worker, of each sender's object as it appears; in the order of the
+    /// senders.
     async fn receive(&self, own: Option<Object>, others: Vec<usize>) -> Result<Vec<Came>> {
         let mine = self.parts.of_receiver(self.task.order.index);
         if mine.is_empty() {
@@ -170,8 +181,8 @@ impl Crossing {
         Ok(came)
     }
 
-    /// What `read` gives of the objects of these senders, as they appear. One that is late is asked for alone, so that waiting costs
-    /// one request a time and not one for each sender.
+    /// What `read` gives of the objects of these senders, as they appear. One that is late is asked
+    /// for alone, so that waiting costs one request a time and not one for each sender.
     pub(crate) async fn as_they_appear<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         mut missing: Vec<usize>,
@@ -207,7 +218,9 @@ impl Crossing {
     async fn open(&self, sender: usize) -> Result<Option<Object>> {
         let groups = self.parts.groups();
         let first = 0..(object::index_bytes(groups) + BESIDE_BYTES) as u64;
-        let Some((head, size)) = self.range(&self.name(sender), first).await? else { return Ok(None) };
+        let Some((head, size)) = self.range(&self.name(sender), first).await? else {
+            return Ok(None);
+        };
         let mut memory = self.reservation();
         memory.grow(head.len())?;
         let index = Index::read(&head, groups)?;
@@ -216,7 +229,11 @@ impl Crossing {
     }
 
     /// What is here of some groups, and what is to be read.
-    fn at_hand(&self, object: Object, wanted: &dyn Fn(usize) -> bool) -> Result<(Vec<Came>, Vec<Run>)> {
+    fn at_hand(
+        &self,
+        object: Object,
+        wanted: &dyn Fn(usize) -> bool,
+    ) -> Result<(Vec<Came>, Vec<Run>)> {
         let Object { sender, index, mut kept, head, memory } = object;
         let missing = index.runs(|group| wanted(group) && !kept.contains_key(&group));
         kept.retain(|group, _| wanted(*group));
@@ -226,7 +243,9 @@ impl Crossing {
         for (range, content) in missing {
             let end = usize::try_from(range.end).ok().filter(|end| *end <= head.len());
             match end {
-                Some(end) => here.push(Came { content, bytes: head.slice(range.start as usize..end) }),
+                Some(end) => {
+                    here.push(Came { content, bytes: head.slice(range.start as usize..end) })
+                }
                 None => runs.push(Run { sender, range, content }),
             }
         }
@@ -252,13 +271,18 @@ impl Crossing {
 
     /// The bytes of a range, as far as the object has them, and how many it has in all; none where
     /// it is not there.
-    pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<(Bytes, u64)>> {
+    pub(crate) async fn range(
+        &self,
+        name: &str,
+        range: Range<u64>,
+    ) -> Result<Option<(Bytes, u64)>> {
         let path = self.task.space.path(name);
         let mut cuts = 0;
         loop {
             let options = GetOptions::new().with_range(Some(GetRange::Bounded(range.clone())));
-            let failed =
-                |error| Err(Error::io(format!("cannot read the object '{path}' of this query: {error}")));
+            let failed = |error| {
+                Err(Error::io(format!("cannot read the object '{path}' of this query: {error}")))
+            };
             let cut = match self.task.space.store.get_opts(&path, options).await {
                 Ok(answer) => {
                     let (range, size) = (answer.range.clone(), answer.meta.size);

@@ -1,4 +1,5 @@
-//! LambdaExecutor in the user's process: invokes the first worker and reads the parts of its result.
+//! LambdaExecutor in the user's process: invokes the first worker and reads the parts of its
+//! result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -10,7 +11,9 @@ use futures_util::future::join;
 use tessera_context::{Run, Token, lock};
 use tessera_operator::platform::{Runtime, to_send};
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan,
+};
 use tessera_plan::{Functions, Node, Plan, Value, text};
 use tessera_rows::{Collected, RowLayout, Rows};
 use tessera_types::{Code, Error, Result};
@@ -216,8 +219,8 @@ struct Outcome {
 }
 
 impl Query {
-    /// The error that ended the query. A worker that failed may be lost before it can tell; the others
-    /// then only say that the query was cancelled, and the store has the reason.
+    /// The error that ended the query. A worker that failed may be lost before it can tell; the
+    /// others then only say that the query was cancelled, and the store has the reason.
     async fn cause(&self, error: Error) -> Error {
         if error.code() != Code::Cancelled {
             return error;

@@ -21,22 +21,27 @@ use crate::parts::{Parts, To};
 use crate::pieces::{self, PiecesRun};
 use crate::task::{Ending, Task};
 
-/// Brings tuples of equal `keys` together on one worker, or all to every worker, or with `gather` all to the first: each
-/// worker writes one object with a row group per receiver, and reads its row group of every worker's object as those appear
-/// (Modularis §1.4; write combining as in Lambada). With `first`, only what the first worker has is sent. `keys` come with
-/// `bits` and `shift`: which bits of their hash name the partition, and thereby the receiver.
+/// Brings tuples of equal `keys` together on one worker, or all to every worker, or with `gather`
+/// all to the first: each worker writes one object with a row group per receiver, and reads its row
+/// group of every worker's object as those appear (Modularis §1.4; write combining as in Lambada).
+/// With `first`, only what the first worker has is sent. `keys` come with `bits` and `shift`: which
+/// bits of their hash name the partition, and thereby the receiver.
 ///
-/// Two exchanges that have the same name in `meets` are the sides of a join, whose `heavy` partitions may be `split`, `copied` or
-/// `either`: where more than half of what a worker would have to read of one side is in one partition (a key that many tuples have),
-/// every worker reads of it what it has sent itself, and all of the other side's, if this is less. Their objects have a row group per
-/// partition, so that the indexes, which all read, say which partitions those are; nothing is read before both sides' are there.
+/// Two exchanges that have the same name in `meets` are the sides of a join, whose `heavy`
+/// partitions may be `split`, `copied` or `either`: where more than half of what a worker would
+/// have to read of one side is in one partition (a key that many tuples have), every worker reads
+/// of it what it has sent itself, and all of the other side's, if this is less. Their objects have
+/// a row group per partition, so that the indexes, which all read, say which partitions those are;
+/// nothing is read before both sides' are there.
 ///
-/// With `pieces`, senders write what they hold whenever it is much, and receivers read piece by piece: for what is larger than the
-/// budget. Then there are no heavy partitions, and a tuple of output for each piece, in no order; `position` names a field that is put
-/// before the tuples and numbers them in the order of the source, if that is one scan. Memory: some parts and pieces.
+/// With `pieces`, senders write what they hold whenever it is much, and receivers read piece by
+/// piece: for what is larger than the budget. Then there are no heavy partitions, and a tuple of
+/// output for each piece, in no order; `position` names a field that is put before the tuples and
+/// numbers them in the order of the source, if that is one scan. Memory: some parts and pieces.
 ///
-/// Input `T`; output one tuple `<data: rows<T>>`, with `gather` in the order of the source, if that is one scan. Blocks. Memory: the tuples
-/// sent, then those received and, until the other side is counted, those sent that may stay.
+/// Input `T`; output one tuple `<data: rows<T>>`, with `gather` in the order of the source, if that
+/// is one scan. Blocks. Memory: the tuples sent, then those received and, until the other side is
+/// counted, those sent that may stay.
 #[derive(Debug, Clone)]
 pub struct ObjectExchange {
     role: Role,
@@ -102,7 +107,9 @@ fn sent_tuple(node: &Node, tuple: &Tuple) -> Result<Tuple> {
     }
     let name = node.params.name("position")?.clone();
     if tuple.index_of(&name).is_some() {
-        return Err(Error::semantic(format!("parameter position names a field that there is: {name}")));
+        return Err(Error::semantic(format!(
+            "parameter position names a field that there is: {name}"
+        )));
     }
     let fields = [Field::new(name, Atom::Int64)].into_iter().chain(tuple.fields().iter().cloned());
     Ok(Tuple::new(fields.collect::<Vec<_>>()))
@@ -161,12 +168,24 @@ impl Sink for Lowered {
         };
         let meeting = task.begin(self.number, self.to.meets().map(|(name, _)| name))?;
         if !self.in_pieces {
-            return Ok(Arc::new(ExchangeRun { lowered: self.clone(), meeting, task, run: run.clone() }));
+            return Ok(Arc::new(ExchangeRun {
+                lowered: self.clone(),
+                meeting,
+                task,
+                run: run.clone(),
+            }));
         }
         let crossing = self.crossing(&task, meeting, run);
         let (keys, bits) = self.partitions();
         let (layout, has_position, run) = (self.layout.clone(), self.has_position, run.clone());
-        Ok(Arc::new(PiecesRun::new(pieces::Plan { layout, keys, bits, has_position, crossing, run })))
+        Ok(Arc::new(PiecesRun::new(pieces::Plan {
+            layout,
+            keys,
+            bits,
+            has_position,
+            crossing,
+            run,
+        })))
     }
 }
 
@@ -185,7 +204,9 @@ impl Lowered {
     /// Keys, and which bits of their hash name the partition.
     fn partitions(&self) -> (Arc<[usize]>, (u32, u32)) {
         match &self.partitioning {
-            Some(partitioning) => (partitioning.keys.clone(), (partitioning.bits, partitioning.shift)),
+            Some(partitioning) => {
+                (partitioning.keys.clone(), (partitioning.bits, partitioning.shift))
+            }
             None => (Vec::new().into(), (0, 0)),
         }
     }

@@ -6,7 +6,9 @@ use tessera_context::{Run, Share, lock};
 use tessera_engine::InShare;
 use tessera_operator::platform::Runtime;
 use tessera_operator::stream_util::one_morsel;
-use tessera_operator::{Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan};
+use tessera_operator::{
+    Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan,
+};
 use tessera_plan::Node;
 use tessera_rows::Collected;
 use tessera_types::{Result, Tuple};
@@ -68,7 +70,9 @@ impl Reader for ExecutorReader {
             match &mut self.state {
                 State::New => self.state = self.begin()?,
                 State::Running(running, writer) => {
-                    if let Some(token) = writer.as_mut().map_or(Ok(None), |writer| writer.blocked())? {
+                    if let Some(token) =
+                        writer.as_mut().map_or(Ok(None), |writer| writer.blocked())?
+                    {
                         return Ok(Step::Blocked(token));
                     }
                     match (running.step()?, writer) {
@@ -103,7 +107,8 @@ impl ExecutorReader {
 
     /// The plan has run: the first worker writes what is left of its result.
     fn ran(&mut self) -> State {
-        let State::Running(running, writer) = std::mem::replace(&mut self.state, State::Ended) else {
+        let State::Running(running, writer) = std::mem::replace(&mut self.state, State::Ended)
+        else {
             return State::Ended;
         };
         drop(running);

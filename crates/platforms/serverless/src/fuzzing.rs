@@ -65,7 +65,9 @@ impl Content {
         };
         while let (Some(words), Some(heap)) = (number(rest, 8), number(rest, 16)) {
             let len = words.checked_mul(8).and_then(|len| len.checked_add(heap)?.checked_add(24));
-            let Some((packet, behind)) = len.and_then(|len| rest.split_at_checked(len)) else { break };
+            let Some((packet, behind)) = len.and_then(|len| rest.split_at_checked(len)) else {
+                break;
+            };
             rows += words * 8 / layout.stride_bytes();
             checksum = checksum.wrapping_add(word_of_bytes(packet));
             rest = behind;
@@ -98,7 +100,8 @@ mod tests {
         let text = b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
         // The head of two parts with one group each.
         let head = [u64::from_le_bytes(*b"tessera+"), 7, 2, 1, 80, 3, 5, 40, 1, 9];
-        let head: Vec<u8> = [0].into_iter().chain(head.into_iter().flat_map(u64::to_le_bytes)).collect();
+        let head: Vec<u8> =
+            [0].into_iter().chain(head.into_iter().flat_map(u64::to_le_bytes)).collect();
         let seeds = [
             of(0, &[packet(&[1, 2, 3], b""), packet(&[4], b"")]),
             of(1, &[packet(&[7, 9, a, b, c, d], text)]),

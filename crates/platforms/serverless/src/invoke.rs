@@ -1,7 +1,7 @@
 //! Starts workers: the Invoke API of AWS Lambda, with retries.
 //!
-//! Two requests need no SDK: this uses the HTTP client, the signatures and the credential chain that come with the object
-//! stores. (`aws-sdk-lambda` alone is 174,000 lines.)
+//! Two requests need no SDK: this uses the HTTP client, the signatures and the credential chain
+//! that come with the object stores. (`aws-sdk-lambda` alone is 174,000 lines.)
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,8 @@ pub(crate) fn pause(attempt: usize) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
 }
 
-/// The setting that holds the token which a service on loopback asks for; Amazon's has signatures instead.
+/// The setting that holds the token which a service on loopback asks for; Amazon's has signatures
+/// instead.
 const TOKEN: &str = "TESSERA_FUNCTIONS_TOKEN";
 
 /// What shows a service on loopback that this program may ask it. It is in no message.
@@ -115,7 +116,8 @@ pub(crate) async fn send(
 ) -> std::result::Result<(u16, Option<String>, Bytes), String> {
     let answer = client.execute(request).await.map_err(|error| error.to_string())?;
     let status = answer.status().as_u16();
-    let header = answer.headers().get(header).and_then(|value| value.to_str().ok()).map(str::to_string);
+    let header =
+        answer.headers().get(header).and_then(|value| value.to_str().ok()).map(str::to_string);
     let mut stream = answer.into_body().bytes_stream();
     let mut body = BytesMut::new();
     while let Some(piece) = stream.next().await {
@@ -183,7 +185,10 @@ impl Function {
         Ok(Function {
             client: client(None)?,
             timeout: worker_timeout(cloud)?,
-            url: format!("{}/2015-03-31/functions/{name}/invocations", endpoint.trim_end_matches('/')),
+            url: format!(
+                "{}/2015-03-31/functions/{name}/invocations",
+                endpoint.trim_end_matches('/')
+            ),
             name: name.to_string(),
             region,
             credentials,
@@ -243,8 +248,8 @@ impl Function {
             return Ok(());
         }
         let credential = self.credentials.get_credential().await;
-        let credential =
-            credential.map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
+        let credential = credential
+            .map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
         AwsAuthorizer::new(&credential, "lambda", &self.region)
             .try_authorize(request, None)
             .map_err(|error| Error::io(format!("cannot sign a request: {error}")))

@@ -9,11 +9,11 @@
 //! workers share these. A query that has run out of memory is planned anew, with exchanges *in
 //! pieces* (`pieces`), which may be larger than the budget.
 //!
-//! A worker that is lost is invoked again, by its parent or the driver. It does the same work on the same
-//! share, and of two attempts at an object the first one stands; parts have the number of their
-//! attempt in their names. All objects of a query lie under one prefix, of which `open` is written
-//! first and deleted first: when it is gone, a worker that still runs stops, and deletes what it may
-//! have written since.
+//! A worker that is lost is invoked again, by its parent or the driver. It does the same work on
+//! the same share, and of two attempts at an object the first one stands; parts have the number of
+//! their attempt in their names. All objects of a query lie under one prefix, of which `open` is
+//! written first and deleted first: when it is gone, a worker that still runs stops, and deletes
+//! what it may have written since.
 //!
 //! Platforms know no storage: the program hands in a [`Cloud`].
 //!
@@ -24,8 +24,11 @@
 //!
 //! let mut registry = tessera_testing::standard_registry();
 //! Serverless::default().register(&mut registry);
-//! let text = "plan { %0 = parquet_scan() {paths = ['s3://b/t.parquet'], columns = <k: int64, v: int64>} \
-//!     %1 = reduce_by_key(%0) {keys = [k], aggregates = {s = {function = :sum, args = [v]}}} return %1 }";
+//! let text = "plan {
+//!     %0 = parquet_scan() {paths = ['s3://b/t.parquet'], columns = <k: int64, v: int64>}
+//!     %1 = reduce_by_key(%0) {keys = [k], aggregates = {s = {function = :sum, args = [v]}}}
+//!     return %1
+//! }";
 //! let plan = tessera_plan::text::parse(text).unwrap();
 //! let plan = Serverless::default().pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
 //! // Sums of parts cross, by their keys, and then the result.
@@ -152,7 +155,12 @@ impl Platform for Serverless {
         pass::for_workers(plan, catalogue, (workers, false), rules)
     }
 
-    fn frugal_pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Option<Plan>> {
+    fn frugal_pass(
+        &self,
+        plan: &Plan,
+        catalogue: &Catalogue,
+        rules: Rules,
+    ) -> Result<Option<Plan>> {
         let workers = self.workers();
         let frugal = pass::for_workers(plan, catalogue, (workers, true), rules)?;
         Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))

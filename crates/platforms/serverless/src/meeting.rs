@@ -1,7 +1,8 @@
-//! Exchanges that meet in a join: what they tell each other, and whose the tuples of heavy partitions are.
+//! Exchanges that meet in a join: what they tell each other, and whose the tuples of heavy
+//! partitions are.
 //!
-//! Every worker reads the indexes of all objects of both exchanges, so that all come to the same without a word. On a worker, each
-//! of the two reads its own objects' and tells the other.
+//! Every worker reads the indexes of all objects of both exchanges, so that all come to the same
+//! without a word. On a worker, each of the two reads its own objects' and tells the other.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -47,7 +48,8 @@ struct State {
 }
 
 impl Meeting {
-    /// Tells the other exchange, and waits until it has told this one; gives the owners of this one's partitions.
+    /// Tells the other exchange, and waits until it has told this one; gives the owners of this
+    /// one's partitions.
     pub(crate) async fn owners(&self, said: Said, workers: usize) -> Vec<Owner> {
         let number = said.number;
         let mut both = self.both(said).await;
@@ -80,7 +82,8 @@ impl Meeting {
     }
 }
 
-/// The name of the join in which an exchange meets another, and what may become of its heavy partitions.
+/// The name of the join in which an exchange meets another, and what may become of its heavy
+/// partitions.
 ///
 /// # Errors
 /// One of the two is missing or wrong.
@@ -92,8 +95,8 @@ pub(crate) fn meets(node: &Node) -> Result<Option<(Arc<str>, Heavy)>> {
     }
 }
 
-/// Checks that exchanges which wait for each other need not wait for ever: that they are two, with as many partitions, and that
-/// neither needs what the other brings.
+/// Checks that exchanges which wait for each other need not wait for ever: that they are two, with
+/// as many partitions, and that neither needs what the other brings.
 ///
 /// # Errors
 /// They are not.
@@ -110,7 +113,8 @@ pub(crate) fn check(plan: &Plan) -> Result<()> {
         met.extend(meets(node)?.map(|(name, _)| (name, position)));
     }
     for (name, first) in &met {
-        let both: Vec<usize> = met.iter().filter(|(other, _)| other == name).map(|(_, at)| *at).collect();
+        let both: Vec<usize> =
+            met.iter().filter(|(other, _)| other == name).map(|(_, at)| *at).collect();
         let [one, other] = both[..] else {
             return Err(wrong(name, &format!("are {} and must be two", both.len())));
         };
@@ -175,7 +179,8 @@ mod tests {
 
     #[test]
     fn who_would_wait_for_ever_is_told() {
-        let exchange = |params: &str| format!("object_exchange(%0) {{keys = [k], shift = 40, {params}}}");
+        let exchange =
+            |params: &str| format!("object_exchange(%0) {{keys = [k], shift = 40, {params}}}");
         let checked = |one: &str, other: &str| {
             let text = format!(
                 "plan {{ %0 = values() {{columns = <k: int64>, rows = [[1::int64]]}} %1 = {one} %2 = {other} \
@@ -183,7 +188,8 @@ mod tests {
             );
             check(&text::parse(&text).unwrap()).map_err(|error| error.message().to_string())
         };
-        let (one, other) = ("bits = 5, heavy = :split, meets = :j", "bits = 5, heavy = :copied, meets = :j");
+        let (one, other) =
+            ("bits = 5, heavy = :split, meets = :j", "bits = 5, heavy = :copied, meets = :j");
         assert_eq!(checked(&exchange(one), &exchange(other)), Ok(()));
         for (other, why) in [
             (exchange("bits = 5"), "are 1 and must be two"),

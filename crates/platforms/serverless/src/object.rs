@@ -1,8 +1,10 @@
-//! What an exchange's object holds: an index, and row groups, each for a receiver or of a partition.
+//! What an exchange's object holds: an index, and row groups, each for a receiver or of a
+//! partition.
 //!
-//! The *index* has a magic word and the number of groups, then three words per group: length, rows, checksum. It stands first, since
-//! not every store gives the last bytes of an object whose length one does not know (Azure's does not). A *row group* is a sequence
-//! of packets: three words (position of the morsel, words of rows, bytes of strings), the rows, the strings. All words are
+//! The *index* has a magic word and the number of groups, then three words per group: length, rows,
+//! checksum. It stands first, since not every store gives the last bytes of an object whose length
+//! one does not know (Azure's does not). A *row group* is a sequence of packets: three words
+//! (position of the morsel, words of rows, bytes of strings), the rows, the strings. All words are
 //! little-endian.
 
 use std::ops::Range;
@@ -106,8 +108,9 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 impl Index {
     /// Of groups, each in parts.
     pub(crate) fn of(groups: &[Vec<Came>]) -> Index {
-        let content =
-            |parts: &Vec<Came>| parts.iter().map(|part| part.content).fold(Content::default(), Content::and);
+        let content = |parts: &Vec<Came>| {
+            parts.iter().map(|part| part.content).fold(Content::default(), Content::and)
+        };
         Index(groups.iter().map(content).collect())
     }
 
@@ -119,7 +122,8 @@ impl Index {
         let read = || {
             let fits = word(head, 0)? == MAGIC && word(head, 8)? == groups as u64;
             let content = |group: usize| {
-                let at = |field: usize| word(head, START_BYTES + (group * CONTENT_WORDS + field) * 8);
+                let at =
+                    |field: usize| word(head, START_BYTES + (group * CONTENT_WORDS + field) * 8);
                 Some(Content { len: at(0)?, rows: at(1)?, checksum: at(2)? })
             };
             fits.then(|| (0..groups).map(content).collect::<Option<Vec<_>>>())?
@@ -129,7 +133,11 @@ impl Index {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        [MAGIC, self.0.len() as u64].into_iter().chain(self.words()).flat_map(u64::to_le_bytes).collect()
+        [MAGIC, self.0.len() as u64]
+            .into_iter()
+            .chain(self.words())
+            .flat_map(u64::to_le_bytes)
+            .collect()
     }
 
     /// Checks that an object of this size holds these groups and nothing else.
@@ -203,7 +211,8 @@ pub(crate) fn payload(groups: &[Vec<Came>], index: &Index) -> Result<PutPayload>
             len >> 30
         )));
     }
-    let parts = groups.iter().flatten().map(|part| part.bytes.clone()).filter(|bytes| !bytes.is_empty());
+    let parts =
+        groups.iter().flatten().map(|part| part.bytes.clone()).filter(|bytes| !bytes.is_empty());
     Ok([Bytes::from(index.bytes())].into_iter().chain(parts).collect())
 }
 
@@ -249,8 +258,10 @@ impl Checking {
         while let (Some(position), Some(words), Some(heap_len)) =
             (word(rest, 0), word(rest, 8), word(rest, 16))
         {
-            let of_rows =
-                words.checked_mul(8).and_then(|len| usize::try_from(len).ok()).ok_or_else(damaged)?;
+            let of_rows = words
+                .checked_mul(8)
+                .and_then(|len| usize::try_from(len).ok())
+                .ok_or_else(damaged)?;
             let heap_len = usize::try_from(heap_len).map_err(|_| damaged())?;
             let len = of_rows.checked_add(heap_len).and_then(|len| len.checked_add(HEADER_BYTES));
             let len = len.filter(|_| of_rows % self.stride_bytes == 0).ok_or_else(damaged)?;
@@ -296,7 +307,11 @@ impl Checking {
 ///
 /// # Errors
 /// A group is damaged, or the memory budget is exhausted.
-pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
+pub(crate) fn decode(
+    came: &[Came],
+    layout: &Arc<RowLayout>,
+    context: &Arc<dyn Context>,
+) -> Result<Rows> {
     let mut all: Vec<Piece<'_>> = Vec::new();
     for Came { content, bytes } in came {
         let mut checking = Checking::new(layout);
@@ -308,9 +323,14 @@ pub(crate) fn decode(came: &[Came], layout: &Arc<RowLayout>, context: &Arc<dyn C
     put_together(all, layout, context)
 }
 
-fn put_together(pieces: Vec<Piece<'_>>, layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
+fn put_together(
+    pieces: Vec<Piece<'_>>,
+    layout: &Arc<RowLayout>,
+    context: &Arc<dyn Context>,
+) -> Result<Rows> {
     let bytes = |of: fn(&Piece<'_>) -> usize| pieces.iter().map(of).sum::<usize>();
-    let (row_bytes, heap_bytes) = (bytes(|piece| piece.rows.len()), bytes(|piece| piece.heap.len()));
+    let (row_bytes, heap_bytes) =
+        (bytes(|piece| piece.rows.len()), bytes(|piece| piece.heap.len()));
     let mut memory = Reservation::new(context.clone());
     memory.grow(row_bytes + heap_bytes)?;
     let heap_words = tessera_rows::heap_words(layout)?;
@@ -351,14 +371,17 @@ mod tests {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
         let parts = [vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)], vec![group(9, 1)]];
         let parts = parts.map(|parts| parts.into_iter().map(Came::from).collect::<Vec<_>>());
-        let object: Vec<u8> = payload(&parts, &Index::of(&parts)).unwrap().into_iter().flatten().collect();
+        let object: Vec<u8> =
+            payload(&parts, &Index::of(&parts)).unwrap().into_iter().flatten().collect();
         let index = Index::read(&object[..object.len() - 3], 4).unwrap();
         assert_eq!(index, Index::of(&parts));
         assert_eq!(index.rows().collect::<Vec<_>>(), [5, 0, 4, 1]);
         let came = |groups: &[usize]| {
             let runs = index.runs(|group| groups.contains(&group)).into_iter();
-            let bytes = |range: Range<u64>| object[range.start as usize..range.end as usize].to_vec();
-            runs.map(|(range, content)| Came { content, bytes: bytes(range).into() }).collect::<Vec<_>>()
+            let bytes =
+                |range: Range<u64>| object[range.start as usize..range.end as usize].to_vec();
+            runs.map(|(range, content)| Came { content, bytes: bytes(range).into() })
+                .collect::<Vec<_>>()
         };
         // Neighbours are read together, with what is empty between them.
         for (groups, runs, rows) in [

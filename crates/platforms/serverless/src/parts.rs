@@ -8,8 +8,8 @@ use tessera_operator::platform::Heavy;
 /// To whom tuples go.
 #[derive(Debug, Clone)]
 pub(crate) enum To {
-    /// Each to the worker that so many bits of its hash name; where they meet others in a join, its name and what may become of heavy
-    /// partitions.
+    /// Each to the worker that so many bits of its hash name; where they meet others in a join, its
+    /// name and what may become of heavy partitions.
     ByKeys {
         bits: u32,
         meets: Option<(Arc<str>, Heavy)>,
@@ -18,8 +18,8 @@ pub(crate) enum To {
     First,
 }
 
-/// The row groups of each object of an exchange between so many workers: one for each receiver, or for each partition, of which
-/// neighbours have one receiver.
+/// The row groups of each object of an exchange between so many workers: one for each receiver, or
+/// for each partition, of which neighbours have one receiver.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     to: To,
@@ -72,8 +72,8 @@ impl Parts {
         (0..self.workers).any(|other| other != sender && !self.of_receiver(other).is_empty())
     }
 
-    /// Whether a sender that has so many rows in each group keeps this one, since it will read it: it is the receiver, or the group
-    /// is heavy, as far as it can see by itself.
+    /// Whether a sender that has so many rows in each group keeps this one, since it will read it:
+    /// it is the receiver, or the group is heavy, as far as it can see by itself.
     pub(crate) fn is_kept(&self, group: usize, sender: usize, rows: &[u64]) -> bool {
         let all = rows.iter().sum::<u64>();
         let is_heavy = || rows[group].saturating_mul(2 * self.workers as u64) > all;
@@ -100,13 +100,17 @@ mod tests {
     fn every_partition_has_the_receiver_that_it_had_without_groups_of_its_own() {
         for workers in 1..10 {
             let bits = usize::ilog2(workers * 8);
-            let met = Parts::new(To::ByKeys { bits, meets: Some(("j".into(), Heavy::Either)) }, workers);
+            let met =
+                Parts::new(To::ByKeys { bits, meets: Some(("j".into(), Heavy::Either)) }, workers);
             let unmet = Parts::new(To::ByKeys { bits, meets: None }, workers);
             assert_eq!((met.groups(), unmet.groups()), (1 << bits, workers));
             for partition in 0..met.groups() {
-                let has = |parts: &Parts, worker| parts.of_receiver(worker).contains(&parts.group(partition));
-                let receivers =
-                    |parts: &Parts| (0..workers).filter(|worker| has(parts, *worker)).collect::<Vec<_>>();
+                let has = |parts: &Parts, worker| {
+                    parts.of_receiver(worker).contains(&parts.group(partition))
+                };
+                let receivers = |parts: &Parts| {
+                    (0..workers).filter(|worker| has(parts, *worker)).collect::<Vec<_>>()
+                };
                 assert_eq!(receivers(&met), receivers(&unmet));
                 assert_eq!(receivers(&met).len(), 1);
             }

@@ -1,10 +1,12 @@
-//! The pass of the platform: the shared distribution, with our own exchange in the place of the abstract one.
+//! The pass of the platform: the shared distribution, with our own exchange in the place of the
+//! abstract one.
 
 use tessera_optimizer::physical;
 use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
 use tessera_types::Result;
 
-/// Partitions of each worker, so that no worker has twice the partitions of another; they lie in one row group.
+/// Partitions of each worker, so that no worker has twice the partitions of another; they lie in
+/// one row group.
 const PARTITIONS_OF_WORKER_BITS: u32 = 3;
 /// Bits of the hash from here on name the partition: those above order the slots of hash tables.
 const SHIFT: i64 = 40;
@@ -26,7 +28,12 @@ pub(crate) fn for_workers(
     })
 }
 
-fn swap(out: &mut Builder, node: Node, edge: &Edge, (bits, in_pieces): (i64, bool)) -> Result<NodeId> {
+fn swap(
+    out: &mut Builder,
+    node: Node,
+    edge: &Edge,
+    (bits, in_pieces): (i64, bool),
+) -> Result<NodeId> {
     let keys = node.params.names_opt("keys")?;
     let mut params = Params::new();
     if !keys.is_empty() {

@@ -59,7 +59,8 @@ pub(crate) struct PiecesRun(Arc<Shared>);
 struct Shared {
     plan: Plan,
     part_bytes: usize,
-    /// Packets being filled: as many as threads have been at it at once, which are fewer than lanes.
+    /// Packets being filled: as many as threads have been at it at once, which are fewer than
+    /// lanes.
     filling: Mutex<Vec<Outgoing>>,
     sending: Mutex<Sending>,
     /// Why a part could not be written.
@@ -76,7 +77,11 @@ impl PiecesRun {
     pub(crate) fn new(plan: Plan) -> PiecesRun {
         PiecesRun(Arc::new(Shared {
             part_bytes: part_bytes(plan.run.context.memory_bytes()),
-            sending: Mutex::new(Sending { held: plan.held(), uploads: Vec::new(), under_way: None }),
+            sending: Mutex::new(Sending {
+                held: plan.held(),
+                uploads: Vec::new(),
+                under_way: None,
+            }),
             filling: Mutex::default(),
             failed: OnceLock::new(),
             plan,
@@ -117,7 +122,8 @@ impl Shared {
         let done = token.clone();
         let Held { groups, memory } = held;
         let write = async move {
-            let groups: Vec<Vec<Came>> = groups.into_iter().map(|group| vec![Came::from(group)]).collect();
+            let groups: Vec<Vec<Came>> =
+                groups.into_iter().map(|group| vec![Came::from(group)]).collect();
             let index = Index::of(&groups);
             let bytes = groups.iter().flatten().map(|part| part.bytes.clone());
             let payload: PutPayload = bytes.filter(|bytes| !bytes.is_empty()).collect();
@@ -138,7 +144,12 @@ impl Shared {
     }
 
     /// Keeps a packet; what is held leaves when it is much and the part before has been written.
-    fn keep(self: &Arc<Self>, partition: usize, packet: Packet<'_>, heap_words: &[usize]) -> Result<()> {
+    fn keep(
+        self: &Arc<Self>,
+        partition: usize,
+        packet: Packet<'_>,
+        heap_words: &[usize],
+    ) -> Result<()> {
         let mut sending = lock(&self.sending);
         let Plan { layout, crossing, .. } = &self.plan;
         sending.held.keep(crossing.parts.group(partition), packet, layout, heap_words)?;
@@ -155,8 +166,9 @@ impl Shared {
         let uploads = std::mem::take(&mut lock(&self.sending).uploads);
         let mut parts = Vec::with_capacity(uploads.len());
         for upload in uploads {
-            let written =
-                upload.await.map_err(|_| Error::internal("a part of an exchange was not written"))?;
+            let written = upload
+                .await
+                .map_err(|_| Error::internal("a part of an exchange was not written"))?;
             parts.push(written?);
         }
         let index = crossing.task.order.index;
@@ -199,7 +211,10 @@ impl SinkRun for PiecesRun {
         let (shared, told) = (self.0.clone(), found.clone());
         let work = async move { told.set(shared.cross().await) };
         let ending = Ending(self.0.plan.crossing.task.io.spawn(work).abort_handle());
-        Ok(Finish { tasks: Vec::new(), output: Arc::new(Pieces::new(self.0.clone(), found, ending)) })
+        Ok(Finish {
+            tasks: Vec::new(),
+            output: Arc::new(Pieces::new(self.0.clone(), found, ending)),
+        })
     }
 }
 

@@ -83,7 +83,8 @@ impl Usage {
     }
 
     pub(crate) fn to_json(self) -> Json {
-        let entries = NAMES.iter().zip(self.figures).map(|(name, figure)| (name.to_string(), figure.into()));
+        let entries =
+            NAMES.iter().zip(self.figures).map(|(name, figure)| (name.to_string(), figure.into()));
         Json::Object(entries.collect::<Map<_, _>>())
     }
 
@@ -117,12 +118,28 @@ impl Usage {
 
     /// Two lines for people.
     pub fn text(&self, prices: &Prices) -> String {
-        let [get, head, list, put, delete, received, stored, invocations, repeated, _, scanned, selected] =
-            self.figures;
+        let [
+            get,
+            head,
+            list,
+            put,
+            delete,
+            received,
+            stored,
+            invocations,
+            repeated,
+            _,
+            scanned,
+            selected,
+        ] = self.figures;
         let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let of_select = match scanned {
             0 => String::new(),
-            _ => format!(", {:.1} MiB selected from {:.1} MiB", mebibytes(selected), mebibytes(scanned)),
+            _ => format!(
+                ", {:.1} MiB selected from {:.1} MiB",
+                mebibytes(selected),
+                mebibytes(scanned)
+            ),
         };
         let repeated = if repeated > 0 { format!(" ({repeated} repeated)") } else { String::new() };
         format!(
@@ -190,10 +207,12 @@ impl Prices {
                     number + 1
                 ))
             };
-            let (name, value) = line.split_once('=').ok_or_else(|| bad("not of the form name = value"))?;
+            let (name, value) =
+                line.split_once('=').ok_or_else(|| bad("not of the form name = value"))?;
             let (name, value) = (name.trim(), value.trim());
             let price = |per: f64| {
-                let price = value.replace('_', "").parse::<f64>().ok().filter(|price| *price >= 0.0);
+                let price =
+                    value.replace('_', "").parse::<f64>().ok().filter(|price| *price >= 0.0);
                 price.map(|price| price / per).ok_or_else(|| bad("not a price in dollars"))
             };
             match name {
@@ -208,8 +227,12 @@ impl Prices {
                 _ => return Err(bad("no such price")),
             }
         }
-        let all = [prices.put_request, prices.get_request, prices.invocation, prices.gigabyte_second];
-        if all.iter().any(|price| price.is_nan()) || prices.region.is_empty() || prices.date.is_empty() {
+        let all =
+            [prices.put_request, prices.get_request, prices.invocation, prices.gigabyte_second];
+        if all.iter().any(|price| price.is_nan())
+            || prices.region.is_empty()
+            || prices.date.is_empty()
+        {
             return Err(Error::data(
                 "prices: there must be region, date, put_requests_per_1000, get_requests_per_1000, invocations_per_million and \
                  gigabyte_second",
@@ -235,11 +258,15 @@ mod tests {
         usage.add_invocations(10, 1);
         usage.add_work(2_048, 30_000);
         assert!((usage.gigabyte_seconds() - 60.0).abs() < 1e-9);
-        assert!((usage.dollars(&prices) - (0.0004 + 0.005 + 0.000_002 + 0.001_000_002)).abs() < 1e-9);
+        assert!(
+            (usage.dollars(&prices) - (0.0004 + 0.005 + 0.000_002 + 0.001_000_002)).abs() < 1e-9
+        );
         let text = usage.text(&prices);
         assert!(text.contains("1000 PUT, 1000 GET, 0 LIST, 0 HEAD, 7 DELETE"), "{text}");
         assert!(
-            text.contains("10 invocations (1 repeated), 60.000 GB-seconds; $0.006402 (here 2026-01-01)"),
+            text.contains(
+                "10 invocations (1 repeated), 60.000 GB-seconds; $0.006402 (here 2026-01-01)"
+            ),
             "{text}"
         );
     }

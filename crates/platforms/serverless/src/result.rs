@@ -123,7 +123,11 @@ impl Writer {
     ///
     /// # Errors
     /// Such tuples cannot be sent, or the memory budget is exhausted.
-    pub(crate) fn new(task: Arc<Task>, tuple: &Tuple, context: &Arc<dyn Context>) -> Result<Writer> {
+    pub(crate) fn new(
+        task: Arc<Task>,
+        tuple: &Tuple,
+        context: &Arc<dyn Context>,
+    ) -> Result<Writer> {
         let layout = RowLayout::bare(tuple)?;
         Ok(Writer {
             outgoing: Outgoing::new(&layout, &Vec::new().into(), (0, 0), context)?,
@@ -146,14 +150,17 @@ impl Writer {
     pub(crate) fn add(&mut self, chunk: &Chunk) -> Result<()> {
         let leaving = &mut self.leaving;
         if leaving.layout.tuple().fields().is_empty() {
-            let message =
-                "on platform serverless: a result without columns is not supported; select a column";
+            let message = "on platform serverless: a result without columns is not supported; select a column";
             return Err(Error::unsupported(message));
         }
         let words = self.outgoing.heap_words().clone();
         self.outgoing.append(chunk, &mut |_, packet| {
             leaving.held.keep(0, packet, &leaving.layout, &words)?;
-            if leaving.is_full() && leaving.under_way()?.is_none() { leaving.leave() } else { Ok(()) }
+            if leaving.is_full() && leaving.under_way()?.is_none() {
+                leaving.leave()
+            } else {
+                Ok(())
+            }
         })
     }
 
@@ -173,7 +180,8 @@ impl Writer {
     pub(crate) fn finish(&mut self) -> Result<Option<Token>> {
         let leaving = &mut self.leaving;
         let words = self.outgoing.heap_words().clone();
-        self.outgoing.flush(&mut |_, packet| leaving.held.keep(0, packet, &leaving.layout, &words))?;
+        self.outgoing
+            .flush(&mut |_, packet| leaving.held.keep(0, packet, &leaving.layout, &words))?;
         loop {
             if let Some(token) = leaving.under_way()? {
                 return Ok(Some(token));
@@ -205,8 +213,10 @@ impl Leaving {
 
     /// Writes what is held as a part.
     fn leave(&mut self) -> Result<()> {
-        let Held { groups, memory } = std::mem::replace(&mut self.held, Held::new(1, &self.context));
-        let groups: Vec<Vec<Came>> = groups.into_iter().map(|group| vec![Came::from(group)]).collect();
+        let Held { groups, memory } =
+            std::mem::replace(&mut self.held, Held::new(1, &self.context));
+        let groups: Vec<Vec<Came>> =
+            groups.into_iter().map(|group| vec![Came::from(group)]).collect();
         let payload = object::payload(&groups, &Index::of(&groups))?;
         let name = self.written.name(self.written.parts);
         self.written.parts += 1;

@@ -1,7 +1,7 @@
 //! The worker's side of AWS Lambda: the Runtime API, four requests to a server on the same machine.
 //!
-//! The crate `lambda_runtime` does the same, and turns on features of `serde` with which Arrow and DataFusion would be
-//! built a second time.
+//! The crate `lambda_runtime` does the same, and turns on features of `serde` with which Arrow and
+//! DataFusion would be built a second time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,8 @@ impl Runtime {
 
     /// Answers an order.
     pub(crate) async fn answer(&self, id: &str, answer: Vec<u8>) -> Result<()> {
-        let mut answer = request("POST", &format!("{}/invocation/{id}/response", self.base), answer)?;
+        let mut answer =
+            request("POST", &format!("{}/invocation/{id}/response", self.base), answer)?;
         self.show_token(&mut answer);
         match send(&self.client, answer, "none").await {
             Ok((200..=299, ..)) => Ok(()),

@@ -35,7 +35,8 @@ pub(crate) struct Order {
     pub(crate) repeatable: bool,
 }
 
-/// Workers that each worker invokes: a tree three deep then holds 73 of them, and no worker waits long for its own invocations.
+/// Workers that each worker invokes: a tree three deep then holds 73 of them, and no worker waits
+/// long for its own invocations.
 const CHILDREN: usize = 8;
 
 impl Order {
@@ -56,10 +57,14 @@ impl Order {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Order> {
-        let bad =
-            || Error::data("an invocation that is no worker's order; the program starts workers itself");
+        let bad = || {
+            Error::data(
+                "an invocation that is no worker's order; the program starts workers itself",
+            )
+        };
         let order: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
-        let number = |name: &str| order[name].as_u64().map(|number| number as usize).ok_or_else(bad);
+        let number =
+            |name: &str| order[name].as_u64().map(|number| number as usize).ok_or_else(bad);
         let text = |name: &str| order[name].as_str().ok_or_else(bad);
         let order = Order {
             index: number("index")?,
@@ -86,12 +91,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Adds how another worker's part ended. What failed by itself counts before what was only stopped because of it.
+    /// Adds how another worker's part ended. What failed by itself counts before what was only
+    /// stopped because of it.
     pub(crate) fn add(&mut self, other: Answer) {
         self.usage.add(&other.usage);
         self.figures.extend(other.figures);
-        let only_stopped =
-            |error: &Option<Error>| error.as_ref().is_none_or(|error| error.code() == Code::Cancelled);
+        let only_stopped = |error: &Option<Error>| {
+            error.as_ref().is_none_or(|error| error.code() == Code::Cancelled)
+        };
         if other.error.is_some()
             && only_stopped(&self.error)
             && (self.error.is_none() || !only_stopped(&other.error))
@@ -127,7 +134,8 @@ impl Answer {
         let usage = Usage::from_json(answer.get("usage").ok_or_else(bad)?);
         let error = answer.get("error").map(|error| {
             let code = error["code"].as_str().and_then(Code::named).unwrap_or(Code::Internal);
-            let state = error["state"].as_str().and_then(SqlState::named).unwrap_or(code.sql_state());
+            let state =
+                error["state"].as_str().and_then(SqlState::named).unwrap_or(code.sql_state());
             Error::new(code, error["message"].as_str().unwrap_or("no message")).with_state(state)
         });
         let figures = answer.get("figures").and_then(Json::as_array).into_iter().flatten();
@@ -238,13 +246,20 @@ impl Task {
         }
     }
 
-    /// Begins the exchange of a node; gives the place where it meets another in a join of this name.
+    /// Begins the exchange of a node; gives the place where it meets another in a join of this
+    /// name.
     ///
     /// # Errors
     /// It has begun before: it stands in a nested plan.
-    pub(crate) fn begin(&self, exchange: usize, meets: Option<&Arc<str>>) -> Result<Option<Arc<Meeting>>> {
+    pub(crate) fn begin(
+        &self,
+        exchange: usize,
+        meets: Option<&Arc<str>>,
+    ) -> Result<Option<Arc<Meeting>>> {
         if lock(&self.begun).insert(exchange) {
-            return Ok(meets.map(|name| lock(&self.meetings).entry(name.clone()).or_default().clone()));
+            return Ok(
+                meets.map(|name| lock(&self.meetings).entry(name.clone()).or_default().clone())
+            );
         }
         Err(Error::unsupported(
             "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
@@ -268,14 +283,24 @@ mod tests {
 
     fn order(index: usize, workers: usize) -> Order {
         let (prefix, plan) = ("s3://bucket/q".to_string(), "%0 = \"x\"".into());
-        Order { index, workers, prefix, plan, chunk_rows: 7, memory_bytes: 1 << 30, repeatable: true }
+        Order {
+            index,
+            workers,
+            prefix,
+            plan,
+            chunk_rows: 7,
+            memory_bytes: 1 << 30,
+            repeatable: true,
+        }
     }
 
     #[test]
     fn the_tree_holds_every_worker_once() {
         for workers in [1, 2, 8, 9, 10, 73, 74, 300] {
-            let mut found: Vec<usize> =
-                (0..workers).flat_map(|index| order(index, workers).children()).chain([0]).collect();
+            let mut found: Vec<usize> = (0..workers)
+                .flat_map(|index| order(index, workers).children())
+                .chain([0])
+                .collect();
             found.sort_unstable();
             assert_eq!(found, (0..workers).collect::<Vec<_>>());
         }
@@ -287,8 +312,11 @@ mod tests {
         assert_eq!(Order::from_bytes(&order.to_bytes()).unwrap(), order);
         assert!(Order::from_bytes(b"{}").is_err() && Order::from_bytes(b"x").is_err());
         let figures = vec!["1 2 3\n4 5 6 requests 7\n".to_string()];
-        let mut answer =
-            Answer { error: Some(Error::new(Code::Overflow, "too big")), figures, ..Answer::default() };
+        let mut answer = Answer {
+            error: Some(Error::new(Code::Overflow, "too big")),
+            figures,
+            ..Answer::default()
+        };
         answer.usage.add_requests([1, 2, 3, 4, 5]);
         let came = Answer::from_bytes(&answer.to_bytes()).unwrap();
         let error = came.error.unwrap();

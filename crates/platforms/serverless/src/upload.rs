@@ -1,4 +1,5 @@
-//! A local database for workers that see no local files: uploaded once, and again only where it changed.
+//! A local database for workers that see no local files: uploaded once, and again only where it
+//! changed.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -37,9 +38,9 @@ struct Noted {
     tag: Option<String>,
 }
 
-/// Brings the files of a folder below an address, where they are not there yet; `notes` is a folder for remembering what was
-/// uploaded. Gives the address of the database. Of several processes that do this with one folder, one uploads and the others
-/// wait: what is read is not written again.
+/// Brings the files of a folder below an address, where they are not there yet; `notes` is a folder
+/// for remembering what was uploaded. Gives the address of the database. Of several processes that
+/// do this with one folder, one uploads and the others wait: what is read is not written again.
 ///
 /// # Errors
 /// A file cannot be read, or the store refuses.
@@ -92,7 +93,8 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     Ok(database)
 }
 
-/// Waits until no other process uploads the same; the turn ends with the file, also when the process is killed.
+/// Waits until no other process uploads the same; the turn ends with the file, also when the
+/// process is killed.
 fn take_turn(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -112,7 +114,10 @@ fn store_failed(shown: &str, error: object_store::Error) -> Error {
 }
 
 /// What is there; a list that breaks off is asked for again.
-async fn list(store: &dyn ObjectStore, prefix: &ObjectPath) -> object_store::Result<Vec<ObjectMeta>> {
+async fn list(
+    store: &dyn ObjectStore,
+    prefix: &ObjectPath,
+) -> object_store::Result<Vec<ObjectMeta>> {
     let mut attempt = 0;
     loop {
         match store.list(Some(prefix)).try_collect().await {
@@ -169,7 +174,12 @@ fn join(prefix: &ObjectPath, key: &str) -> Result<ObjectPath> {
 }
 
 /// The data files below a folder, by their names from there; hidden ones are none.
-fn walk(folder: &Path, key: &str, depth: usize, files: &mut BTreeMap<String, Stamp>) -> std::io::Result<()> {
+fn walk(
+    folder: &Path,
+    key: &str,
+    depth: usize,
+    files: &mut BTreeMap<String, Stamp>,
+) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -199,7 +209,8 @@ fn read_note(note: &PathBuf) -> BTreeMap<String, Noted> {
 
 fn write_note(note: &PathBuf, files: &BTreeMap<String, Noted>) -> std::io::Result<()> {
     let value = |noted: &Noted| json!([noted.stamp.0, noted.stamp.1, noted.tag]);
-    let files: Map<String, Json> = files.iter().map(|(key, noted)| (key.clone(), value(noted))).collect();
+    let files: Map<String, Json> =
+        files.iter().map(|(key, noted)| (key.clone(), value(noted))).collect();
     let temporary = note.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::write(&temporary, Json::Object(files).to_string())?;
     std::fs::rename(&temporary, note)

@@ -38,11 +38,15 @@ impl Worker {
     /// It names none.
     pub fn new(cloud: Cloud) -> Result<Worker> {
         let host = cloud.setting("AWS_LAMBDA_RUNTIME_API").ok_or_else(|| {
-            Error::semantic("a worker is started by a function service, which sets AWS_LAMBDA_RUNTIME_API")
+            Error::semantic(
+                "a worker is started by a function service, which sets AWS_LAMBDA_RUNTIME_API",
+            )
         })?;
-        let name =
-            cloud.setting("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| crate::driver::FUNCTION.to_string());
-        let memory = cloud.setting("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").and_then(|text| text.parse().ok());
+        let name = cloud
+            .setting("AWS_LAMBDA_FUNCTION_NAME")
+            .unwrap_or_else(|| crate::driver::FUNCTION.to_string());
+        let memory =
+            cloud.setting("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").and_then(|text| text.parse().ok());
         Ok(Worker {
             runtime: Runtime::new(&host, Token::of(&cloud)?)?,
             function: Arc::new(Function::new(&name, &cloud)?),

@@ -1,5 +1,5 @@
-//! What the pass makes of plans. Where tuples cross is decided once for all platforms whose workers share no memory; here it is
-//! how.
+//! What the pass makes of plans. Where tuples cross is decided once for all platforms whose workers
+//! share no memory; here it is how.
 
 use tessera_engine::Platform;
 use tessera_plan::{Plan, Rules, Value, text, verify};
@@ -12,8 +12,7 @@ fn distributed(nodes: &str) -> Plan {
 
 /// The same, or as it is where the former has run out of memory.
 fn planned(nodes: &str, is_frugal: bool) -> Plan {
-    let table =
-        "%0 = parquet_scan() {paths = ['s3://b/t'], columns = <k: int64, g: int32, x: decimal(12,2)>}";
+    let table = "%0 = parquet_scan() {paths = ['s3://b/t'], columns = <k: int64, g: int32, x: decimal(12,2)>}";
     let plan = text::parse(&format!("plan {{\n{table}\n{nodes}\n}}")).unwrap();
     let mut registry = tessera_testing::standard_registry();
     let platform = Serverless::default();
@@ -38,7 +37,8 @@ fn exchanges(nodes: &str) -> Vec<String> {
             let keys = node.params.names_opt("keys").unwrap().join(",");
             let numbers = ["bits", "shift"].map(|name| node.params.integer_opt(name).unwrap());
             let numbers = numbers.into_iter().flatten().map(|number| format!(" {number}"));
-            let flags = ["gather", "first"].into_iter().filter(|flag| node.params.flag(flag).unwrap());
+            let flags =
+                ["gather", "first"].into_iter().filter(|flag| node.params.flag(flag).unwrap());
             found.push(keys + &numbers.collect::<String>() + &flags.collect::<Vec<_>>().join(" "));
         }
     }
@@ -48,8 +48,7 @@ fn exchanges(nodes: &str) -> Vec<String> {
 #[test]
 fn tuples_cross_by_keys_to_all_and_to_the_first() {
     assert_eq!(exchanges("return %0"), ["gather"]);
-    let grouped =
-        "%1 = reduce_by_key(%0) {keys = [g], aggregates = {n = {function = :count, args = []}}}\nreturn %1";
+    let grouped = "%1 = reduce_by_key(%0) {keys = [g], aggregates = {n = {function = :count, args = []}}}\nreturn %1";
     assert_eq!(exchanges(grouped), ["g 5 40", "gather"]);
     let total = "%1 = reduce(%0) {aggregates = {m = {function = :max, args = [x]}}}\nreturn %1";
     assert_eq!(exchanges(total), [""]);
@@ -84,7 +83,9 @@ fn exchanges_that_meet_in_a_join_name_it() {
     assert_eq!(met("build_semi", "return %3"), [copied, split]);
     assert!(met("full", "return %3").is_empty());
     // What comes after counts on where the tuples are.
-    assert!(met("inner", "%4 = reduce_by_key(%3) {keys = [k], aggregates = {}}\nreturn %4").is_empty());
+    assert!(
+        met("inner", "%4 = reduce_by_key(%3) {keys = [k], aggregates = {}}\nreturn %4").is_empty()
+    );
 }
 
 #[test]
@@ -128,7 +129,8 @@ fn what_goes_in_pieces_has_no_heavy_partitions_and_no_order() {
             "plan {{ %0 = values() {{columns = <k: int64>, rows = [[1::int64]]}} %1 = object_exchange(%0) {{{params}}} \
              %2 = rows_scan(%1) {{field = data}} return %2 }}"
         );
-        let verified = text::parse(&text).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+        let verified =
+            text::parse(&text).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
         match (verified, why) {
             (Ok(()), None) => {}
             (Err(error), Some(why)) => assert!(error.message().contains(why), "{error}"),
@@ -143,7 +145,10 @@ fn what_meets_has_partitions() {
     Serverless::default().register(&mut registry);
     for (params, why) in [
         ("keys = [k], bits = 5, shift = 40, heavy = :split", "heavy and meets together"),
-        ("keys = [k], bits = 5, shift = 40, heavy = :most, meets = :j", ":split, :copied or :either"),
+        (
+            "keys = [k], bits = 5, shift = 40, heavy = :most, meets = :j",
+            ":split, :copied or :either",
+        ),
         ("heavy = :split, meets = :j", "with keys only"),
     ] {
         let text = format!(
@@ -159,8 +164,9 @@ fn it_cannot_run_where_nobody_works() {
     let mut registry = tessera_testing::standard_registry();
     Serverless::default().register(&mut registry);
     let text = "plan {\n%0 = values() {columns = <k: int64>, rows = [[1::int64]]}\nreturn %0\n}";
-    let plan =
-        Serverless::default().pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL).unwrap();
+    let plan = Serverless::default()
+        .pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL)
+        .unwrap();
     let error = tessera_engine::CompiledPlan::lower(&plan, &registry).unwrap_err();
     assert!(error.message().contains("explained, not run"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! A batch of tuples as the bytes of an Arrow stream in memory: what left memory, samples of tables. They are checked as files are.
+//! A batch of tuples as the bytes of an Arrow stream in memory: what left memory, samples of
+//! tables. They are checked as files are.
 
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -14,7 +15,8 @@ pub fn first_batch(bytes: Vec<u8>) -> Result<RecordBatch, String> {
     let mut rest = Buffer::from(bytes);
     let mut decoder: Option<Decoder> = None;
     loop {
-        let Prefix { prefix, description } = Prefix::of(&rest)?.ok_or("it ends before its tuples")?;
+        let Prefix { prefix, description } =
+            Prefix::of(&rest)?.ok_or("it ends before its tuples")?;
         if description == 0 {
             return Err("it ends before its tuples".to_string());
         }
@@ -24,7 +26,8 @@ pub fn first_batch(bytes: Vec<u8>) -> Result<RecordBatch, String> {
         let whole = head.checked_add(body).filter(|whole| *whole <= rest.len());
         let whole = whole.ok_or("it ends inside a message")?;
         let description = i32::try_from(head).map_err(|_| "a message is too long")?;
-        let (block, bytes) = (Block::new(0, description, body as i64), rest.slice_with_length(0, whole));
+        let (block, bytes) =
+            (Block::new(0, description, body as i64), rest.slice_with_length(0, whole));
         match (found.header_type(), &mut decoder) {
             (MessageHeader::Schema, None) => {
                 let said = found.header_as_schema().ok_or("a schema was expected")?;
@@ -38,7 +41,9 @@ pub fn first_batch(bytes: Vec<u8>) -> Result<RecordBatch, String> {
             }
             (MessageHeader::RecordBatch, Some(decoder)) => {
                 decoder.check(&block, &bytes)?;
-                return decoder.batch(&block, &bytes)?.ok_or_else(|| "it has no tuples".to_string());
+                return decoder
+                    .batch(&block, &bytes)?
+                    .ok_or_else(|| "it has no tuples".to_string());
             }
             _ => return Err("a message that does not belong there".to_string()),
         }

@@ -1,5 +1,5 @@
-//! Messages of Arrow IPC: what they say of lengths and places is checked before Arrow's decoder relies
-//! on it, so that damaged bytes are an error and never ask for much memory.
+//! Messages of Arrow IPC: what they say of lengths and places is checked before Arrow's decoder
+//! relies on it, so that damaged bytes are an error and never ask for much memory.
 
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ impl Prefix {
             },
         };
         let length = i32::from_le_bytes(length);
-        let description = usize::try_from(length).map_err(|_| format!("a message of {length} bytes"))?;
+        let description =
+            usize::try_from(length).map_err(|_| format!("a message of {length} bytes"))?;
         Ok(Some(Prefix { prefix, description }))
     }
 }
@@ -68,8 +69,9 @@ pub fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
     let Some(Prefix { prefix, description }) = Prefix::of(bytes)? else {
         return Err("a message of a few bytes".to_string());
     };
-    let description =
-        bytes.get(prefix..prefix + description).ok_or_else(|| "a message ends early".to_string())?;
+    let description = bytes
+        .get(prefix..prefix + description)
+        .ok_or_else(|| "a message ends early".to_string())?;
     root_as_message(description).map_err(|error| error.to_string())
 }
 
@@ -97,7 +99,8 @@ impl Decoder {
         Decoder { decoder, layout: layout.clone(), columns: columns.to_vec(), dictionaries }
     }
 
-    /// Checks what a message says of its arrays and buffers; the bytes that decoding it takes beyond its own.
+    /// Checks what a message says of its arrays and buffers; the bytes that decoding it takes
+    /// beyond its own.
     ///
     /// # Errors
     /// What cannot be.
@@ -107,11 +110,13 @@ impl Decoder {
         let body = body.ok_or("a message ends early")?;
         match message.header_type() {
             MessageHeader::RecordBatch => {
-                let batch = message.header_as_record_batch().ok_or("a record batch was expected")?;
+                let batch =
+                    message.header_as_record_batch().ok_or("a record batch was expected")?;
                 check_batch(&self.layout, &self.columns, &batch, body)
             }
             MessageHeader::DictionaryBatch => {
-                let dictionary = message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
+                let dictionary =
+                    message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
                 let batch = dictionary.data().ok_or("a dictionary without values")?;
                 #[allow(deprecated)]
                 let fields = self.layout.schema.fields_with_dict_id(dictionary.id());
@@ -131,7 +136,8 @@ impl Decoder {
         !self.dictionaries.is_empty()
     }
 
-    /// Takes a dictionary, where a column that is wanted has it. `bytes` are the message and its body.
+    /// Takes a dictionary, where a column that is wanted has it. `bytes` are the message and its
+    /// body.
     pub fn dictionary(&mut self, block: &Block, bytes: &Buffer) -> Result<(), String> {
         let message = message(bytes)?;
         let batch = message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
@@ -142,8 +148,8 @@ impl Decoder {
         decoded.ok_or("a dictionary cannot be decoded")?.map_err(|error| error.to_string())
     }
 
-    /// Decodes a record batch; nothing for a message of another kind. `bytes` are the message and its
-    /// body.
+    /// Decodes a record batch; nothing for a message of another kind. `bytes` are the message and
+    /// its body.
     pub fn batch(&self, block: &Block, bytes: &Buffer) -> Result<Option<RecordBatch>, String> {
         let decoded = guarded(|| self.decoder.read_record_batch(block, bytes));
         let decoded = match decoded {
@@ -157,7 +163,8 @@ impl Decoder {
         })
     }
 
-    /// The first column that cannot be decoded by itself: the name for an error. Those with dictionaries are left out.
+    /// The first column that cannot be decoded by itself: the name for an error. Those with
+    /// dictionaries are left out.
     fn first_damaged(&self, block: &Block, bytes: &Buffer) -> Option<&str> {
         let fields = self.layout.schema.fields();
         let wanted = self.columns.iter().filter_map(|column| Some((*column, fields.get(*column)?)));
@@ -166,7 +173,10 @@ impl Decoder {
             let decoded = guarded(|| decoder.decoder.read_record_batch(block, bytes));
             !decoder.has_dictionaries() && !matches!(decoded, Some(Ok(_)))
         };
-        wanted.filter(|(column, _)| fails(&alone(*column))).map(|(_, field)| field.name().as_str()).next()
+        wanted
+            .filter(|(column, _)| fails(&alone(*column)))
+            .map(|(_, field)| field.name().as_str())
+            .next()
     }
 }
 
@@ -188,7 +198,9 @@ fn of_type(data_type: &DataType, dictionaries: &mut Vec<i64>) {
         | DataType::FixedSizeList(field, _)
         | DataType::Map(field, _) => dictionaries_of(field, dictionaries),
         DataType::RunEndEncoded(_, values) => dictionaries_of(values, dictionaries),
-        DataType::Struct(fields) => fields.iter().for_each(|field| dictionaries_of(field, dictionaries)),
+        DataType::Struct(fields) => {
+            fields.iter().for_each(|field| dictionaries_of(field, dictionaries))
+        }
         _ => {}
     }
 }

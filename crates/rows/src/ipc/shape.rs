@@ -1,20 +1,21 @@
-//! The shape of a record batch: what it says of its arrays and buffers, against its schema and its bytes. Arrow's decoder
-//! reads the lengths of arrays without a look at what is there; a batch that has passed here has the bytes for all of its values.
+//! The shape of a record batch: what it says of its arrays and buffers, against its schema and its
+//! bytes. Arrow's decoder reads the lengths of arrays without a look at what is there; a batch that
+//! has passed here has the bytes for all of its values.
 
 use arrow::datatypes::{DataType, Field, UnionMode};
 use arrow::ipc::{CompressionType, MetadataVersion, RecordBatch as Batch};
 
 use super::message::Layout;
 
-/// How many times longer than its compressed form a buffer can be: LZ4 counts up to 255 in a byte, and
-/// a block of Zstandard holds 128 KiB in four bytes.
+/// How many times longer than its compressed form a buffer can be: LZ4 counts up to 255 in a byte,
+/// and a block of Zstandard holds 128 KiB in four bytes.
 const LZ4_RATIO_MAX: usize = 256;
 const ZSTD_RATIO_MAX: usize = 32_768;
 /// The most values of a column that takes no bytes for each: NULLs, runs, structs without fields.
 const BYTELESS_ROWS_MAX: usize = i32::MAX as usize;
 
-/// Checks a batch of the columns of a schema; the bytes that decoding those at the positions `wanted` takes beyond the batch's own:
-/// of decompressed buffers.
+/// Checks a batch of the columns of a schema; the bytes that decoding those at the positions
+/// `wanted` takes beyond the batch's own: of decompressed buffers.
 ///
 /// # Errors
 /// What is wrong, and in which column.
@@ -29,8 +30,9 @@ pub(super) fn check_batch(
     let mut decoded = 0usize;
     for (position, field) in layout.schema.fields().iter().enumerate() {
         walk.decoded = 0;
-        walk.array(field.data_type(), Length::Exact(rows))
-            .map_err(|error| format!("column {}: {error}", tessera_types::quote_name(field.name())))?;
+        walk.array(field.data_type(), Length::Exact(rows)).map_err(|error| {
+            format!("column {}: {error}", tessera_types::quote_name(field.name()))
+        })?;
         if wanted.binary_search(&position).is_ok() {
             decoded = decoded.saturating_add(walk.decoded);
         }
@@ -95,8 +97,10 @@ impl<'a> Walk<'a> {
             Some(CompressionType::ZSTD) => Some(Codec::Zstandard),
             Some(other) => return Err(format!("it is compressed by {other:?}")),
         };
-        let nodes = batch.nodes().into_iter().flatten().map(|node| (node.length(), node.null_count()));
-        let buffers = batch.buffers().into_iter().flatten().map(|buffer| (buffer.offset(), buffer.length()));
+        let nodes =
+            batch.nodes().into_iter().flatten().map(|node| (node.length(), node.null_count()));
+        let buffers =
+            batch.buffers().into_iter().flatten().map(|buffer| (buffer.offset(), buffer.length()));
         Ok(Walk {
             nodes: Box::new(nodes),
             buffers: Box::new(buffers),
@@ -164,14 +168,17 @@ impl<'a> Walk<'a> {
                 if size == 0 {
                     byteless(len)?;
                 }
-                let items = len.checked_mul(size).ok_or_else(|| format!("{len} lists of {size} values"))?;
+                let items =
+                    len.checked_mul(size).ok_or_else(|| format!("{len} lists of {size} values"))?;
                 self.array(item.data_type(), Length::AtLeast(items))
             }
             DataType::Struct(fields) => {
                 if fields.is_empty() {
                     byteless(len)?;
                 }
-                fields.iter().try_for_each(|field| self.array(field.data_type(), Length::Exact(len)))
+                fields
+                    .iter()
+                    .try_for_each(|field| self.array(field.data_type(), Length::Exact(len)))
             }
             DataType::Dictionary(key, _) => self.fixed(key.primitive_width(), len),
             DataType::RunEndEncoded(ends, values) => {
@@ -233,10 +240,12 @@ impl<'a> Walk<'a> {
 
     /// Checks the buffer that comes next: that it lies within the message, and holds so many bytes.
     fn buffer(&mut self, bytes: Option<usize>, what: &str) -> Result<(), String> {
-        let (offset, length) = self.buffers.next().ok_or("the batch lacks buffers of its schema")?;
+        let (offset, length) =
+            self.buffers.next().ok_or("the batch lacks buffers of its schema")?;
         let place = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
         let found = place.and_then(|(start, len)| self.body.get(start..start.checked_add(len)?));
-        let outside = || format!("{length} bytes of {what} from byte {offset} of the batch lie outside it");
+        let outside =
+            || format!("{length} bytes of {what} from byte {offset} of the batch lie outside it");
         let found = found.ok_or_else(outside)?;
         let mut len = found.len();
         if let (Some(codec), false) = (self.codec, found.is_empty()) {
@@ -261,7 +270,8 @@ fn byteless(len: usize) -> Result<(), String> {
     }
 }
 
-/// The length of a compressed buffer once decompressed, which stands before it, and the memory that decompressing takes.
+/// The length of a compressed buffer once decompressed, which stands before it, and the memory that
+/// decompressing takes.
 fn decompressed_len(bytes: &[u8], codec: Codec) -> Option<(usize, usize)> {
     let (len, compressed) = bytes.split_first_chunk::<8>()?;
     let len = match i64::from_le_bytes(*len) {
@@ -271,15 +281,17 @@ fn decompressed_len(bytes: &[u8], codec: Codec) -> Option<(usize, usize)> {
     };
     match codec {
         // The decoder stops at this length.
-        Codec::Zstandard => (len <= compressed.len().saturating_mul(ZSTD_RATIO_MAX)).then_some((len, len)),
+        Codec::Zstandard => {
+            (len <= compressed.len().saturating_mul(ZSTD_RATIO_MAX)).then_some((len, len))
+        }
         // The decoder goes on to the end, whatever stands before.
         Codec::Lz4 => (len <= compressed.len().saturating_mul(LZ4_RATIO_MAX))
             .then(|| (len, len.max(lz4_bytes(compressed, len)))),
     }
 }
 
-/// The most bytes that LZ4 frames can hold, by the lengths of their blocks; `expected` where these are as many as so many bytes
-/// take: what the last block may hold beyond them is not counted.
+/// The most bytes that LZ4 frames can hold, by the lengths of their blocks; `expected` where these
+/// are as many as so many bytes take: what the last block may hold beyond them is not counted.
 fn lz4_bytes(frame: &[u8], expected: usize) -> usize {
     let most = frame.len().saturating_mul(LZ4_RATIO_MAX);
     let walk = || -> Option<usize> {
@@ -301,7 +313,11 @@ fn lz4_bytes(frame: &[u8], expected: usize) -> usize {
         // Nothing but the checksum of the content may follow: another frame would hold more.
         let ends = rest.get(4..).unwrap_or_default().len() <= optional(4, 4);
         let full = blocks.saturating_mul(block_bytes);
-        ends.then_some(if full <= expected.saturating_add(block_bytes) { expected } else { full.min(most) })
+        ends.then_some(if full <= expected.saturating_add(block_bytes) {
+            expected
+        } else {
+            full.min(most)
+        })
     };
     walk().unwrap_or(most)
 }

@@ -46,8 +46,7 @@ impl SpillFile {
     pub fn write(&self, bytes: &[u8]) -> Result<Block> {
         self.context.check()?;
         if bytes.len() > i32::MAX as usize {
-            let message =
-                "a tuple of 2 GiB or more cannot leave memory; give the query more with --memory SIZE";
+            let message = "a tuple of 2 GiB or more cannot leave memory; give the query more with --memory SIZE";
             return Err(Error::new(Code::Limit, message));
         }
         let stored = lz4_flex::block::compress(bytes);
@@ -99,7 +98,8 @@ mod tests {
         let context = TestContext::new(2048, 1);
         let file = SpillFile::new(&run_in(&context));
         let bytes: Vec<u8> = (0..10_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
-        let blocks = [file.write(&bytes).unwrap(), file.write(&[]).unwrap(), file.write(b"more").unwrap()];
+        let blocks =
+            [file.write(&bytes).unwrap(), file.write(&[]).unwrap(), file.write(b"more").unwrap()];
         assert_eq!(file.read(&blocks[0]).unwrap(), bytes);
         assert_eq!(file.read(&blocks[1]).unwrap(), b"");
         assert_eq!(file.read(&blocks[2]).unwrap(), b"more");

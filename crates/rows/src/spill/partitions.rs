@@ -14,7 +14,8 @@ pub const PARTITION_BITS: u32 = 6;
 /// How many partitions there are.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// Bytes that a partition collects before they are written: of all partitions together this part of the budget.
+/// Bytes that a partition collects before they are written: of all partitions together this part of
+/// the budget.
 const WAITING_SHARE: usize = 32;
 const WAITING_BYTES_MIN: usize = 1 << 10;
 const WAITING_BYTES_MAX: usize = 256 << 10;
@@ -43,7 +44,11 @@ struct Part {
 
 impl SpilledPartitions {
     /// Nothing yet.
-    pub fn new(file: Arc<SpillFile>, layout: Arc<RowLayout>, context: Arc<dyn Context>) -> SpilledPartitions {
+    pub fn new(
+        file: Arc<SpillFile>,
+        layout: Arc<RowLayout>,
+        context: Arc<dyn Context>,
+    ) -> SpilledPartitions {
         let waiting = context.memory_bytes() / WAITING_SHARE / PARTITIONS;
         SpilledPartitions {
             file,

@@ -67,8 +67,8 @@ pub fn write_rows(file: &SpillFile, rows: &Rows, blocks: &mut Vec<TupleBlock>) -
 /// Those of [`SpillFile::read`].
 pub fn read_tuples(file: &SpillFile, block: &TupleBlock) -> Result<Chunk> {
     let batch = first_batch(file.read(&block.block)?);
-    let batch =
-        batch.map_err(|error| Error::internal(format!("a block of tuples cannot be read: {error}")))?;
+    let batch = batch
+        .map_err(|error| Error::internal(format!("a block of tuples cannot be read: {error}")))?;
     let columns = batch.columns().iter().map(|array| Column::Plain(array.clone())).collect();
     Ok(Chunk::new(columns, batch.num_rows()))
 }

@@ -87,12 +87,16 @@ struct Places {
 
 impl Sampler {
     /// Samples are kept in the directory `cache`, if there is one.
-    pub(crate) fn new(registry: Arc<Registry>, storage: Storage, cache: Option<PathBuf>) -> Sampler {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        storage: Storage,
+        cache: Option<PathBuf>,
+    ) -> Sampler {
         Sampler { registry, storage, cache }
     }
 
-    /// The sample of a table of files. Of objects, which take a round trip for each range, there is what `ANALYZE` has left; nothing
-    /// where a store does not say which version they are.
+    /// The sample of a table of files. Of objects, which take a round trip for each range, there is
+    /// what `ANALYZE` has left; nothing where a store does not say which version they are.
     pub(crate) fn sample(&self, table: &Table, stamps: &Stamps) -> Option<Arc<Sample>> {
         Some(self.drawn_by(table, self.draws(table, stamps)?))
     }
@@ -108,7 +112,8 @@ impl Sampler {
 
     fn draws(&self, table: &Table, stamps: &Stamps) -> Option<ScanDraw> {
         let Some(Value::List(paths)) = table.params.get("paths") else { return None };
-        let remote = paths.iter().any(|path| matches!(path, Value::String(path) if is_object(path)));
+        let remote =
+            paths.iter().any(|path| matches!(path, Value::String(path) if is_object(path)));
         if remote && !stamps.unchanged(stamps) {
             return None;
         }
@@ -137,8 +142,11 @@ impl Draw for ScanDraw {
                 state.columns = found;
             }
         }
-        let missing: Vec<usize> =
-            columns.iter().copied().filter(|column| !state.columns.numbers.contains(column)).collect();
+        let missing: Vec<usize> = columns
+            .iter()
+            .copied()
+            .filter(|column| !state.columns.numbers.contains(column))
+            .collect();
         if !missing.is_empty() {
             if self.remote {
                 return None;
@@ -272,7 +280,8 @@ fn sampled(
     let over = || ends_at.is_some_and(|ends_at| Instant::now() > ends_at);
     let (mut batches, mut read) = (Vec::new(), Read { morsels: Vec::new(), cut: false });
     for (morsel, limit) in &places.morsels {
-        // Only where there is more is it cut: what was read to its end is known whole, however late.
+        // Only where there is more is it cut: what was read to its end is known whole, however
+        // late.
         read.cut = !batches.is_empty() && over();
         if read.cut {
             break;
@@ -288,9 +297,13 @@ fn sampled(
                 Step::HasOutput(chunk) => {
                     let chunk = chunk.compact()?;
                     let batch = chunk.slice(0, chunk.rows().min(limit - rows)).to_batch(tuple)?;
-                    let kept = (rows..rows + batch.num_rows()).map(|row| places.keeps(*morsel, row));
+                    let kept =
+                        (rows..rows + batch.num_rows()).map(|row| places.keeps(*morsel, row));
                     rows += batch.num_rows();
-                    batches.push(filter_record_batch(&batch, &kept.map(Some).collect::<BooleanArray>())?);
+                    batches.push(filter_record_batch(
+                        &batch,
+                        &kept.map(Some).collect::<BooleanArray>(),
+                    )?);
                 }
                 Step::Again => {}
                 Step::Blocked(token) => token.wait(WAIT),
@@ -315,7 +328,8 @@ impl Places {
     /// What [`Places::numbers`] has made.
     fn of(numbers: &[u64]) -> Option<Places> {
         let ([all, kept], morsels) = numbers.split_first_chunk()?;
-        let morsels = morsels.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1] as usize)).collect();
+        let morsels =
+            morsels.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1] as usize)).collect();
         Some(Places { morsels, all: *all as usize, kept: *kept })
     }
 
@@ -348,13 +362,19 @@ mod tests {
         let path = folder.path().join("t.csv");
         let late = |rows: usize| {
             let lines = (0..rows).map(|row| format!("{row}\n"));
-            std::fs::write(&path, std::iter::once("x\n".to_string()).chain(lines).collect::<String>())
-                .unwrap();
+            std::fs::write(
+                &path,
+                std::iter::once("x\n".to_string()).chain(lines).collect::<String>(),
+            )
+            .unwrap();
             let storage = Storage::new(Vec::new(), crate::storage::Streams::Read);
-            let table =
-                Source::at(&storage, "t", path.to_str().unwrap()).unwrap().describe(&storage).unwrap();
+            let table = Source::at(&storage, "t", path.to_str().unwrap())
+                .unwrap()
+                .describe(&storage)
+                .unwrap();
             let stamps = Stamps::of(&storage, &[path.to_str().unwrap().to_string()]);
-            let sampler = Sampler::new(Arc::new(tessera_testing::standard_registry()), storage, None);
+            let sampler =
+                Sampler::new(Arc::new(tessera_testing::standard_registry()), storage, None);
             let draw = sampler.draws(&table, &stamps).unwrap();
             let source = draw.source(&draw.tuple, &draw.run()).unwrap();
             let places = draw.places(source.morsels());

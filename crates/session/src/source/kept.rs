@@ -5,9 +5,10 @@
 //! version of this program is ignored, and a file that cannot be written is left out. A file is
 //! read only if no other user can have written it. Files appear whole, by renaming.
 //!
-//! Layout: [`MAGIC`]; length and text of the versions; rows of the table (a float's bits); 1 for an even sample; where the rows lie, the
-//! numbers of the columns, and their distinct values (a float's bits, 0 if not counted), each a list with its length first; rows; the
-//! columns as an Arrow stream; a hash of all that. Numbers are 8 bytes, the lowest first.
+//! Layout: [`MAGIC`]; length and text of the versions; rows of the table (a float's bits); 1 for an
+//! even sample; where the rows lie, the numbers of the columns, and their distinct values (a
+//! float's bits, 0 if not counted), each a list with its length first; rows; the columns as an
+//! Arrow stream; a hash of all that. Numbers are 8 bytes, the lowest first.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use tessera_vector::hash::word_of_bytes;
 const MAGIC: &[u8; 8] = b"TESSTAT2";
 /// A larger file is no sample.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// The most files in the directory; when one more comes, all go. Each is some 100 KiB, of a wide table that was read whole some MiB.
+/// The most files in the directory; when one more comes, all go. Each is some 100 KiB, of a wide
+/// table that was read whole some MiB.
 const FILES_MAX: usize = 4_096;
 
 /// Where the sample of one version of a table is kept.
@@ -50,9 +52,13 @@ impl Columns {
 }
 
 impl Kept {
-    /// The place of a table: `reads` says how it is read, `versions` which versions its files are of.
+    /// The place of a table: `reads` says how it is read, `versions` which versions its files are
+    /// of.
     pub(super) fn new(directory: &Path, reads: &str, versions: String) -> Kept {
-        Kept { file: directory.join(format!("{:016x}.sample", word_of_bytes(reads.as_bytes()))), versions }
+        Kept {
+            file: directory.join(format!("{:016x}.sample", word_of_bytes(reads.as_bytes()))),
+            versions,
+        }
     }
 
     /// What is kept, if it is of these versions and not damaged.
@@ -74,13 +80,16 @@ impl Kept {
         let table_rows = f64::from_bits(number(&mut rest)?);
         let even = number(&mut rest)? == 1;
         let places = list(&mut rest)?;
-        let numbers: Vec<usize> = list(&mut rest)?.into_iter().map(|number| number as usize).collect();
-        let counted = list(&mut rest)?.into_iter().map(|bits| (bits != 0).then(|| f64::from_bits(bits)));
+        let numbers: Vec<usize> =
+            list(&mut rest)?.into_iter().map(|number| number as usize).collect();
+        let counted =
+            list(&mut rest)?.into_iter().map(|bits| (bits != 0).then(|| f64::from_bits(bits)));
         let distinct: Vec<Option<f64>> = counted.collect();
         let rows = number(&mut rest)? as usize;
         let batch = first_batch(rest.to_vec()).ok()?;
         let columns = batch.columns().to_vec();
-        let fits = columns.len() == numbers.len() && columns.iter().all(|column| column.len() == rows);
+        let fits =
+            columns.len() == numbers.len() && columns.iter().all(|column| column.len() == rows);
         fits.then_some(Columns {
             places,
             numbers,
@@ -121,9 +130,11 @@ impl Kept {
         let field = |(number, array): (usize, &ArrayRef)| {
             Field::new(number.to_string(), array.data_type().clone(), true)
         };
-        let schema = Arc::new(Schema::new(columns.iter().enumerate().map(field).collect::<Vec<_>>()));
+        let schema =
+            Arc::new(Schema::new(columns.iter().enumerate().map(field).collect::<Vec<_>>()));
         let options = RecordBatchOptions::new().with_row_count(Some(*rows));
-        let batch = RecordBatch::try_new_with_options(schema.clone(), columns.clone(), &options).ok()?;
+        let batch =
+            RecordBatch::try_new_with_options(schema.clone(), columns.clone(), &options).ok()?;
         let mut writer = StreamWriter::try_new(&mut bytes, &schema).ok()?;
         writer.write(&batch).ok()?;
         writer.finish().ok()?;
@@ -145,14 +156,16 @@ fn list(bytes: &mut &[u8]) -> Option<Vec<u64>> {
     (0..count).map(|_| number(bytes)).collect()
 }
 
-/// Removes the files of a directory that has become too full, those of processes that ended early among them.
+/// Removes the files of a directory that has become too full, those of processes that ended early
+/// among them.
 fn make_room(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     if files.len() < FILES_MAX {
         return;
     }
-    let ours = |file: &&PathBuf| file.extension().is_some_and(|end| end == "sample" || end == "tmp");
+    let ours =
+        |file: &&PathBuf| file.extension().is_some_and(|end| end == "sample" || end == "tmp");
     files.iter().filter(ours).for_each(|file| drop(std::fs::remove_file(file)));
 }
 
@@ -184,7 +197,11 @@ mod tests {
     pub(super) fn sample() -> Columns {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
-            Arc::new(StringViewArray::from(vec![Some("a"), Some("longer than twelve bytes"), None])),
+            Arc::new(StringViewArray::from(vec![
+                Some("a"),
+                Some("longer than twelve bytes"),
+                None,
+            ])),
         ];
         let distinct = vec![Some(2.0), None];
         let drawn = Drawn { columns, rows: 3, table_rows: 70.0, even: true, distinct };
@@ -200,10 +217,17 @@ mod tests {
         let found = kept.load().unwrap();
         assert_eq!(found.places, [1, 2, 3]);
         assert_eq!(found.drawn.distinct, [Some(2.0), None]);
-        assert_eq!((found.numbers, found.drawn.rows, found.drawn.table_rows), (vec![4, 1], 3, 70.0));
+        assert_eq!(
+            (found.numbers, found.drawn.rows, found.drawn.table_rows),
+            (vec![4, 1], 3, 70.0)
+        );
         assert_eq!(found.drawn.columns, sample().drawn.columns);
-        assert!(Kept::new(&folder.path().join("new"), "scan of x", "2".to_string()).load().is_none());
-        assert!(Kept::new(&folder.path().join("new"), "scan of y", "1".to_string()).load().is_none());
+        assert!(
+            Kept::new(&folder.path().join("new"), "scan of x", "2".to_string()).load().is_none()
+        );
+        assert!(
+            Kept::new(&folder.path().join("new"), "scan of y", "1".to_string()).load().is_none()
+        );
     }
 
     #[test]
@@ -220,6 +244,9 @@ mod tests {
             std::fs::write(&kept.file, &whole[..position]).unwrap();
             assert!(kept.load().is_none(), "{position}");
         }
-        assert!(!Kept::new(&kept.file, "x", "1".to_string()).save(&sample()), "a directory that is a file");
+        assert!(
+            !Kept::new(&kept.file, "x", "1".to_string()).save(&sample()),
+            "a directory that is a file"
+        );
     }
 }

@@ -50,7 +50,9 @@ impl Source {
     pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
         let Expanded { paths, root } = storage.expand(location)?;
         let format = match paths.as_slice() {
-            [path] => storage.format_of_stream(path)?.map_or_else(|| FileFormat::of_path(path), Ok)?,
+            [path] => {
+                storage.format_of_stream(path)?.map_or_else(|| FileFormat::of_path(path), Ok)?
+            }
             paths => common_format(paths)?,
         };
         let options = params_of_options(format, Direction::Read, &[])?;
@@ -112,7 +114,12 @@ impl Source {
     }
 
     /// Declared columns must be there; those of a text format may have any type.
-    fn declare(&self, fields: &[Field], found: &Tuple, statistics: &mut Statistics) -> Result<Tuple> {
+    fn declare(
+        &self,
+        fields: &[Field],
+        found: &Tuple,
+        statistics: &mut Statistics,
+    ) -> Result<Tuple> {
         let text = matches!(self.format, FileFormat::Csv | FileFormat::Tsv | FileFormat::Json);
         let mut columns = Vec::new();
         for field in fields {
@@ -148,7 +155,8 @@ impl Source {
     }
 }
 
-/// The columns of the files and those that stand in the paths; these win over columns of the same name.
+/// The columns of the files and those that stand in the paths; these win over columns of the same
+/// name.
 fn with_partitions(columns: Tuple, partitions: &Partitions, statistics: &mut Statistics) -> Tuple {
     if partitions.fields.is_empty() {
         return columns;

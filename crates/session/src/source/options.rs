@@ -48,7 +48,9 @@ impl Types {
         let mut fields = columns.fields().to_vec();
         match self {
             Types::Inferred => {}
-            Types::Text => fields.iter_mut().for_each(|field| field.item = Item::Atom(Atom::String)),
+            Types::Text => {
+                fields.iter_mut().for_each(|field| field.item = Item::Atom(Atom::String))
+            }
             Types::InOrder(types) if types.len() > fields.len() => {
                 let (given, there) = (types.len(), fields.len());
                 return Err(Error::semantic(format!(
@@ -63,8 +65,9 @@ impl Types {
             Types::Named(types) => {
                 for (name, atom) in types {
                     let place = fields.iter().position(|field| *field.name == **name);
-                    let place = place
-                        .or_else(|| fields.iter().position(|field| field.name.eq_ignore_ascii_case(name)));
+                    let place = place.or_else(|| {
+                        fields.iter().position(|field| field.name.eq_ignore_ascii_case(name))
+                    });
                     let Some(place) = place else {
                         let there: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
                         return Err(Error::semantic(format!(
@@ -98,7 +101,8 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
         match (known, value) {
             ("columns", OptionValue::Named(pairs)) if allowed && read.columns.is_none() => {
                 let named = named_types(pairs)?.into_iter();
-                read.columns = Some(named.map(|(name, atom)| Field::nullable(name, atom)).collect());
+                read.columns =
+                    Some(named.map(|(name, atom)| Field::nullable(name, atom)).collect());
             }
             ("types", OptionValue::Named(pairs)) if allowed && read.types == Types::Inferred => {
                 read.types = Types::Named(named_types(pairs)?);
@@ -114,7 +118,9 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
                     _ => return Err(Error::semantic("option all_varchar must be true or false")),
                 }
             }
-            ("names", OptionValue::List(names)) if allowed && read.params.get("names").is_none() => {
+            ("names", OptionValue::List(names))
+                if allowed && read.params.get("names").is_none() =>
+            {
                 read.params.set("names", strings(names));
             }
             ("null", OptionValue::List(nulls)) if allowed && read.params.get("null").is_none() => {
@@ -141,8 +147,7 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
     }
     if let (Some(columns), FileFormat::Csv | FileFormat::Tsv) = (&read.columns, format) {
         if read.types != Types::Inferred || read.params.get("names").is_some() {
-            let message =
-                "option columns says names and types of all columns; leave out names, types and all_varchar";
+            let message = "option columns says names and types of all columns; leave out names, types and all_varchar";
             return Err(Error::semantic(message));
         }
         let names = columns.iter().map(|field| Value::string(field.name.clone()));
@@ -171,7 +176,10 @@ fn named_types(pairs: &[(String, String)]) -> Result<Vec<(String, Atom)>> {
     let types: Vec<(String, Atom)> = pairs.iter().map(named).collect::<Result<_>>()?;
     for (position, (name, _)) in types.iter().enumerate() {
         if types[..position].iter().any(|(before, _)| before == name) {
-            return Err(Error::semantic(format!("an option names column {} twice", quote_name(name))));
+            return Err(Error::semantic(format!(
+                "an option names column {} twice",
+                quote_name(name)
+            )));
         }
     }
     Ok(types)
@@ -185,9 +193,9 @@ fn wrong_kind(option: &str, read: &ReadOptions) -> Error {
     };
     match option {
         _ if given => twice(option),
-        "columns" => {
-            Error::semantic("option columns must be names with types, such as {'a': 'int', 'b': 'varchar'}")
-        }
+        "columns" => Error::semantic(
+            "option columns must be names with types, such as {'a': 'int', 'b': 'varchar'}",
+        ),
         "types" => Error::semantic(
             "option types must be types by name, such as {'a': 'int'}, or in order, such as ['int', 'varchar']",
         ),
@@ -294,8 +302,9 @@ mod tests {
         assert_eq!(tabs.string("delimiter").unwrap().as_ref(), "\t");
         let all = params(FileFormat::Json, &[("sample_size", "-1")]).unwrap();
         assert_eq!(all.string("sample").unwrap().as_ref(), "all");
-        let refused =
-            |format, options: &[(&str, &str)]| params(format, options).unwrap_err().message().to_string();
+        let refused = |format, options: &[(&str, &str)]| {
+            params(format, options).unwrap_err().message().to_string()
+        };
         let message = refused(FileFormat::Csv, &[("delimeter", ";")]);
         assert_eq!(
             message,

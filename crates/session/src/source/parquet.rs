@@ -14,12 +14,13 @@ const FOOTERS_MAX: usize = 256;
 /// Columns and statistics of Parquet files that form one table.
 ///
 /// # Errors
-/// A file is no Parquet file or truncated, has types that are not supported, or a column of a type that goes with none
-/// of another file's.
+/// A file is no Parquet file or truncated, has types that are not supported, or a column of a type
+/// that goes with none of another file's.
 pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, Statistics)> {
     let looked_at = &paths[..paths.len().min(FOOTERS_MAX)];
     let readers = storage.open_all(looked_at)?;
-    let files = readers.iter().map(|reader| discover(&**reader)).collect::<Result<Vec<Discovered>>>()?;
+    let files =
+        readers.iter().map(|reader| discover(&**reader)).collect::<Result<Vec<Discovered>>>()?;
     let tuples = looked_at.iter().cloned().zip(files.iter().map(|file| file.tuple.clone()));
     let tuple = merge_tuples(&tuples.collect::<Vec<_>>())?;
     let share = looked_at.len() as f64 / paths.len() as f64;
@@ -33,7 +34,8 @@ pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, St
             .map(|file| column_of(file, field))
             .reduce(both)
             .unwrap_or_default();
-        let fraction = |nulls: u64| if rows_seen == 0 { 0.0 } else { nulls as f64 / rows_seen as f64 };
+        let fraction =
+            |nulls: u64| if rows_seen == 0 { 0.0 } else { nulls as f64 / rows_seen as f64 };
         // A writer keeps no dictionary of strings that hardly repeat.
         let text = matches!(field.atom(), Some(Atom::String | Atom::Bytes));
         let distinct = column.distinct.map(|distinct| distinct as f64).or(text.then_some(rows));
@@ -47,7 +49,8 @@ pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, St
     Ok((tuple.clone(), Statistics { rows: Some(rows), columns: columns.collect() }))
 }
 
-/// What a file says of a column of the table. Bounds of another type than the table's are of no use.
+/// What a file says of a column of the table. Bounds of another type than the table's are of no
+/// use.
 fn column_of(file: &Discovered, field: &Field) -> DiscoveredColumn {
     let Some(position) = file.tuple.index_of(&field.name) else {
         return DiscoveredColumn { null_count: Some(file.rows), ..Default::default() };

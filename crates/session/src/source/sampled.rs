@@ -13,8 +13,8 @@ use tessera_types::{Error, Result, Tuple};
 use super::Source;
 use crate::storage::Storage;
 
-/// Of a table of more files than this, the columns are those of the first ones; a later file that has others is an error
-/// when it is read.
+/// Of a table of more files than this, the columns are those of the first ones; a later file that
+/// has others is an error when it is read.
 const SAMPLED_FILES_MAX: usize = 256;
 
 /// Bytes that a row of text takes, where nothing better is known.
@@ -41,7 +41,9 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
                 found => found?,
             };
             // A declared column may be in later rows only.
-            if let (Some(declared), Some(Value::List(keys))) = (&source.declared, params.get("keys")) {
+            if let (Some(declared), Some(Value::List(keys))) =
+                (&source.declared, params.get("keys"))
+            {
                 let declared = declared.iter().map(|field| Value::string(field.name.clone()));
                 let more = declared.filter(|name| !keys.contains(name)).collect::<Vec<_>>();
                 let keys = keys.iter().cloned().chain(more).collect::<Vec<_>>();
@@ -50,8 +52,9 @@ pub(super) fn describe(storage: &Storage, source: &Source) -> Result<(Tuple, Sta
             (tuple, params)
         }
         FileFormat::Ipc => {
-            let describe =
-                |reader: Arc<dyn RangeReader>| Ok((reader.path().to_string(), ipc::discover(reader)?));
+            let describe = |reader: Arc<dyn RangeReader>| {
+                Ok((reader.path().to_string(), ipc::discover(reader)?))
+            };
             let tuples = readers.into_iter().map(describe).collect::<Result<Vec<_>>>()?;
             (merge_tuples(&tuples)?, source.options.clone())
         }

@@ -14,7 +14,8 @@ impl Stamps {
         Stamps { files: storage.stamps(paths) }
     }
 
-    /// Whether nothing can have changed between two looks: a file whose stamp is unknown counts as changed.
+    /// Whether nothing can have changed between two looks: a file whose stamp is unknown counts as
+    /// changed.
     pub(crate) fn unchanged(&self, other: &Stamps) -> bool {
         self == other && self.files.iter().all(Option::is_some)
     }

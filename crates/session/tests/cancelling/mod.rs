@@ -1,4 +1,5 @@
-//! Statements that are cancelled at random moments, and how long each then takes to give everything back.
+//! Statements that are cancelled at random moments, and how long each then takes to give everything
+//! back.
 
 #![allow(dead_code, reason = "the test and the measuring program use a part each")]
 
@@ -74,8 +75,13 @@ impl Data {
 
     pub(crate) fn session(&self, threads: usize) -> Session {
         let database = Some(self.folder.clone());
-        Session::new(Config { threads, database, stores: self.server.settings(), ..Config::default() })
-            .unwrap()
+        Session::new(Config {
+            threads,
+            database,
+            stores: self.server.settings(),
+            ..Config::default()
+        })
+        .unwrap()
     }
 
     /// Statements that reach every kind of sub-operator, and values as large as a chunk must hold.
@@ -99,7 +105,10 @@ impl Data {
                 "spilling groups",
                 "SELECT count(*), max(s) FROM (SELECT l_comment, l_orderkey, sum(l_quantity) AS s FROM lineitem GROUP BY 1, 2)",
             ),
-            spilling("spilling sort", "SELECT l_linenumber > 3 FROM lineitem ORDER BY l_comment, l_orderkey"),
+            spilling(
+                "spilling sort",
+                "SELECT l_linenumber > 3 FROM lineitem ORDER BY l_comment, l_orderkey",
+            ),
             case(
                 "build",
                 "SELECT count(l_comment || o_comment) FROM orders JOIN lineitem ON o_custkey = l_partkey AND o_comment < l_comment",
@@ -124,7 +133,10 @@ impl Data {
                 "many groups",
                 "SELECT count(*), max(s) FROM (SELECT l_orderkey, l_partkey, sum(l_quantity) AS s FROM lineitem GROUP BY ALL)",
             ),
-            case("few groups", "SELECT l_returnflag, sum(l_quantity), avg(l_tax) FROM lineitem GROUP BY 1"),
+            case(
+                "few groups",
+                "SELECT l_returnflag, sum(l_quantity), avg(l_tax) FROM lineitem GROUP BY 1",
+            ),
             case(
                 "text groups",
                 "SELECT count(*) FROM (SELECT l_comment, max(l_shipinstruct) FROM lineitem GROUP BY 1)",
@@ -133,7 +145,10 @@ impl Data {
                 "distinct",
                 "SELECT count(DISTINCT l_comment), count(DISTINCT l_extendedprice) FROM lineitem",
             ),
-            case("median", "SELECT median(l_extendedprice), approx_distinct(l_comment) FROM lineitem"),
+            case(
+                "median",
+                "SELECT median(l_extendedprice), approx_distinct(l_comment) FROM lineitem",
+            ),
             case(
                 "medians",
                 "SELECT count(*) FROM (SELECT l_partkey, median(l_extendedprice) FROM lineitem GROUP BY 1)",
@@ -143,13 +158,24 @@ impl Data {
                 "array_agg in order",
                 "SELECT array_length(array_agg(l_comment ORDER BY l_shipdate, l_comment)) FROM lineitem",
             ),
-            case("unnest", "SELECT count(*) FROM (SELECT unnest(array_agg(l_orderkey)) FROM lineitem)"),
+            case(
+                "unnest",
+                "SELECT count(*) FROM (SELECT unnest(array_agg(l_orderkey)) FROM lineitem)",
+            ),
             case("string_agg", "SELECT length(string_agg(l_comment, ',')) FROM lineitem"),
-            case("regular expression", &format!("SELECT regexp_count(s, '(a|b)+e') FROM {comments}")),
-            case("like", &format!("SELECT s LIKE '%x%y%zzzzz%', s LIKE '%_a_b_%qqqq' FROM {comments}")),
+            case(
+                "regular expression",
+                &format!("SELECT regexp_count(s, '(a|b)+e') FROM {comments}"),
+            ),
+            case(
+                "like",
+                &format!("SELECT s LIKE '%x%y%zzzzz%', s LIKE '%_a_b_%qqqq' FROM {comments}"),
+            ),
             case(
                 "long strings",
-                &format!("SELECT length(replace(upper(s), 'A', 'bcd')), strpos(s, 'zzzz') FROM {comments}"),
+                &format!(
+                    "SELECT length(replace(upper(s), 'A', 'bcd')), strpos(s, 'zzzz') FROM {comments}"
+                ),
             ),
             case(
                 "many matches",
@@ -167,8 +193,14 @@ impl Data {
                 "intersect",
                 "SELECT l_orderkey, l_comment FROM lineitem INTERSECT SELECT l_orderkey, l_comment FROM lineitem",
             ),
-            case("nested loop", "SELECT count(*) FROM orders JOIN customer ON o_totalprice < c_acctbal"),
-            case("cross product", "SELECT count(*) FROM lineitem, orders WHERE l_tax + o_totalprice < 0"),
+            case(
+                "nested loop",
+                "SELECT count(*) FROM orders JOIN customer ON o_totalprice < c_acctbal",
+            ),
+            case(
+                "cross product",
+                "SELECT count(*) FROM lineitem, orders WHERE l_tax + o_totalprice < 0",
+            ),
             case("wide cross product", "SELECT count(*) FROM (SELECT * FROM lineitem, orders)"),
             case(
                 "correlated",
@@ -192,7 +224,10 @@ impl Data {
             ),
             case("csv", &format!("SELECT count(*), max(l_comment) FROM {}", text("lines.csv"))),
             case("json", &format!("SELECT count(*), max(l_comment) FROM {}", text("lines.jsonl"))),
-            case("arrow", &format!("SELECT sum(l_tax), max(l_comment) FROM {}", text("lines.arrow"))),
+            case(
+                "arrow",
+                &format!("SELECT sum(l_tax), max(l_comment) FROM {}", text("lines.arrow")),
+            ),
             case("copy to parquet", &format!("COPY lineitem TO {}", out("parquet"))),
             case(
                 "copy to csv",
@@ -254,7 +289,8 @@ pub(crate) fn cancel_at(session: &mut Session, case: &Case, at: Duration) -> Mom
         }
         Err(error) => panic!("{}: {error}", case.name),
     };
-    let (held_bytes, last) = stopped.map_or((0, "planning".to_string()), |s| (s.held_bytes, s.last));
+    let (held_bytes, last) =
+        stopped.map_or((0, "planning".to_string()), |s| (s.held_bytes, s.last));
     Moment { at, took, held_bytes, last }
 }
 

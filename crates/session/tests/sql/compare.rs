@@ -37,7 +37,11 @@ pub(super) fn run(session: &mut Session, record: &Record) -> Result<(), String> 
             if same(&answer, rows, *sorted) {
                 return Ok(());
             }
-            Err(told(format!("gives\n{}\ninstead of\n{}", lines(&answer).join("\n"), rows.join("\n"))))
+            Err(told(format!(
+                "gives\n{}\ninstead of\n{}",
+                lines(&answer).join("\n"),
+                rows.join("\n")
+            )))
         }
     }
 }
@@ -110,7 +114,9 @@ fn trimmed(text: &str) -> &str {
 fn close(a: f64, b: f64) -> bool {
     // Without the test for infinity everything would be close to it.
     let largest = a.abs().max(b.abs());
-    a == b || (a.is_nan() && b.is_nan()) || (largest.is_finite() && (a - b).abs() <= TOLERANCE * largest)
+    a == b
+        || (a.is_nan() && b.is_nan())
+        || (largest.is_finite() && (a - b).abs() <= TOLERANCE * largest)
 }
 
 #[test]

@@ -23,7 +23,8 @@ const FULL: &str = "TESSERA_SQL_FULL";
 /// Where this is set, only the scripts whose names begin with its value run.
 const ONLY: &str = "TESSERA_SQL_ONLY";
 
-/// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who sorts them anew.
+/// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who
+/// sorts them anew.
 const MOVED: &str = "TESSERA_SQL_MOVED";
 
 /// How many failures are shown in full.
@@ -83,7 +84,8 @@ fn settings() -> Vec<Setting> {
 fn the_chosen_settings_cover_each_pair() {
     let pairs = |setting: &Setting| {
         let Setting { tier, threads, chunk_rows, rules } = setting;
-        let values = [tier.to_string(), threads.to_string(), chunk_rows.to_string(), rules.to_string()];
+        let values =
+            [tier.to_string(), threads.to_string(), chunk_rows.to_string(), rules.to_string()];
         let pair = |(a, b): (usize, usize)| (a, values[a].clone(), b, values[b].clone());
         [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)].map(pair)
     };
@@ -100,7 +102,9 @@ fn scripts(directory: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&only)))
+        .filter(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&only))
+        })
         .collect();
     found.sort();
     found
@@ -123,7 +127,9 @@ fn failures(records: &[Record], settings: &[Setting]) -> BTreeMap<usize, String>
         }
         for (number, record) in records.iter().enumerate() {
             if let Err(complaint) = compare::run(&mut session, record) {
-                failures.entry(number).or_insert_with(|| format!("{complaint}\n  with {setting:?}"));
+                failures
+                    .entry(number)
+                    .or_insert_with(|| format!("{complaint}\n  with {setting:?}"));
             }
         }
     }
@@ -159,9 +165,17 @@ fn finish(what: &str, records: usize, complaints: &[(String, String)]) {
         }
         std::fs::write(file, text).unwrap();
     }
-    let shown: Vec<String> =
-        complaints.iter().take(SHOWN_MAX).map(|(place, complaint)| format!("{place}: {complaint}")).collect();
-    assert!(complaints.is_empty(), "{} of {records} {what}:\n\n{}", complaints.len(), shown.join("\n\n"));
+    let shown: Vec<String> = complaints
+        .iter()
+        .take(SHOWN_MAX)
+        .map(|(place, complaint)| format!("{place}: {complaint}"))
+        .collect();
+    assert!(
+        complaints.is_empty(),
+        "{} of {records} {what}:\n\n{}",
+        complaints.len(),
+        shown.join("\n\n")
+    );
     println!("{records} {what}: none");
 }
 
@@ -173,7 +187,8 @@ fn records_give_what_their_judges_said() {
     let results = each(&paths, |path| {
         let records = script::read(path);
         let wrong = failures(&records, &settings);
-        let wrong = wrong.into_iter().map(|(number, complaint)| (records[number].place(path), complaint));
+        let wrong =
+            wrong.into_iter().map(|(number, complaint)| (records[number].place(path), complaint));
         (records.len(), wrong.collect::<Vec<_>>())
     });
     let count = results.iter().map(|(count, _)| count).sum();

@@ -52,7 +52,8 @@ fn parse(text: &str) -> Result<Vec<Record>, String> {
         if comments < block.len() {
             let at = number + comments + 1;
             let cause = block[..comments].iter().find_map(|line| line.strip_prefix("# cause:"));
-            let (sql, expected) = record(&block[comments..]).map_err(|wrong| format!("{at}: {wrong}"))?;
+            let (sql, expected) =
+                record(&block[comments..]).map_err(|wrong| format!("{at}: {wrong}"))?;
             records.push(Record {
                 line: at,
                 cause: cause.map(|cause| cause.trim().to_string()),
@@ -75,7 +76,9 @@ fn record(block: &[&str]) -> Result<(String, Expected), String> {
     let expected = match words[..] {
         ["statement", "ok"] => Expected::Ok,
         ["statement" | "query", "error", state] => Expected::Error(state.to_string()),
-        ["query", letters, ref options @ ..] if letters.chars().all(|letter| "IRT".contains(letter)) => {
+        ["query", letters, ref options @ ..]
+            if letters.chars().all(|letter| "IRT".contains(letter)) =>
+        {
             let sorted = match options {
                 [] | ["nosort"] => false,
                 ["rowsort"] => true,
@@ -98,7 +101,8 @@ fn blocks_become_records() {
     assert_eq!((records[0].line, records[0].cause.as_deref()), (5, Some("why")));
     assert_eq!((records[0].sql.as_str(), &records[0].expected), ("select 1,\n  'x'", &rows));
     assert_eq!((records[1].line, &records[1].expected), (12, &Expected::Error("22012".into())));
-    for wrong in ["query X\nselect 1", "statement maybe\nselect 1", "query I", "query I valuesort\nselect 1"]
+    for wrong in
+        ["query X\nselect 1", "statement maybe\nselect 1", "query I", "query I valuesort\nselect 1"]
     {
         assert!(parse(wrong).is_err(), "{wrong}");
     }

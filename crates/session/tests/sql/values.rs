@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+};
 use tessera_formats::display::Texts;
 use tessera_session::QueryResult;
 
@@ -36,8 +38,9 @@ impl Answer {
 }
 
 impl Answer {
-    /// Whether the columns have these types. A sum of whole numbers is a decimal without digits after its point in
-    /// Tessera and `bigint` or `numeric` in PostgreSQL; `extract` is the other way round: both say I or R there.
+    /// Whether the columns have these types. A sum of whole numbers is a decimal without digits
+    /// after its point in Tessera and `bigint` or `numeric` in PostgreSQL; `extract` is the other
+    /// way round: both say I or R there.
     pub(super) fn has_types(&self, letters: &str) -> bool {
         letters.len() == self.kinds.len()
             && self.kinds.iter().zip(letters.chars()).all(|(kind, letter)| match kind {
@@ -61,7 +64,8 @@ pub(super) fn answer(result: &QueryResult) -> Result<Answer, String> {
     for batch in result.batches() {
         let batch = batch.map_err(|error| error.to_string())?;
         for row in 0..batch.num_rows() {
-            let shown = |column| Ok(value(column, row)?.map_or("NULL".to_string(), |text| visible(&text)));
+            let shown =
+                |column| Ok(value(column, row)?.map_or("NULL".to_string(), |text| visible(&text)));
             rows.push(batch.columns().iter().map(shown).collect::<Result<_, String>>()?);
         }
     }
@@ -101,22 +105,29 @@ fn value(array: &ArrayRef, row: usize) -> Result<Option<String>, String> {
             let value = array.as_primitive::<Float32Type>().value(row);
             if value.is_finite() { value.to_string() } else { float(value.into()) }
         }
-        DataType::Interval(_) => interval(array.as_primitive::<IntervalMonthDayNanoType>().value(row)),
-        DataType::Timestamp(..) | DataType::Time64(_) | DataType::Time32(_) => moment(&plain(array, row)?),
+        DataType::Interval(_) => {
+            interval(array.as_primitive::<IntervalMonthDayNanoType>().value(row))
+        }
+        DataType::Timestamp(..) | DataType::Time64(_) | DataType::Time32(_) => {
+            moment(&plain(array, row)?)
+        }
         DataType::List(_) => {
             let values = array.as_list::<i32>().value(row);
-            let items = (0..values.len()).map(|at| item(&values, at)).collect::<Result<Vec<_>, _>>()?;
+            let items =
+                (0..values.len()).map(|at| item(&values, at)).collect::<Result<Vec<_>, _>>()?;
             format!("{{{}}}", items.join(","))
         }
         DataType::Struct(_) => {
             let columns = array.as_struct().columns();
-            let members = columns.iter().map(|column| member(column, row)).collect::<Result<Vec<_>, _>>()?;
+            let members =
+                columns.iter().map(|column| member(column, row)).collect::<Result<Vec<_>, _>>()?;
             format!("({})", members.join(","))
         }
         DataType::Map(..) => {
             let values = array.as_map().value(row);
             let values = values.column(1);
-            let members = (0..values.len()).map(|at| member(values, at)).collect::<Result<Vec<_>, _>>()?;
+            let members =
+                (0..values.len()).map(|at| member(values, at)).collect::<Result<Vec<_>, _>>()?;
             format!("({})", members.join(","))
         }
         _ => plain(array, row)?,
@@ -149,7 +160,8 @@ fn moment(text: &str) -> String {
         Some(text) => (text, "+00"),
         None => (text, ""),
     };
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     format!("{text}{zone}{era}")
 }
 
@@ -157,7 +169,9 @@ fn moment(text: &str) -> String {
 fn interval(value: IntervalMonthDayNano) -> String {
     let mut text = String::new();
     let mut negative_before = false;
-    for (number, unit) in [(value.months / 12, "year"), (value.months % 12, "mon"), (value.days, "day")] {
+    for (number, unit) in
+        [(value.months / 12, "year"), (value.months % 12, "mon"), (value.days, "day")]
+    {
         if number != 0 {
             let blank = if text.is_empty() { "" } else { " " };
             let sign = if negative_before && number > 0 { "+" } else { "" };
@@ -214,7 +228,8 @@ fn nested(array: &ArrayRef, row: usize) -> Result<Option<String>, String> {
 
 #[test]
 fn values_look_like_those_of_postgresql() {
-    let of = |months, days, nanoseconds| interval(IntervalMonthDayNano::new(months, days, nanoseconds));
+    let of =
+        |months, days, nanoseconds| interval(IntervalMonthDayNano::new(months, days, nanoseconds));
     assert_eq!(of(14, 3, 14_706_500_000_000), "1 year 2 mons 3 days 04:05:06.5");
     assert_eq!(of(-1, 2, 0), "-1 mons +2 days");
     assert_eq!(of(0, -1, 3_600_000_000_000), "-1 days +01:00:00");

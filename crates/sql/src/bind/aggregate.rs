@@ -1,13 +1,14 @@
 //! Calls of aggregate functions.
 //!
-//! A call belongs to the innermost query whose columns its arguments read; without any it belongs to its own. So a call
-//! in a subquery may be one of the query around it, as in `(SELECT sum(t.a)) FROM t`.
+//! A call belongs to the innermost query whose columns its arguments read; without any it belongs
+//! to its own. So a call in a subquery may be one of the query around it, as in `(SELECT sum(t.a))
+//! FROM t`.
 
 use std::collections::HashSet;
 
 use sqlparser::ast::{
-    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    NullTreatment, OrderByExpr,
+    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, NullTreatment, OrderByExpr,
 };
 use tessera_optimizer::logical::relation::{Call, Key, Name};
 use tessera_plan::{Expr, Functions};
@@ -70,12 +71,22 @@ impl Binder<'_> {
         self.library().aggregate_udf(&name).map(|found| found.name().to_string())
     }
 
-    pub(super) fn aggregate(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
-        self.aggregate_in(function, place.scope, place.clause).map_err(|error| placed(error, function))
+    pub(super) fn aggregate(
+        &mut self,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
+        self.aggregate_in(function, place.scope, place.clause)
+            .map_err(|error| placed(error, function))
     }
 
     /// The result of a call, as an expression over a scope's groups.
-    fn aggregate_in(&mut self, function: &Function, scope: &Scope<'_>, clause: &str) -> Result<Typed> {
+    fn aggregate_in(
+        &mut self,
+        function: &Function,
+        scope: &Scope<'_>,
+        clause: &str,
+    ) -> Result<Typed> {
         let inner = scope.without_groups();
         let made = self.made(function, &inner)?;
         if let Some(outer) = owner(&made, scope) {
@@ -84,7 +95,9 @@ impl Binder<'_> {
         }
         let Some(groups) = scope.groups else {
             let message = match clause {
-                "an aggregate function" => "calls of aggregate functions cannot be nested".to_string(),
+                "an aggregate function" => {
+                    "calls of aggregate functions cannot be nested".to_string()
+                }
                 clause => format!("aggregate functions cannot stand in {clause}"),
             };
             return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
@@ -100,10 +113,12 @@ impl Binder<'_> {
 
     /// A call over the columns of a scope.
     fn made(&mut self, function: &Function, scope: &Scope<'_>) -> Result<Made> {
-        let name = self.aggregate_of(function).ok_or_else(|| Error::internal("no aggregate function"))?;
+        let name =
+            self.aggregate_of(function).ok_or_else(|| Error::internal("no aggregate function"))?;
         let Function { args, filter, null_treatment, within_group, .. } = function;
         let mut steps = Vec::new();
-        let mut place = Place { scope, steps: &mut steps, clause: "an aggregate function", unnests: None };
+        let mut place =
+            Place { scope, steps: &mut steps, clause: "an aggregate function", unnests: None };
         let (mut distinct, mut order_by, mut ignore) = (false, &[][..], *null_treatment);
         let mut values = Vec::new();
         match args {
@@ -116,13 +131,21 @@ impl Binder<'_> {
                 for clause in &list.clauses {
                     match clause {
                         FunctionArgumentClause::OrderBy(keys) => order_by = keys,
-                        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => ignore = Some(*treatment),
-                        other => return Err(refuse_at(&format!("{other} in a call of {name}"), function)),
+                        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => {
+                            ignore = Some(*treatment)
+                        }
+                        other => {
+                            return Err(refuse_at(
+                                &format!("{other} in a call of {name}"),
+                                function,
+                            ));
+                        }
                     }
                 }
                 for arg in &list.args {
                     match arg {
-                        FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if name == "count" && !distinct => {}
+                        FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
+                            if name == "count" && !distinct => {}
                         arg => values.push(self.expr(argument(arg, function)?, &mut place)?),
                     }
                 }
@@ -137,7 +160,8 @@ impl Binder<'_> {
         }
         let ordered = OF_ORDERED.contains(&name.as_str());
         if !within_group.is_empty() && !order_by.is_empty() {
-            let message = format!("{name} has ORDER BY among its arguments and WITHIN GROUP; one is enough");
+            let message =
+                format!("{name} has ORDER BY among its arguments and WITHIN GROUP; one is enough");
             return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
         }
         if within_group.is_empty()
@@ -146,14 +170,18 @@ impl Binder<'_> {
             let message = format!("{name} needs WITHIN GROUP (ORDER BY value)");
             return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
         }
-        let mut keys =
-            self.call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
+        let mut keys = self
+            .call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
         if !within_group.is_empty() {
             if !ordered
-                && !matches!(name.as_str(), "approx_percentile_cont" | "approx_percentile_cont_with_weight")
+                && !matches!(
+                    name.as_str(),
+                    "approx_percentile_cont" | "approx_percentile_cont_with_weight"
+                )
             {
-                let message =
-                    format!("{name} does not take WITHIN GROUP; write ORDER BY within its parentheses");
+                let message = format!(
+                    "{name} does not take WITHIN GROUP; write ORDER BY within its parentheses"
+                );
                 return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
             }
             if let [(value, _, _)] = &keys[..] {
@@ -178,7 +206,8 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let values = values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
+        let values =
+            values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
         let mut sorted = Vec::with_capacity(keys.len());
         for (value, descending, nulls_first) in keys {
             let expr = self.finished(value)?.expr;
@@ -191,11 +220,19 @@ impl Binder<'_> {
             return Err(Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE));
         }
         let given: Vec<_> = values.iter().map(|value| (value.atom.clone(), true)).collect();
-        let (atom, _) =
-            self.library().aggregate(&name, &given, distinct).map_err(|e| Self::of_function(e, &name))?;
+        let (atom, _) = self
+            .library()
+            .aggregate(&name, &given, distinct)
+            .map_err(|e| Self::of_function(e, &name))?;
         let args = values.into_iter().map(|value| value.expr).collect();
-        let call =
-            Call { function: name.as_str().into(), args, distinct, filter, order_by: sorted, limit: None };
+        let call = Call {
+            function: name.as_str().into(),
+            args,
+            distinct,
+            filter,
+            order_by: sorted,
+            limit: None,
+        };
         Ok(Made { call, atom, steps })
     }
 
@@ -231,19 +268,23 @@ impl Binder<'_> {
                 [_] => Ok(args.into_iter().map(Typed::known).collect()),
                 _ => wrong("it takes one value"),
             },
-            "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => match args.as_slice() {
-                [one] if one.is_null() => self.all_as(args, &Atom::Int64),
-                [one] if one.unknown => self.arguments_typed(name, Kind::Aggregate, args),
-                [one] if matches!(one.atom, Atom::Duration(_)) => self.all_as(args, &Atom::Interval),
-                [one]
-                    if one.atom.is_numeric()
-                        || (one.atom == Atom::Interval && matches!(name, "sum" | "avg")) =>
-                {
-                    Ok(args)
+            "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => {
+                match args.as_slice() {
+                    [one] if one.is_null() => self.all_as(args, &Atom::Int64),
+                    [one] if one.unknown => self.arguments_typed(name, Kind::Aggregate, args),
+                    [one] if matches!(one.atom, Atom::Duration(_)) => {
+                        self.all_as(args, &Atom::Interval)
+                    }
+                    [one]
+                        if one.atom.is_numeric()
+                            || (one.atom == Atom::Interval && matches!(name, "sum" | "avg")) =>
+                    {
+                        Ok(args)
+                    }
+                    [_] => wrong("cast it to a number"),
+                    _ => wrong("it takes one value"),
                 }
-                [_] => wrong("cast it to a number"),
-                _ => wrong("it takes one value"),
-            },
+            }
             "percentile_cont" | "percentile_disc" | "mode" => self.of_ordered(name, args),
             "string_agg" => match args.as_slice() {
                 [value, _] if value.atom == Atom::Bytes => self.all_as(args, &Atom::Bytes),
@@ -253,7 +294,9 @@ impl Binder<'_> {
             "bool_and" | "bool_or" if matches!(args.as_slice(), [one] if one.unknown || one.is_null()) => {
                 self.all_as(args, &Atom::Boolean)
             }
-            _ if args.iter().any(|arg| arg.unknown) => self.arguments_typed(name, Kind::Aggregate, args),
+            _ if args.iter().any(|arg| arg.unknown) => {
+                self.arguments_typed(name, Kind::Aggregate, args)
+            }
             _ => Ok(args),
         }
     }
@@ -276,7 +319,9 @@ impl Binder<'_> {
         let mut args = args.into_iter();
         let Some(value) = args.next() else { return wrong("it takes a value") };
         let value = match (name, &value.atom) {
-            ("percentile_cont", atom) if atom.is_numeric() || *atom == Atom::Null || value.unknown => {
+            ("percentile_cont", atom)
+                if atom.is_numeric() || *atom == Atom::Null || value.unknown =>
+            {
                 self.cast_to(value, &Atom::Float64, false)?
             }
             ("percentile_cont", _) => return wrong("cast the value to double precision"),
@@ -289,7 +334,9 @@ impl Binder<'_> {
                 Atom::List(slot) if slot.atom.is_numeric() || slot.atom == Atom::Null => {
                     super::table_function::list_of(Atom::Float64)
                 }
-                atom if atom.is_numeric() || *atom == Atom::Null || fraction.unknown => Atom::Float64,
+                atom if atom.is_numeric() || *atom == Atom::Null || fraction.unknown => {
+                    Atom::Float64
+                }
                 _ => return wrong("the fraction is a number or a list of numbers"),
             };
             all.push(self.cast_to(fraction, &to, false)?);
@@ -298,7 +345,11 @@ impl Binder<'_> {
     }
 
     /// `grouping(a, b)`: which of the keys a grouping leaves out.
-    pub(super) fn grouping_call(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
+    pub(super) fn grouping_call(
+        &mut self,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         let FunctionArguments::List(list) = &function.args else {
             return Err(refuse_at("grouping of a query", function));
         };
@@ -315,7 +366,8 @@ impl Binder<'_> {
         let mut args = Vec::with_capacity(list.args.len());
         for arg in &list.args {
             let mut steps = Vec::new();
-            let place = &mut Place { scope: &inner, steps: &mut steps, clause: "grouping", unnests: None };
+            let place =
+                &mut Place { scope: &inner, steps: &mut steps, clause: "grouping", unnests: None };
             args.push(self.expr(argument(arg, function)?, place)?.expr);
         }
         let name = self.fields.fresh("grouping", Atom::Int32);
@@ -337,7 +389,9 @@ fn owner<'s>(made: &Made, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
         parameters.extend(step.reads());
     }
     let called = |scope: &Scope<'_>, name: &Name| {
-        scope.groups.is_some_and(|groups| groups.borrow().calls.iter().any(|(known, _)| known == name))
+        scope
+            .groups
+            .is_some_and(|groups| groups.borrow().calls.iter().any(|(known, _)| known == name))
     };
     let read = |scope: &Scope<'_>| {
         fields.iter().chain(&parameters).any(|name| scope.has_field(name) || called(scope, name))

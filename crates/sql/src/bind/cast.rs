@@ -35,7 +35,9 @@ impl Binder<'_> {
             Atom::List(slot) => &slot.atom,
             _ => return self.array(array, place),
         };
-        if array.elem.is_empty() || array.elem.iter().any(is_list) != matches!(element, Atom::List(_)) {
+        if array.elem.is_empty()
+            || array.elem.iter().any(is_list) != matches!(element, Atom::List(_))
+        {
             return self.array(array, place);
         }
         let mut items = Vec::with_capacity(array.elem.len());
@@ -78,7 +80,10 @@ impl Binder<'_> {
                 let moment = self.cast_to(value, &atom, safe)?;
                 self.call("round_moment", vec![moment, Typed::int32(*digits as i32)])
             }
-            DataType::Time(Some(digits @ 0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            DataType::Time(
+                Some(digits @ 0..=6),
+                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone,
+            ) => {
                 let time = self.cast_to(value, &atom, safe)?;
                 self.call("round_time", vec![time, Typed::int32(*digits as i32)])
             }
@@ -121,7 +126,9 @@ impl Binder<'_> {
             (Atom::Date, days) => day(days.unwrap_or(0))?,
             (Atom::Timestamp(TimeUnit::Microsecond, None), None) => Ok(told("localtimestamp")?),
             (Atom::Timestamp(TimeUnit::Microsecond, Some(_)), None) => Ok(told("now")?),
-            (Atom::Timestamp(..), Some(days)) => day(days)?.and_then(|day| self.cast_to(day, to, false)),
+            (Atom::Timestamp(..), Some(days)) => {
+                day(days)?.and_then(|day| self.cast_to(day, to, false))
+            }
             (Atom::Time(TimeUnit::Microsecond), None) => Ok(told("localtime")?),
             _ => return None,
         })

@@ -1,8 +1,8 @@
 //! Types that values take where none is written: literals, and columns of several values.
 //!
-//! As in chapter 10 of PostgreSQL's manual, a literal of text has no type until something gives it one. Values that become
-//! one column have the type that all of them convert to without loss of kind; `docs/dialect.md` says which that is for
-//! decimals.
+//! As in chapter 10 of PostgreSQL's manual, a literal of text has no type until something gives it
+//! one. Values that become one column have the type that all of them convert to without loss of
+//! kind; `docs/dialect.md` says which that is for decimals.
 
 use tessera_functions::cast::check_cast;
 use tessera_functions::common_type;
@@ -26,7 +26,8 @@ impl Binder<'_> {
         Ok(Typed::new(expr, to.clone()))
     }
 
-    /// The value as a type that its place asks for: a literal is read as one, other values only where none is lost.
+    /// The value as a type that its place asks for: a literal is read as one, other values only
+    /// where none is lost.
     pub(super) fn implicitly(&self, value: Typed, to: &Atom, place: &str) -> Result<Typed> {
         let fits = value.unknown
             || value.is_null()
@@ -42,9 +43,14 @@ impl Binder<'_> {
     }
 
     /// Values of one column.
-    pub(super) fn unified(&self, values: Vec<Typed>, construct: &str) -> Result<(Vec<Typed>, Atom)> {
+    pub(super) fn unified(
+        &self,
+        values: Vec<Typed>,
+        construct: &str,
+    ) -> Result<(Vec<Typed>, Atom)> {
         let atom = self.common(&values.iter().collect::<Vec<_>>(), construct)?;
-        let values = values.into_iter().map(|value| self.retyped(value, &atom)).collect::<Result<_>>()?;
+        let values =
+            values.into_iter().map(|value| self.retyped(value, &atom)).collect::<Result<_>>()?;
         Ok((values, atom))
     }
 
@@ -62,7 +68,9 @@ impl Binder<'_> {
     /// A value as the type that it has in common with others; whole constants keep their value.
     pub(super) fn retyped(&self, value: Typed, to: &Atom) -> Result<Typed> {
         match (&value.expr, &value.atom) {
-            (Expr::Constant(Scalar::Integer(number), from), _) if from.is_integer() && to.is_integer() => {
+            (Expr::Constant(Scalar::Integer(number), from), _)
+                if from.is_integer() && to.is_integer() =>
+            {
                 Ok(Typed::new(Expr::Constant(Scalar::Integer(*number), to.clone()), to.clone()))
             }
             _ => self.cast_to(value, to, false),
@@ -95,8 +103,8 @@ impl Binder<'_> {
     }
 }
 
-/// The type of a column that has values of these types: the one in which they are compared, but decimals and whole numbers
-/// beside `real` become `real`.
+/// The type of a column that has values of these types: the one in which they are compared, but
+/// decimals and whole numbers beside `real` become `real`.
 fn column_atom(atoms: &[Atom]) -> Option<Atom> {
     let (first, rest) = atoms.split_first()?;
     let common = rest.iter().try_fold(first.clone(), |common, atom| common_type(&common, atom))?;

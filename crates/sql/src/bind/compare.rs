@@ -36,7 +36,9 @@ impl Binder<'_> {
             _ => (left.known(), right.known()),
         };
         Ok(match (&left.atom, &right.atom) {
-            (Atom::Null, other) if *other != Atom::Null => (self.cast_to(left, other, false)?, right),
+            (Atom::Null, other) if *other != Atom::Null => {
+                (self.cast_to(left, other, false)?, right)
+            }
             (other, Atom::Null) if *other != Atom::Null => {
                 let right = self.cast_to(right, other, false)?;
                 (left, right)
@@ -61,7 +63,9 @@ impl Binder<'_> {
                 // 64 bits of nanoseconds end in 2262.
                 let nanos = self.cast_to(literal.clone(), other, true)?;
                 match self.evaluated(nanos)?.expr {
-                    Expr::Constant(Scalar::Null, _) => Atom::Timestamp(TimeUnit::Microsecond, zone.clone()),
+                    Expr::Constant(Scalar::Null, _) => {
+                        Atom::Timestamp(TimeUnit::Microsecond, zone.clone())
+                    }
                     _ => other.clone(),
                 }
             }
@@ -72,21 +76,27 @@ impl Binder<'_> {
         self.cast_to(literal, &to, false)
     }
 
-    /// Both sides as they are, where no type holds the values of both: decimals of too many digits, and nanoseconds beside
-    /// moments that they may not reach.
+    /// Both sides as they are, where no type holds the values of both: decimals of too many digits,
+    /// and nanoseconds beside moments that they may not reach.
     fn apart(&self, left: &Typed, right: &Typed) -> Result<Option<(Typed, Typed)>> {
         if let (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) = (&left.atom, &right.atom)
             && (*a == TimeUnit::Nanosecond) != (*b == TimeUnit::Nanosecond)
         {
             return self.moments_apart(left, right);
         }
-        if matches!((&left.atom, &right.atom), (Atom::Timestamp(TimeUnit::Nanosecond, None), Atom::Date))
-            || matches!((&left.atom, &right.atom), (Atom::Date, Atom::Timestamp(TimeUnit::Nanosecond, None)))
-        {
+        if matches!(
+            (&left.atom, &right.atom),
+            (Atom::Timestamp(TimeUnit::Nanosecond, None), Atom::Date)
+        ) || matches!(
+            (&left.atom, &right.atom),
+            (Atom::Date, Atom::Timestamp(TimeUnit::Nanosecond, None))
+        ) {
             return self.moments_apart(left, right);
         }
         let decimal = |value: &Typed| matches!(value.atom, Atom::Decimal(..));
-        let (true, Some(a), Some(b)) = (decimal(left) || decimal(right), digits(left), digits(right)) else {
+        let (true, Some(a), Some(b)) =
+            (decimal(left) || decimal(right), digits(left), digits(right))
+        else {
             return Ok(None);
         };
         let too_long = a.0.max(b.0) + a.1.max(b.1) > i16::from(DECIMAL_PRECISION_MAX);
@@ -115,7 +125,8 @@ impl Binder<'_> {
     }
 }
 
-/// Digits before and behind the point of a decimal or a whole number; a constant has those that it needs.
+/// Digits before and behind the point of a decimal or a whole number; a constant has those that it
+/// needs.
 fn digits(value: &Typed) -> Option<(i16, i16)> {
     if let Expr::Constant(Scalar::Integer(number), atom) = &value.expr
         && atom.is_integer()
@@ -123,13 +134,16 @@ fn digits(value: &Typed) -> Option<(i16, i16)> {
         return Some((number.unsigned_abs().checked_ilog10().map_or(1, |log| log as i16 + 1), 0));
     }
     Some(match &value.atom {
-        Atom::Decimal(precision, scale) => (i16::from(*precision) - i16::from(*scale), i16::from(*scale)),
+        Atom::Decimal(precision, scale) => {
+            (i16::from(*precision) - i16::from(*scale), i16::from(*scale))
+        }
         whole => (i16::from(whole_digits(whole)?), 0),
     })
 }
 
 fn incomparable(left: &Atom, right: &Atom) -> Error {
-    let message = format!("{left} and {right} cannot be compared; cast one to the type of the other");
+    let message =
+        format!("{left} and {right} cannot be compared; cast one to the type of the other");
     Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
 }
 

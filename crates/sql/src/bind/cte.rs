@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor, With,
+    Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor,
+    With,
 };
 use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
@@ -91,17 +92,23 @@ impl Binder<'_> {
             refuse(from.is_some(), "FROM after a common table expression", place)?;
             match materialized {
                 // Where it is computed is for the optimizer to say.
-                None | Some(CteAsMaterialized::Materialized | CteAsMaterialized::NotMaterialized) => {}
+                None
+                | Some(CteAsMaterialized::Materialized | CteAsMaterialized::NotMaterialized) => {}
             }
             check_alias(alias)?;
             let name = normalized(&alias.name);
             if names.contains(&name) {
                 let message = format!("WITH names {name} twice");
-                return Err(placed(Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS), place));
+                return Err(placed(
+                    Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS),
+                    place,
+                ));
             }
-            let recursive = *recursive && is_recursive(query, &name).map_err(|error| placed(error, place))?;
+            let recursive =
+                *recursive && is_recursive(query, &name).map_err(|error| placed(error, place))?;
             let query = (**query).clone();
-            let definition = Definition { alias: alias.clone(), query, env: env.clone(), recursive };
+            let definition =
+                Definition { alias: alias.clone(), query, env: env.clone(), recursive };
             env = env.with(name.clone(), Meaning::Query(Rc::new(definition)));
             names.push(name);
         }
@@ -109,8 +116,14 @@ impl Binder<'_> {
     }
 
     /// The query that a name in FROM stands for.
-    pub(super) fn defined(&mut self, definition: Rc<Definition>, outer: Option<&Scope<'_>>) -> Result<Bound> {
-        if let Some((_, bound)) = self.shared.iter().find(|(known, _)| Rc::ptr_eq(known, &definition)) {
+    pub(super) fn defined(
+        &mut self,
+        definition: Rc<Definition>,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Bound> {
+        if let Some((_, bound)) =
+            self.shared.iter().find(|(known, _)| Rc::ptr_eq(known, &definition))
+        {
             let bound = bound.clone();
             return Ok(self.read_again(bound));
         }
@@ -180,7 +193,8 @@ fn is_recursive(query: &Query, name: &str) -> Result<bool> {
     Err(Error::semantic(message).with_state(SqlState::INVALID_RECURSION))
 }
 
-/// Whether a part of a query reads what is called so, and not another query of that name inside of it.
+/// Whether a part of a query reads what is called so, and not another query of that name inside of
+/// it.
 fn reads(part: &impl Visit, name: &str) -> bool {
     struct Reads<'n> {
         name: &'n str,

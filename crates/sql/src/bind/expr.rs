@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, Spanned, TrimWhereField, TypedString,
+    BinaryOperator, CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, Spanned, TrimWhereField,
+    TypedString,
 };
 use sqlparser::tokenizer::Span;
 use tessera_plan::Expr;
@@ -34,7 +35,9 @@ impl Binder<'_> {
         match expr {
             Ast::Identifier(name) => self.name(std::slice::from_ref(name), place),
             Ast::CompoundIdentifier(parts) => self.name(parts, place),
-            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, place),
+            Ast::CompoundFieldAccess { root, access_chain } => {
+                self.access(root, access_chain, place)
+            }
             Ast::Nested(inner) => self.expr(inner, place),
             Ast::Value(value) => self.literal(value),
             Ast::TypedString(TypedString { data_type, value, uses_odbc_syntax: _ }) => {
@@ -58,11 +61,19 @@ impl Binder<'_> {
             Ast::IsNotTrue(inner) => self.truth(inner, false, true, place),
             Ast::IsFalse(inner) => self.truth(inner, true, true, place),
             Ast::IsNotFalse(inner) => self.truth(inner, true, false, place),
-            Ast::IsDistinctFrom(left, right) => self.distinct_from("is_distinct", left, right, place),
-            Ast::IsNotDistinctFrom(left, right) => self.distinct_from("is_not_distinct", left, right, place),
+            Ast::IsDistinctFrom(left, right) => {
+                self.distinct_from("is_distinct", left, right, place)
+            }
+            Ast::IsNotDistinctFrom(left, right) => {
+                self.distinct_from("is_not_distinct", left, right, place)
+            }
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, place),
-            Ast::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated, place),
-            Ast::Between { expr, negated, low, high } => self.between(expr, *negated, low, high, place),
+            Ast::InSubquery { expr, subquery, negated } => {
+                self.in_subquery(expr, subquery, *negated, place)
+            }
+            Ast::Between { expr, negated, low, high } => {
+                self.between(expr, *negated, low, high, place)
+            }
             Ast::Like { negated, any, expr, pattern, escape_char } => {
                 let (value, escape) = (expr, escape_char.as_ref());
                 let (function, negated, any) = ("like", *negated, *any);
@@ -81,7 +92,9 @@ impl Binder<'_> {
             Ast::AnyOp { left, compare_op, right, is_some: _ } => {
                 self.quantified(left, compare_op, right, false, place)
             }
-            Ast::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, place),
+            Ast::AllOp { left, compare_op, right } => {
+                self.quantified(left, compare_op, right, true, place)
+            }
             Ast::Case { case_token: _, end_token: _, operand, conditions, else_result } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref(), place)
             }
@@ -101,9 +114,13 @@ impl Binder<'_> {
                 let mut args = vec![self.expr(expr, place)?];
                 match (substring_from, substring_for) {
                     (None, Some(_)) => args.push(Typed::int32(1)),
-                    (from, _) => args.extend(from.as_ref().map(|from| self.expr(from, place)).transpose()?),
+                    (from, _) => {
+                        args.extend(from.as_ref().map(|from| self.expr(from, place)).transpose()?)
+                    }
                 }
-                args.extend(substring_for.as_ref().map(|count| self.expr(count, place)).transpose()?);
+                args.extend(
+                    substring_for.as_ref().map(|count| self.expr(count, place)).transpose()?,
+                );
                 self.function_call(if *shorthand { "substr" } else { "substring" }, args)
             }
             Ast::Trim { expr, trim_where, trim_what, trim_characters } => {
@@ -128,7 +145,8 @@ impl Binder<'_> {
                 self.function_call("overlay", args)
             }
             Ast::Collate { expr, collation } => {
-                let name = collation.0.last().and_then(|part| part.as_ident()).map(|name| &*name.value);
+                let name =
+                    collation.0.last().and_then(|part| part.as_ident()).map(|name| &*name.value);
                 match name {
                     // By its bytes is how text compares.
                     Some("C" | "POSIX" | "ucs_basic") => self.expr(expr, place),
@@ -175,7 +193,8 @@ impl Binder<'_> {
         }
     }
 
-    /// A value that is read more than once. A volatile one becomes a field, so that all readers see the same value.
+    /// A value that is read more than once. A volatile one becomes a field, so that all readers see
+    /// the same value.
     pub(super) fn once(&mut self, value: Typed, place: &mut Place<'_, '_>) -> Result<Typed> {
         if !self.is_volatile(&value.expr) {
             return Ok(value);
@@ -221,8 +240,11 @@ impl Binder<'_> {
         match (self.row(left, place)?, self.row(right, place)?) {
             (Some(left), Some(right)) => {
                 if left.len() != right.len() {
-                    let message =
-                        format!("rows of {} and of {} values are compared", left.len(), right.len());
+                    let message = format!(
+                        "rows of {} and of {} values are compared",
+                        left.len(),
+                        right.len()
+                    );
                     return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
                 }
                 let pairs = left.into_iter().zip(right);
@@ -302,8 +324,10 @@ impl Binder<'_> {
 
     fn within(&self, value: Typed, low: Typed, high: Typed, negated: bool) -> Result<Typed> {
         let (below, above) = if negated { ("lt", "gt") } else { ("gt_eq", "lt_eq") };
-        let tests =
-            vec![self.compared(below, value.clone(), low)?.expr, self.compared(above, value, high)?.expr];
+        let tests = vec![
+            self.compared(below, value.clone(), low)?.expr,
+            self.compared(above, value, high)?.expr,
+        ];
         Ok(Typed::boolean(if negated { Expr::Or(tests) } else { Expr::And(tests) }))
     }
 
@@ -319,8 +343,8 @@ impl Binder<'_> {
             let operand = self.expr(operand, place)?;
             operands.push(self.once(operand, place)?);
         }
-        let [value, low, high] =
-            <[Typed; 3]>::try_from(operands).map_err(|_| Error::internal("three operands are not"))?;
+        let [value, low, high] = <[Typed; 3]>::try_from(operands)
+            .map_err(|_| Error::internal("three operands are not"))?;
         let one = self.within(value.clone(), low.clone(), high.clone(), negated)?.expr;
         let other = self.within(value, high, low, negated)?.expr;
         Ok(Some(Typed::boolean(match negated {
@@ -389,7 +413,8 @@ impl Binder<'_> {
         for item in items {
             let test = self.operate(op, value.clone(), item)?;
             if test.atom != tessera_types::Atom::Boolean {
-                let message = format!("ANY and ALL take an operator that gives a boolean, not {op}");
+                let message =
+                    format!("ANY and ALL take an operator that gives a boolean, not {op}");
                 let error = Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE);
                 return Err(placed(error, written.span()));
             }
@@ -425,12 +450,18 @@ impl Binder<'_> {
             values.push(self.expr(otherwise, place)?);
         }
         let (mut values, atom) = self.unified(values, "CASE")?;
-        let otherwise = if has_else { values.pop().map(|value| Box::new(value.expr)) } else { None };
+        let otherwise =
+            if has_else { values.pop().map(|value| Box::new(value.expr)) } else { None };
         let branches = tests.into_iter().zip(values.into_iter().map(|value| value.expr)).collect();
         Ok(Typed::new(Expr::Case { branches, otherwise }, atom))
     }
 
-    fn extract(&mut self, field: &DateTimeField, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+    fn extract(
+        &mut self,
+        field: &DateTimeField,
+        expr: &Ast,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         let value = self.expr(expr, place)?;
         let field = match field {
             DateTimeField::Custom(name) => name.value.to_lowercase(),
@@ -456,12 +487,14 @@ impl Binder<'_> {
     }
 }
 
-/// What the parser makes of BETWEEN SYMMETRIC: two tests of one value, with the bounds in either order. The value, the
-/// bounds, and whether it is negated.
+/// What the parser makes of BETWEEN SYMMETRIC: two tests of one value, with the bounds in either
+/// order. The value, the bounds, and whether it is negated.
 pub(super) fn symmetric(expr: &Ast) -> Option<(&Ast, &Ast, &Ast, bool)> {
     let Ast::BinaryOp { left, op, right } = expr else { return None };
     let Ast::Between { expr: value, negated, low, high } = &**left else { return None };
-    let Ast::Between { expr: other, negated: same, low: l, high: h } = &**right else { return None };
+    let Ast::Between { expr: other, negated: same, low: l, high: h } = &**right else {
+        return None;
+    };
     let joined = if *negated { BinaryOperator::And } else { BinaryOperator::Or };
     let swapped = *op == joined && negated == same && value == other && low == h && high == l;
     swapped.then_some((value, low, high, *negated))
@@ -470,7 +503,9 @@ pub(super) fn symmetric(expr: &Ast) -> Option<(&Ast, &Ast, &Ast, bool)> {
 /// The items of a list, also where it is one text.
 fn parsed<'l>(list: &'l [Ast], written: Option<(&str, Span)>) -> Cow<'l, [Ast]> {
     match written {
-        Some((text, span)) => Literals::new(text).map(|(literal, _)| literal.parsed(span)).collect(),
+        Some((text, span)) => {
+            Literals::new(text).map(|(literal, _)| literal.parsed(span)).collect()
+        }
         None => Cow::Borrowed(list),
     }
 }

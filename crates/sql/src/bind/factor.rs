@@ -18,7 +18,11 @@ use super::{Binder, Bound, normalized, placed, refuse, refuse_at};
 const VIEW_DEPTH_MAX: usize = 32;
 
 impl Binder<'_> {
-    pub(super) fn table_factor(&mut self, factor: &TableFactor, around: Around<'_, '_>) -> Result<Tables> {
+    pub(super) fn table_factor(
+        &mut self,
+        factor: &TableFactor,
+        around: Around<'_, '_>,
+    ) -> Result<Tables> {
         let place = factor;
         match factor {
             TableFactor::Table {
@@ -60,7 +64,13 @@ impl Binder<'_> {
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
                 self.table_function(name, args, alias.as_ref(), around)
             }
-            TableFactor::UNNEST { alias, array_exprs, with_offset, with_offset_alias, with_ordinality } => {
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset,
+                with_offset_alias,
+                with_ordinality,
+            } => {
                 refuse(*with_offset || with_offset_alias.is_some(), "WITH OFFSET", place)?;
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
                 self.unnest(array_exprs, alias.as_ref(), around)
@@ -72,7 +82,11 @@ impl Binder<'_> {
                     Some(alias) => {
                         let shown = tables.columns.into_iter().filter(|column| !column.hidden);
                         let columns = shown.map(output).collect();
-                        aliased(Bound { relation: tables.relation, columns }, Some(alias), Vec::new())
+                        aliased(
+                            Bound { relation: tables.relation, columns },
+                            Some(alias),
+                            Vec::new(),
+                        )
                     }
                 }
             }
@@ -98,21 +112,25 @@ impl Binder<'_> {
         let parts = idents(name)?;
         let place = name.span();
         let reference: Vec<String> = parts.iter().map(normalized).collect();
-        let table = || reference.iter().map(|part| Arc::from(part.as_str())).collect::<Vec<Arc<str>>>();
+        let table =
+            || reference.iter().map(|part| Arc::from(part.as_str())).collect::<Vec<Arc<str>>>();
         if let [only] = reference.as_slice() {
             match around.env.find(only) {
                 Some(Meaning::Query(definition)) => {
                     let bound = self.defined(definition, around.outer)?;
                     return aliased(bound, alias, table());
                 }
-                Some(Meaning::Work(work)) => return aliased(self.work_table(&work), alias, table()),
+                Some(Meaning::Work(work)) => {
+                    return aliased(self.work_table(&work), alias, table());
+                }
                 None => {}
             }
         }
         let names: Vec<&str> = reference.iter().map(String::as_str).collect();
         if let Some(text) = self.catalog.view(&names)? {
-            let bound =
-                self.view(&text).map_err(|error| error.context(format!("in view {}", names.join("."))))?;
+            let bound = self
+                .view(&text)
+                .map_err(|error| error.context(format!("in view {}", names.join("."))))?;
             return aliased(bound, alias, table());
         }
         match self.catalog.table(&names).map_err(|error| placed(error, place))? {
@@ -130,12 +148,15 @@ impl Binder<'_> {
         let more = if names.len() > 12 { ", …" } else { "" };
         names.truncate(12);
         let known = match names.is_empty() {
-            true => "there are none; name a file in quotes ('data.parquet') or create an external table"
-                .to_string(),
+            true => {
+                "there are none; name a file in quotes ('data.parquet') or create an external table"
+                    .to_string()
+            }
             false => format!("there are {}{more}", names.join(", ")),
         };
         let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        Error::semantic(format!("there is no table {name}; {known}")).with_state(SqlState::UNDEFINED_TABLE)
+        Error::semantic(format!("there is no table {name}; {known}"))
+            .with_state(SqlState::UNDEFINED_TABLE)
     }
 
     /// A table's columns.
@@ -153,13 +174,17 @@ impl Binder<'_> {
                 literal: None,
             });
         }
-        Bound { relation: Relation::Scan { table, columns, predicates: Vec::new() }, columns: outputs }
+        Bound {
+            relation: Relation::Scan { table, columns, predicates: Vec::new() },
+            columns: outputs,
+        }
     }
 
     fn view(&mut self, text: &str) -> Result<Bound> {
         if self.view_depth == VIEW_DEPTH_MAX {
-            let message =
-                format!("views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?");
+            let message = format!(
+                "views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?"
+            );
             return Err(Error::new(Code::Limit, message));
         }
         let query: Box<Query> = crate::parse::query_of_view(text)?;
@@ -176,7 +201,11 @@ fn output(column: Column) -> Output {
 }
 
 /// A query's columns as those of a table: under an alias, or a name of its own in parts.
-pub(super) fn aliased(bound: Bound, alias: Option<&TableAlias>, name: Vec<Arc<str>>) -> Result<Tables> {
+pub(super) fn aliased(
+    bound: Bound,
+    alias: Option<&TableAlias>,
+    name: Vec<Arc<str>>,
+) -> Result<Tables> {
     let Bound { relation, mut columns } = bound;
     let table: Rc<[Arc<str>]> = match alias {
         Some(alias) => {

@@ -49,7 +49,8 @@ impl Binder<'_> {
                 None => next,
                 Some(Tables { relation, mut columns }) => {
                     columns.extend(next.columns);
-                    let relation = joined(Kind::Inner, relation, next.relation, Vec::new(), None, false);
+                    let relation =
+                        joined(Kind::Inner, relation, next.relation, Vec::new(), None, false);
                     Tables { relation, columns }
                 }
             });
@@ -60,7 +61,11 @@ impl Binder<'_> {
     }
 
     /// A table with what is joined to it.
-    pub(super) fn with_joins(&mut self, tables: &TableWithJoins, around: Around<'_, '_>) -> Result<Tables> {
+    pub(super) fn with_joins(
+        &mut self,
+        tables: &TableWithJoins,
+        around: Around<'_, '_>,
+    ) -> Result<Tables> {
         let TableWithJoins { relation, joins } = tables;
         let mut left = self.factor(relation, around)?;
         for join in joins {
@@ -70,7 +75,11 @@ impl Binder<'_> {
     }
 
     /// A table, or what stands for one.
-    pub(super) fn factor(&mut self, factor: &TableFactor, around: Around<'_, '_>) -> Result<Tables> {
+    pub(super) fn factor(
+        &mut self,
+        factor: &TableFactor,
+        around: Around<'_, '_>,
+    ) -> Result<Tables> {
         tessera_context::interrupt::point();
         self.table_factor(factor, around)
     }
@@ -96,7 +105,8 @@ fn check_names(columns: &[Column]) -> Result<()> {
             Some(same) if Rc::ptr_eq(same, table) => {}
             Some(_) => {
                 let name = table.join(".");
-                let message = format!("two tables in FROM are called {name}; give one of them another alias");
+                let message =
+                    format!("two tables in FROM are called {name}; give one of them another alias");
                 return Err(Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS));
             }
             None => known.push(table),

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned,
+    DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Spanned,
 };
 use tessera_functions::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
 use tessera_plan::{Expr, Functions};
@@ -48,7 +49,11 @@ static OWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
 
 impl Binder<'_> {
     /// A call as it is written.
-    pub(super) fn function(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
+    pub(super) fn function(
+        &mut self,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         let Function {
             name,
             uses_odbc_syntax: _,
@@ -77,8 +82,9 @@ impl Binder<'_> {
             return self.aggregate(function, place);
         }
         let no_aggregate = |construct: &str| {
-            let message =
-                format!("{construct} is only for aggregate functions, and {called} is not one; leave it out");
+            let message = format!(
+                "{construct} is only for aggregate functions, and {called} is not one; leave it out"
+            );
             Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE))
         };
         if filter.is_some() {
@@ -101,12 +107,16 @@ impl Binder<'_> {
                 }
                 &list.args[..]
             }
-            FunctionArguments::Subquery(query) if called == "array" => return self.array_of(query, place),
+            FunctionArguments::Subquery(query) if called == "array" => {
+                return self.array_of(query, place);
+            }
             FunctionArguments::Subquery(query) => {
                 return Err(refuse_at(&format!("a subquery as the argument of {name}"), &**query));
             }
         };
-        if called == "make_interval" && list.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
+        if called == "make_interval"
+            && list.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_)))
+        {
             let args = self.interval_parts(list, place)?;
             return self.function_call(&called, args);
         }
@@ -131,11 +141,13 @@ impl Binder<'_> {
                 self.choice(is_there, args, "nvl2")
             }
             ("if", 3) => {
-                let condition = self.implicitly(args.remove(0), &Atom::Boolean, "the condition of if")?;
+                let condition =
+                    self.implicitly(args.remove(0), &Atom::Boolean, "the condition of if")?;
                 self.choice(condition.expr, args, "if")
             }
             ("arrow_cast" | "arrow_try_cast", 2) => {
-                let exprs: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
+                let exprs: Vec<_> =
+                    args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
                 let (to, _) = self.library().scalar(name, &exprs)?;
                 self.cast_to(args.swap_remove(0), &to, name.contains("try"))
             }
@@ -180,7 +192,9 @@ impl Binder<'_> {
                 let length = self.call("array_length", args)?;
                 self.cast_to(length, &Atom::Int64, false)
             }
-            ("character_length" | "char_length" | "length" | "len", 1) if args[0].atom == Atom::Bytes => {
+            ("character_length" | "char_length" | "length" | "len", 1)
+                if args[0].atom == Atom::Bytes =>
+            {
                 self.call("octet_length", args)
             }
             // Without more arguments NULL is sorted last, as everywhere.
@@ -191,8 +205,11 @@ impl Binder<'_> {
             }
             ("age", 1) => {
                 let today = self.function_call("current_date", Vec::new())?;
-                let mut all =
-                    vec![self.cast_to(today, &Atom::Timestamp(TimeUnit::Microsecond, None), false)?];
+                let mut all = vec![self.cast_to(
+                    today,
+                    &Atom::Timestamp(TimeUnit::Microsecond, None),
+                    false,
+                )?];
                 all.extend(args);
                 self.call("age", all)
             }
@@ -239,10 +256,12 @@ impl Binder<'_> {
             let mut all: Vec<Typed> = args.by_ref().take(1).collect();
             for value in args {
                 let decimal = matches!(value.atom, Atom::Decimal(..));
-                all.push(match value.unknown || value.is_null() || (element.is_float() && decimal) {
-                    true => self.cast_to(value, &element, false)?,
-                    false => value,
-                });
+                all.push(
+                    match value.unknown || value.is_null() || (element.is_float() && decimal) {
+                        true => self.cast_to(value, &element, false)?,
+                        false => value,
+                    },
+                );
             }
             return Ok(all);
         }
@@ -256,19 +275,22 @@ impl Binder<'_> {
     fn of_nullif(&self, args: Vec<Typed>) -> Result<Vec<Typed>> {
         let [first, second] =
             <[Typed; 2]>::try_from(args).map_err(|_| Error::internal("two arguments are not"))?;
-        let (first, second) = match (first.unknown || first.is_null(), second.unknown || second.is_null()) {
-            (true, false) => (self.beside_or_null(first, &second.atom)?, second),
-            (false, true) => {
-                let second = self.beside_or_null(second, &first.atom)?;
-                (first, second)
-            }
-            _ => (first.known(), second.known()),
-        };
+        let (first, second) =
+            match (first.unknown || first.is_null(), second.unknown || second.is_null()) {
+                (true, false) => (self.beside_or_null(first, &second.atom)?, second),
+                (false, true) => {
+                    let second = self.beside_or_null(second, &first.atom)?;
+                    (first, second)
+                }
+                _ => (first.known(), second.known()),
+            };
         match common_type(&first.atom, &second.atom) {
             Some(_) => Ok(vec![first, second]),
             None => {
-                let message =
-                    format!("nullif does not compare {} with {}; cast one of them", first.atom, second.atom);
+                let message = format!(
+                    "nullif does not compare {} with {}; cast one of them",
+                    first.atom, second.atom
+                );
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
         }
@@ -282,10 +304,15 @@ impl Binder<'_> {
     }
 
     /// `make_interval(days => 3)` by position.
-    fn interval_parts(&mut self, list: &[FunctionArg], place: &mut Place<'_, '_>) -> Result<Vec<Typed>> {
+    fn interval_parts(
+        &mut self,
+        list: &[FunctionArg],
+        place: &mut Place<'_, '_>,
+    ) -> Result<Vec<Typed>> {
         let mut given: Vec<Typed> = (0..OF_INTERVAL.len()).map(|_| Typed::int32(0)).collect();
         let wrong = |what: &str| {
-            let message = format!("make_interval has no argument {what}; it has {}", OF_INTERVAL.join(", "));
+            let message =
+                format!("make_interval has no argument {what}; it has {}", OF_INTERVAL.join(", "));
             Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
         };
         for (index, arg) in list.iter().enumerate() {
@@ -318,7 +345,8 @@ impl Binder<'_> {
         let written = argument(arg, function)?;
         let list = {
             let scope = place.scope;
-            let inner = &mut Place { scope, steps: &mut *place.steps, clause: "unnest", unnests: None };
+            let inner =
+                &mut Place { scope, steps: &mut *place.steps, clause: "unnest", unnests: None };
             self.expr(written, inner)?
         };
         let Some(unnests) = place.unnests.as_deref_mut() else {
@@ -371,14 +399,16 @@ impl Binder<'_> {
         }
         let text = error.message();
         let text = text.strip_prefix(&format!("function {name}: ")).unwrap_or(text);
-        let message = crate::signature::message(text).unwrap_or_else(|| error.message().to_string());
+        let message =
+            crate::signature::message(text).unwrap_or_else(|| error.message().to_string());
         Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
     }
 }
 
 /// The name of a function, which may be one of PostgreSQL's catalog.
 pub(super) fn function_name(function: &Function) -> Option<String> {
-    let parts: Option<Vec<_>> = function.name.0.iter().map(|part| part.as_ident().map(normalized)).collect();
+    let parts: Option<Vec<_>> =
+        function.name.0.iter().map(|part| part.as_ident().map(normalized)).collect();
     match parts?.as_slice() {
         [name] => Some(name.clone()),
         [schema, name] if schema == "pg_catalog" => Some(name.clone()),

@@ -1,13 +1,14 @@
 //! GROUP BY: keys, grouping sets, and calls of aggregate functions.
 //!
-//! Keys, and the arguments of aggregate functions, are expressions over the columns of FROM. So are all other expressions
-//! at first; `grouped` makes them ones over the groups' fields.
+//! Keys, and the arguments of aggregate functions, are expressions over the columns of FROM. So are
+//! all other expressions at first; `grouped` makes them ones over the groups' fields.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 
 use sqlparser::ast::{
-    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, Spanned,
+    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
+    Spanned,
 };
 use tessera_optimizer::logical::relation::{Call, Name};
 use tessera_plan::Expr;
@@ -49,7 +50,8 @@ pub(super) struct GroupKey {
 pub(super) enum StandsFor {
     /// Those of its value.
     Value,
-    /// Those that are written like it: its value is volatile, a subquery's, or a constant once it is computed.
+    /// Those that are written like it: its value is volatile, a subquery's, or a constant once it
+    /// is computed.
     Written(Box<Ast>),
     /// None: it is a literal, which is what it is in every group.
     Nothing,
@@ -72,7 +74,12 @@ impl Groups {
     }
 
     /// The result of a call; one that is made already, where there is one.
-    pub(super) fn call(&mut self, call: Call, volatile: bool, fresh: impl FnOnce() -> Name) -> Name {
+    pub(super) fn call(
+        &mut self,
+        call: Call,
+        volatile: bool,
+        fresh: impl FnOnce() -> Name,
+    ) -> Name {
         if let Some((name, _)) = self.calls.iter().find(|(_, known)| !volatile && *known == call) {
             return name.clone();
         }
@@ -129,9 +136,12 @@ impl Binder<'_> {
     ) -> Result<()> {
         let exprs = match group_by {
             GroupByExpr::Expressions(exprs, _) => exprs,
-            GroupByExpr::All(_) => return self.group_by_all(By { items, scope, groups, several: false }),
+            GroupByExpr::All(_) => {
+                return self.group_by_all(By { items, scope, groups, several: false });
+            }
         };
-        let is_set = |expr: &Ast| matches!(expr, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_));
+        let is_set =
+            |expr: &Ast| matches!(expr, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_));
         let several = exprs.iter().any(is_set);
         let by = By { items, scope, groups, several };
         let mut sets: Element = vec![Vec::new()];
@@ -189,11 +199,13 @@ impl Binder<'_> {
             Ast::Tuple(list) => return Ok(vec![self.keys(list, by)?]),
             single => return Ok(vec![vec![self.group_key(single, by)?]]),
         };
-        let chosen = |lists: Vec<&Vec<usize>>| lists.into_iter().flatten().copied().collect::<Vec<_>>();
+        let chosen =
+            |lists: Vec<&Vec<usize>>| lists.into_iter().flatten().copied().collect::<Vec<_>>();
         Ok(match expr {
-            Ast::Rollup(_) => {
-                (0..=lists.len()).rev().map(|count| chosen(lists[..count].iter().collect())).collect()
-            }
+            Ast::Rollup(_) => (0..=lists.len())
+                .rev()
+                .map(|count| chosen(lists[..count].iter().collect()))
+                .collect(),
             _ => {
                 if lists.len() > 12 {
                     let message = "CUBE of more than 12 elements";
@@ -223,7 +235,9 @@ impl Binder<'_> {
                 // A column is meant before the result of that name.
                 Ast::Identifier(name) if !by.scope.has(name) => {
                     let called = |exact| {
-                        by.items.iter().find(move |item| item.has_alias && matches(name, &item.name, exact))
+                        by.items
+                            .iter()
+                            .find(move |item| item.has_alias && matches(name, &item.name, exact))
                     };
                     called(true).or_else(|| called(false))
                 }
@@ -243,11 +257,17 @@ impl Binder<'_> {
         let value = match value {
             Some(value) => value,
             None => {
-                if let Some(at) = by.groups.borrow().keys.iter().position(|key| key.is_written(expr)) {
+                if let Some(at) =
+                    by.groups.borrow().keys.iter().position(|key| key.is_written(expr))
+                {
                     return Ok(at);
                 }
-                let place =
-                    &mut Place { scope: by.scope, steps: &mut steps, clause: "GROUP BY", unnests: None };
+                let place = &mut Place {
+                    scope: by.scope,
+                    steps: &mut steps,
+                    clause: "GROUP BY",
+                    unnests: None,
+                };
                 self.expr(expr, place)?
             }
         };
@@ -256,7 +276,9 @@ impl Binder<'_> {
         let constant = matches!(value.expr, Expr::Constant(..));
         let stands_for = match () {
             () if is_literal(expr) => StandsFor::Nothing,
-            () if !steps.is_empty() || volatile || constant => StandsFor::Written(Box::new(expr.clone())),
+            () if !steps.is_empty() || volatile || constant => {
+                StandsFor::Written(Box::new(expr.clone()))
+            }
             () => StandsFor::Value,
         };
         let mut groups = by.groups.borrow_mut();
@@ -277,7 +299,8 @@ impl Binder<'_> {
 
     /// The value of an item that is no expression as written: a column that * stands for.
     fn item_value(&mut self, item: &Item<'_>, scope: &Scope<'_>) -> Result<Option<Typed>> {
-        let list = self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
+        let list =
+            self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
         Ok(list.into_iter().next().map(|(_, value)| value))
     }
 

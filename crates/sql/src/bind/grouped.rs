@@ -1,7 +1,7 @@
 //! Relations of groups, and expressions over their fields in place of columns.
 //!
-//! [`Grouped::rewrite`] puts the groups' fields in place of what is equal to a key. A column that is left is an error, as in
-//! PostgreSQL.
+//! [`Grouped::rewrite`] puts the groups' fields in place of what is equal to a key. A column that
+//! is left is an error, as in PostgreSQL.
 
 use std::collections::HashSet;
 
@@ -98,8 +98,9 @@ impl Binder<'_> {
         Ok((relation, Grouped { keys: known, groupings: stands, below }))
     }
 
-    /// The grouping; where the same was bound before (a common table expression that is read twice), that one under other
-    /// names, so that `share_common` of the plan can see that it is one.
+    /// The grouping; where the same was bound before (a common table expression that is read
+    /// twice), that one under other names, so that `share_common` of the plan can see that it is
+    /// one.
     fn grouped_once(
         &mut self,
         relation: Relation,
@@ -115,20 +116,33 @@ impl Binder<'_> {
         };
         match self.groupings.iter().find(is_same) {
             Some(known) if known.fields.len() == fields.len() => {
-                let exprs = fields.into_iter().zip(known.fields.iter().cloned().map(Expr::Field)).collect();
+                let exprs =
+                    fields.into_iter().zip(known.fields.iter().cloned().map(Expr::Field)).collect();
                 Relation::Map { input: Box::new(known.relation.clone()), exprs }
             }
             _ => {
                 let (select, order_by, env) = (select.clone(), order_by.cloned(), env.clone());
-                self.groupings.push(Known { select, order_by, env, relation: relation.clone(), fields });
+                self.groupings.push(Known {
+                    select,
+                    order_by,
+                    env,
+                    relation: relation.clone(),
+                    fields,
+                });
                 relation
             }
         }
     }
 }
 
-/// The number that `grouping(…)` gives: one bit for each argument, set where the grouping leaves it out.
-fn grouping_value(args: &[Expr], keys: &[(Expr, Name)], id: Option<&Name>, count: usize) -> Result<Expr> {
+/// The number that `grouping(…)` gives: one bit for each argument, set where the grouping leaves it
+/// out.
+fn grouping_value(
+    args: &[Expr],
+    keys: &[(Expr, Name)],
+    id: Option<&Name>,
+    count: usize,
+) -> Result<Expr> {
     let number = |number: usize| Expr::Constant(Scalar::Integer(number as i128), Atom::Int64);
     let mut bits = Vec::with_capacity(args.len());
     for (at, arg) in args.iter().enumerate() {
@@ -198,9 +212,10 @@ impl Grouped {
                 }
                 match expr {
                     Expr::Field(_) => self.rewrite(expr),
-                    _ => {
-                        expr.children_mut().into_iter().try_for_each(|child| self.rewrite_beside(child, own))
-                    }
+                    _ => expr
+                        .children_mut()
+                        .into_iter()
+                        .try_for_each(|child| self.rewrite_beside(child, own)),
                 }
             }
         }
@@ -218,7 +233,8 @@ impl Grouped {
             let field = Expr::Field(name.clone());
             if let Some((_, key)) = self.keys.iter().find(|(key, _)| *key == field) {
                 *name = key.clone();
-            } else if let Some((_, value)) = self.groupings.iter().find(|(known, _)| known == name) {
+            } else if let Some((_, value)) = self.groupings.iter().find(|(known, _)| known == name)
+            {
                 *expr = super::scope::as_parameter(Typed::new(value.clone(), Atom::Int32)).expr;
             } else if self.below.contains(name) {
                 return Err(ungrouped(name));

@@ -18,12 +18,14 @@ const LITERALS_MIN: usize = 256;
 const INTERRUPT_EVERY: usize = 1 << 12;
 
 impl Binder<'_> {
-    /// The test whether a value is one of so many literals; none where the list is short, or one of its items is not a plain literal
-    /// that compares in the value's own type. Those lists, and all errors, are for the equalities.
+    /// The test whether a value is one of so many literals; none where the list is short, or one of
+    /// its items is not a plain literal that compares in the value's own type. Those lists, and all
+    /// errors, are for the equalities.
     pub(super) fn in_literals(&self, value: &Typed, list: &[Ast]) -> Option<Typed> {
         match long_lists::of_literal(list.first()?) {
             Some((text, span)) => {
-                let items = Literals::new(text).map(|(literal, _)| Cow::Owned(literal.parsed(span)));
+                let items =
+                    Literals::new(text).map(|(literal, _)| Cow::Owned(literal.parsed(span)));
                 self.in_items(value, (LITERALS_MIN, items))
             }
             None => self.in_items(value, (list.len(), list.iter().map(Cow::Borrowed))),
@@ -36,7 +38,10 @@ impl Binder<'_> {
         (count, list): (usize, impl Iterator<Item = Cow<'t, Ast>>),
     ) -> Option<Typed> {
         let plain = value.atom.is_integer()
-            || matches!(value.atom, Atom::Decimal(..) | Atom::String | Atom::Date | Atom::Timestamp(..));
+            || matches!(
+                value.atom,
+                Atom::Decimal(..) | Atom::String | Atom::Date | Atom::Timestamp(..)
+            );
         if count < LITERALS_MIN || value.unknown || !plain {
             return None;
         }
@@ -70,7 +75,8 @@ impl Binder<'_> {
             if *atom == Atom::String {
                 return Some(Item::Value(Scalar::String(text.into())));
             }
-            let converted = self.beside(literal, atom).ok().filter(|converted| converted.atom == *atom)?;
+            let converted =
+                self.beside(literal, atom).ok().filter(|converted| converted.atom == *atom)?;
             return match self.evaluated(converted).ok()?.expr {
                 Expr::Constant(value, of) if of == *atom => Some(Item::Value(value)),
                 _ => None,
@@ -78,7 +84,9 @@ impl Binder<'_> {
         }
         match literal.expr {
             Expr::Constant(Scalar::Null, _) => Some(Item::Value(Scalar::Null)),
-            Expr::Constant(Scalar::Integer(digits), of) => rescaled(digits, scale(&of)?, scale(atom)?, atom),
+            Expr::Constant(Scalar::Integer(digits), of) => {
+                rescaled(digits, scale(&of)?, scale(atom)?, atom)
+            }
             _ => None,
         }
     }

@@ -30,7 +30,12 @@ enum Side {
 
 impl Binder<'_> {
     /// The tables so far with one more.
-    pub(super) fn join(&mut self, left: Tables, join: &Join, around: Around<'_, '_>) -> Result<Tables> {
+    pub(super) fn join(
+        &mut self,
+        left: Tables,
+        join: &Join,
+        around: Around<'_, '_>,
+    ) -> Result<Tables> {
         let Join { relation: factor, global, join_operator } = join;
         refuse(*global, "GLOBAL JOIN", factor)?;
         let (side, constraint) = side_of(join_operator, factor)?;
@@ -41,9 +46,10 @@ impl Binder<'_> {
             let parameters = right.relation.parameters();
             left.relation.names().iter().any(|name| parameters.contains(name))
         };
-        if reads_left && matches!(side, Side::Right | Side::Full | Side::RightSemi | Side::RightAnti) {
-            let message =
-                "a RIGHT or FULL join has all tuples of its right side, which cannot read its left one";
+        if reads_left
+            && matches!(side, Side::Right | Side::Full | Side::RightSemi | Side::RightAnti)
+        {
+            let message = "a RIGHT or FULL join has all tuples of its right side, which cannot read its left one";
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
             return Err(placed(error, factor.span()));
         }
@@ -88,10 +94,12 @@ impl Binder<'_> {
         let mut conditions = Vec::new();
         for conjunct in conjuncts(condition) {
             let mut steps = Vec::new();
-            let place = &mut Place { scope: &scope, steps: &mut steps, clause: "JOIN", unnests: None };
+            let place =
+                &mut Place { scope: &scope, steps: &mut steps, clause: "JOIN", unnests: None };
             let value = self.condition(conjunct, place)?;
             for step in steps {
-                // What a subquery gives is computed on the side whose columns it reads, which keeps that side's tuples.
+                // What a subquery gives is computed on the side whose columns it reads, which keeps
+                // that side's tuples.
                 let reads = step.reads();
                 let of = |tables: &Tables| {
                     let names = tables.relation.names();
@@ -122,7 +130,13 @@ impl Binder<'_> {
     }
 
     /// A join by columns of one name, each pair of which becomes one column.
-    fn join_using(&mut self, left: Tables, right: Tables, side: Side, names: Vec<Ident>) -> Result<Tables> {
+    fn join_using(
+        &mut self,
+        left: Tables,
+        right: Tables,
+        side: Side,
+        names: Vec<Ident>,
+    ) -> Result<Tables> {
         let mut conditions = Vec::new();
         let mut merged: Vec<Column> = Vec::new();
         let mut computed: Vec<(Name, Expr)> = Vec::new();
@@ -132,7 +146,8 @@ impl Binder<'_> {
             let b = unique(&right.columns, name, "right")?;
             let (x, y) = (self.field(&a.field)?, self.field(&b.field)?);
             let at = |error: Error| placed(error, name.span);
-            let (left, right, atom) = self.unified_pair(x.clone(), y.clone(), "USING").map_err(at)?;
+            let (left, right, atom) =
+                self.unified_pair(x.clone(), y.clone(), "USING").map_err(at)?;
             let equal = self.compared("eq", x, y).map_err(at)?;
             conditions.push(self.finished(equal)?.expr);
             let value = match side {
@@ -188,8 +203,10 @@ fn unique<'t>(columns: &'t [Column], name: &Ident, side: &str) -> Result<&'t Col
             [] => {}
             [only] => return Ok(only),
             [..] => {
-                let message =
-                    format!("USING ({}): the {side} side has several columns of this name", name.value);
+                let message = format!(
+                    "USING ({}): the {side} side has several columns of this name",
+                    name.value
+                );
                 let error = Error::semantic(message).with_state(SqlState::AMBIGUOUS_COLUMN);
                 return Err(placed(error, name.span));
             }
@@ -241,19 +258,34 @@ fn assembled(left: Tables, right: Tables, side: Side, conditions: Vec<Expr>) -> 
 }
 
 /// What kind of join is written, and which tuples go together.
-fn side_of<'q>(operator: &'q JoinOperator, factor: &impl Spanned) -> Result<(Side, &'q JoinConstraint)> {
+fn side_of<'q>(
+    operator: &'q JoinOperator,
+    factor: &impl Spanned,
+) -> Result<(Side, &'q JoinConstraint)> {
     let (side, constraint) = match operator {
-        JoinOperator::CrossJoin(JoinConstraint::None) => return Ok((Side::Inner, &JoinConstraint::None)),
+        JoinOperator::CrossJoin(JoinConstraint::None) => {
+            return Ok((Side::Inner, &JoinConstraint::None));
+        }
         JoinOperator::CrossJoin(_) => {
             let message = "CROSS JOIN takes neither ON nor USING; write JOIN";
             return Err(placed(Error::new(Code::Syntax, message), factor.span()));
         }
-        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (Side::Inner, constraint),
-        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (Side::Left, constraint),
-        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (Side::Right, constraint),
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
+            (Side::Inner, constraint)
+        }
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+            (Side::Left, constraint)
+        }
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (Side::Right, constraint)
+        }
         JoinOperator::FullOuter(constraint) => (Side::Full, constraint),
-        JoinOperator::Semi(constraint) | JoinOperator::LeftSemi(constraint) => (Side::Semi, constraint),
-        JoinOperator::Anti(constraint) | JoinOperator::LeftAnti(constraint) => (Side::Anti, constraint),
+        JoinOperator::Semi(constraint) | JoinOperator::LeftSemi(constraint) => {
+            (Side::Semi, constraint)
+        }
+        JoinOperator::Anti(constraint) | JoinOperator::LeftAnti(constraint) => {
+            (Side::Anti, constraint)
+        }
         JoinOperator::RightSemi(constraint) => (Side::RightSemi, constraint),
         JoinOperator::RightAnti(constraint) => (Side::RightAnti, constraint),
         JoinOperator::CrossApply | JoinOperator::OuterApply => {

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use sqlparser::ast::{
-    ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use tessera_optimizer::logical::relation::Name;
 use tessera_plan::Expr;
@@ -88,7 +88,10 @@ impl Binder<'_> {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
                     return Err(refuse_at("(value).* of other than a name", expr));
                 }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
                     let columns = self.of_row(name, scope);
                     match (columns, self.slots_of_name(name, options, scope)?) {
                         (Ok(columns), _) => self.wildcard(columns, options, &mut items)?,
@@ -145,7 +148,9 @@ impl Binder<'_> {
         refuse(opt_alias.is_some(), "an alias for *", place)?;
         let mut excluded: Vec<Vec<Ident>> = match opt_exclude {
             Some(ExcludeSelectItem::Single(name)) => vec![idents(name)?],
-            Some(ExcludeSelectItem::Multiple(names)) => names.iter().map(idents).collect::<Result<_>>()?,
+            Some(ExcludeSelectItem::Multiple(names)) => {
+                names.iter().map(idents).collect::<Result<_>>()?
+            }
             None => Vec::new(),
         };
         if let Some(except) = opt_except {
@@ -163,11 +168,9 @@ impl Binder<'_> {
         let is_excluded = |parts: &[Ident], column: &Column| match parts.split_last() {
             Some((name, table)) => {
                 is(name, column)
-                    && table
-                        .iter()
-                        .rev()
-                        .zip(column.table.iter().rev())
-                        .all(|(part, table)| matches(part, table, true) || matches(part, table, false))
+                    && table.iter().rev().zip(column.table.iter().rev()).all(|(part, table)| {
+                        matches(part, table, true) || matches(part, table, false)
+                    })
             }
             None => false,
         };
@@ -190,7 +193,12 @@ impl Binder<'_> {
             let name: Rc<str> = (*column.name).into();
             match replaced.iter().find(|element| is(&element.column_name, &column)) {
                 Some(element) => {
-                    items.push(Item { name, has_alias: false, expr: Some(&element.expr), value: None });
+                    items.push(Item {
+                        name,
+                        has_alias: false,
+                        expr: Some(&element.expr),
+                        value: None,
+                    });
                 }
                 None => {
                     let value = Typed::new(Expr::Field(column.field), column.atom);
@@ -203,12 +211,18 @@ impl Binder<'_> {
     }
 
     /// The struct that `unnest` is called with, and its slots; none for what is not such a call.
-    fn slots_of_unnest<'q>(&mut self, expr: &'q Ast, scope: &Scope<'_>) -> Option<(&'q Ast, Vec<String>)> {
+    fn slots_of_unnest<'q>(
+        &mut self,
+        expr: &'q Ast,
+        scope: &Scope<'_>,
+    ) -> Option<(&'q Ast, Vec<String>)> {
         let argument = unnest_argument(expr)?;
         // Only its type is looked at here.
         let place = &mut Place { scope, steps: &mut Vec::new(), clause: "SELECT", unnests: None };
         match self.expr(argument, place).ok()?.atom {
-            Atom::Struct(slots) => Some((argument, slots.iter().map(|(name, _)| name.to_string()).collect())),
+            Atom::Struct(slots) => {
+                Some((argument, slots.iter().map(|(name, _)| name.to_string()).collect()))
+            }
             _ => None,
         }
     }
@@ -265,8 +279,10 @@ impl Binder<'_> {
 pub(super) fn check_quotes(alias: &Ident) -> Result<()> {
     match alias.quote_style {
         Some('\'') => {
-            let message =
-                format!("'{0}' in single quotes is a text; write a name in double quotes", alias.value);
+            let message = format!(
+                "'{0}' in single quotes is a text; write a name in double quotes",
+                alias.value
+            );
             Err(placed(Error::new(Code::Syntax, message), alias.span))
         }
         _ => Ok(()),

@@ -1,7 +1,8 @@
 //! Literals.
 
 use sqlparser::ast::{
-    DateTimeField, Expr as Ast, Interval, IntervalFields, Spanned, UnaryOperator, Value, ValueWithSpan,
+    DateTimeField, Expr as Ast, Interval, IntervalFields, Spanned, UnaryOperator, Value,
+    ValueWithSpan,
 };
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
@@ -14,7 +15,9 @@ impl Binder<'_> {
     pub(super) fn literal(&self, value: &ValueWithSpan) -> Result<Typed> {
         let place = value.span;
         Ok(match &value.value {
-            Value::Number(digits, _) => number(digits, false).map_err(|error| placed(error, place))?,
+            Value::Number(digits, _) => {
+                number(digits, false).map_err(|error| placed(error, place))?
+            }
             Value::SingleQuotedString(text)
             | Value::EscapedStringLiteral(text)
             | Value::UnicodeStringLiteral(text)
@@ -37,7 +40,8 @@ impl Binder<'_> {
         })
     }
 
-    /// A number with signs in front, which belong to it before it has a type: `-(-2147483648)` does not overflow.
+    /// A number with signs in front, which belong to it before it has a type: `-(-2147483648)` does
+    /// not overflow.
     pub(super) fn signed_literal(&self, operand: &Ast) -> Result<Option<Typed>> {
         let mut negative = true;
         let mut inner = operand;
@@ -49,17 +53,29 @@ impl Binder<'_> {
                     inner = expr;
                 }
                 Ast::Value(ValueWithSpan { value: Value::Number(digits, _), span }) => {
-                    return number(digits, negative).map(Some).map_err(|error| placed(error, *span));
+                    return number(digits, negative)
+                        .map(Some)
+                        .map_err(|error| placed(error, *span));
                 }
                 _ => return Ok(None),
             }
         }
     }
 
-    /// An interval: its text, perhaps with units, or so many times one unit where the number is an expression.
-    pub(super) fn interval(&mut self, interval: &Interval, place: &mut Place<'_, '_>) -> Result<Typed> {
-        let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
-            interval;
+    /// An interval: its text, perhaps with units, or so many times one unit where the number is an
+    /// expression.
+    pub(super) fn interval(
+        &mut self,
+        interval: &Interval,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
+        let Interval {
+            value,
+            leading_field,
+            leading_precision,
+            last_field,
+            fractional_seconds_precision,
+        } = interval;
         let literal = match &**value {
             Ast::Value(ValueWithSpan {
                 value: Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text),
@@ -76,7 +92,8 @@ impl Binder<'_> {
                 ("second", Some("second")) => fractional_seconds_precision.or(*leading_precision),
                 _ => *fractional_seconds_precision,
             };
-            let misplaced = leading_precision.is_some() && (first, last) != ("second", Some("second"));
+            let misplaced =
+                leading_precision.is_some() && (first, last) != ("second", Some("second"));
             if let (Some(last), false) = (last, misplaced) {
                 return self.interval_in(Typed::text(text), first, last, digits, true);
             }
@@ -89,7 +106,9 @@ impl Binder<'_> {
         }
         let field = leading_field.as_ref().map(|field| field.to_string().to_lowercase());
         let number = match &**value {
-            Ast::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => Some(number.as_str()),
+            Ast::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+                Some(number.as_str())
+            }
             _ => None,
         };
         match (literal.or(number), field) {
@@ -101,14 +120,18 @@ impl Binder<'_> {
             }
             (_, Some(field)) => {
                 let number = self.expr(value, place)?;
-                let one = self.cast_to(Typed::unknown(&format!("1 {field}")), &Atom::Interval, false)?;
+                let one =
+                    self.cast_to(Typed::unknown(&format!("1 {field}")), &Atom::Interval, false)?;
                 self.arithmetic("mul", number, one)
             }
             (_, None) => {
                 let message = format!(
                     "an interval needs a unit that is known; write its text in quotes: interval '{value} days'"
                 );
-                Err(placed(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR), value.span()))
+                Err(placed(
+                    Error::semantic(message).with_state(SqlState::SYNTAX_ERROR),
+                    value.span(),
+                ))
             }
         }
     }
@@ -171,7 +194,8 @@ fn bytes_of(digits: &str) -> Result<Vec<u8>> {
     (0..digits.len()).step_by(2).map(pair).collect()
 }
 
-/// A number: whole ones have 32 bits where they fit, then 64; other ones are decimals, with an exponent doubles.
+/// A number: whole ones have 32 bits where they fit, then 64; other ones are decimals, with an
+/// exponent doubles.
 pub(super) fn number(text: &str, negative: bool) -> Result<Typed> {
     let digits = text.replace('_', "");
     if digits.contains(['e', 'E']) {

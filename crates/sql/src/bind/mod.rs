@@ -1,7 +1,8 @@
-//! The binder: a query's syntax tree becomes a relation. Names become fields, each with a type; subqueries become joins.
+//! The binder: a query's syntax tree becomes a relation. Names become fields, each with a type;
+//! subqueries become joins.
 //!
-//! Names and types mean what they mean in PostgreSQL; `docs/dialect.md` lists the differences. Every part of the syntax
-//! tree is bound or is an error that names it and its place.
+//! Names and types mean what they mean in PostgreSQL; `docs/dialect.md` lists the differences.
+//! Every part of the syntax tree is bound or is an error that names it and its place.
 //!
 //! | file | binds |
 //! |---|---|

@@ -87,7 +87,9 @@ impl Binder<'_> {
             Ast::CompoundIdentifier(parts) => parts.clone(),
             // `(t).a`, where t is a table.
             root => match without_parentheses(root) {
-                Ast::Identifier(name) if place.scope.whole_row(name).is_some() => vec![name.clone()],
+                Ast::Identifier(name) if place.scope.whole_row(name).is_some() => {
+                    vec![name.clone()]
+                }
                 _ => Vec::new(),
             },
         };
@@ -105,7 +107,9 @@ impl Binder<'_> {
         for access in rest {
             value = match access {
                 AccessExpr::Dot(Ast::Identifier(name)) => self.slot(value, name)?,
-                AccessExpr::Dot(other) => return Err(refuse_at(&format!("the access .{other}"), other)),
+                AccessExpr::Dot(other) => {
+                    return Err(refuse_at(&format!("the access .{other}"), other));
+                }
                 AccessExpr::Subscript(subscript) => self.subscript(value, subscript, place)?,
             };
         }
@@ -159,10 +163,12 @@ impl Binder<'_> {
         match &value.atom {
             Atom::Struct(slots) => {
                 let exact = slots.iter().find(|(slot, _)| **slot == *normalized(name));
-                let found =
-                    exact.or_else(|| slots.iter().find(|(slot, _)| slot.eq_ignore_ascii_case(&name.value)));
+                let found = exact.or_else(|| {
+                    slots.iter().find(|(slot, _)| slot.eq_ignore_ascii_case(&name.value))
+                });
                 let Some((slot, _)) = found else {
-                    let known = slots.iter().map(|(slot, _)| &**slot).collect::<Vec<_>>().join(", ");
+                    let known =
+                        slots.iter().map(|(slot, _)| &**slot).collect::<Vec<_>>().join(", ");
                     return error(
                         format!("there is no field {}; there are {known}", name.value),
                         SqlState::UNDEFINED_COLUMN,
@@ -178,7 +184,12 @@ impl Binder<'_> {
         }
     }
 
-    fn subscript(&mut self, value: Typed, subscript: &Subscript, place: &mut Place<'_, '_>) -> Result<Typed> {
+    fn subscript(
+        &mut self,
+        value: Typed,
+        subscript: &Subscript,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         match subscript {
             Subscript::Index { index: Ast::Value(text) }
                 if matches!(value.atom, Atom::Struct(_))
@@ -200,8 +211,7 @@ impl Binder<'_> {
                         self.call("get_field", vec![value, index])
                     }
                     Atom::Struct(_) => {
-                        let message =
-                            "a struct's field is named in quotes, as s['a'], or behind a point, as s.a";
+                        let message = "a struct's field is named in quotes, as s['a'], or behind a point, as s.a";
                         Err(Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH))
                     }
                     _ => {

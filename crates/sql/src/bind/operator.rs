@@ -9,7 +9,8 @@ use super::typed::Typed;
 use super::{Binder, Place, placed};
 
 impl Binder<'_> {
-    /// An operator between two operands. Long chains lean to the left, so that the left ones are walked in a loop.
+    /// An operator between two operands. Long chains lean to the left, so that the left ones are
+    /// walked in a loop.
     pub(super) fn binary(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
         if let Some(between) = self.between_symmetric(expr, place)? {
             return Ok(between);
@@ -71,9 +72,9 @@ impl Binder<'_> {
     pub(super) fn as_condition(&self, value: Typed, written: &Ast) -> Result<Typed> {
         match value.atom {
             Atom::Boolean => Ok(value),
-            _ if value.unknown || value.is_null() => {
-                self.cast_to(value, &Atom::Boolean, false).map_err(|error| placed(error, written.span()))
-            }
+            _ if value.unknown || value.is_null() => self
+                .cast_to(value, &Atom::Boolean, false)
+                .map_err(|error| placed(error, written.span())),
             ref other => {
                 let message = format!("{written} is {other}, and a condition must be boolean");
                 let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
@@ -118,11 +119,15 @@ impl Binder<'_> {
             O::PGILikeMatch => self.matched("ilike", left, right, false)?,
             O::PGNotLikeMatch => self.matched("like", left, right, true)?,
             O::PGNotILikeMatch => self.matched("ilike", left, right, true)?,
-            O::PGStartsWith => self.call("starts_with", self.operands_typed("^@", vec![left, right])?)?,
+            O::PGStartsWith => {
+                self.call("starts_with", self.operands_typed("^@", vec![left, right])?)?
+            }
             O::PGOverlap => self.of_lists("array_has_any", "&&", left, right)?,
             O::AtArrow => self.of_lists("array_has_all", "@>", left, right)?,
             O::ArrowAt => self.of_lists("array_has_all", "@>", right, left)?,
-            other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
+            other => {
+                return Err(Error::unsupported(format!("the operator {other} is not supported")));
+            }
         })
     }
 
@@ -285,7 +290,9 @@ impl Binder<'_> {
             UnaryOperator::PGAbs => ("@", "abs"),
             UnaryOperator::PGSquareRoot => ("|/", "sqrt"),
             UnaryOperator::PGCubeRoot => ("||/", "cbrt"),
-            other => return Err(Error::unsupported(format!("the operator {other} is not supported"))),
+            other => {
+                return Err(Error::unsupported(format!("the operator {other} is not supported")));
+            }
         };
         let value = self.single_typed(operator, value)?;
         let value = match &value.atom {
@@ -296,7 +303,8 @@ impl Binder<'_> {
         match op {
             UnaryOperator::Plus if value.atom.is_numeric() => Ok(value),
             UnaryOperator::Plus => {
-                let message = format!("the sign + does not take {}; cast it to a number", value.atom);
+                let message =
+                    format!("the sign + does not take {}; cast it to a number", value.atom);
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
             _ => self.call(function, vec![value]),

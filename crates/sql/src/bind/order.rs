@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use sqlparser::ast::{Expr as Ast, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Spanned, Value};
+use sqlparser::ast::{
+    Expr as Ast, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Spanned, Value,
+};
 use sqlparser::tokenizer::Span as Tokens;
 use tessera_optimizer::logical::relation::{Key, Relation};
 use tessera_plan::Expr;
@@ -33,7 +35,8 @@ pub(super) fn direction(options: &OrderByOptions) -> (bool, bool) {
 }
 
 impl Binder<'_> {
-    /// The keys that sort a SELECT with this list, whose items are `written` so; some expressions are `known` already.
+    /// The keys that sort a SELECT with this list, whose items are `written` so; some expressions
+    /// are `known` already.
     pub(super) fn sort_keys(
         &mut self,
         order_by: &OrderBy,
@@ -55,7 +58,8 @@ impl Binder<'_> {
             };
             // What is written like an item is that item, also where its value is volatile.
             let item = named.or_else(|| written.iter().position(|item| *item == Some(expr)));
-            let known = known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
+            let known =
+                known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
             let value = match item.and_then(|at| list.get(at)) {
                 Some((_, value)) => value.clone(),
                 None => match known {
@@ -64,7 +68,13 @@ impl Binder<'_> {
                 },
             };
             let (descending, nulls_first) = direction(options);
-            keys.push(SortKey { value: value.known(), item, descending, nulls_first, place: expr.span() });
+            keys.push(SortKey {
+                value: value.known(),
+                item,
+                descending,
+                nulls_first,
+                place: expr.span(),
+            });
         }
         Ok(keys)
     }
@@ -88,7 +98,8 @@ impl Binder<'_> {
         let mut scope = Scope::empty(outer, env.clone());
         scope.columns = Rc::new(columns.iter().map(as_column).collect());
         let mut steps = Vec::new();
-        let place = &mut Place { scope: &scope, steps: &mut steps, clause: "ORDER BY", unnests: None };
+        let place =
+            &mut Place { scope: &scope, steps: &mut steps, clause: "ORDER BY", unnests: None };
         let keys = self.sort_keys(order_by, &list, &[], &[], place)?;
         relation = apply(relation, steps);
         let mut sorted = Vec::with_capacity(keys.len());
@@ -99,7 +110,8 @@ impl Binder<'_> {
             }
         }
         if !sorted.is_empty() {
-            relation = Relation::Sort { input: Box::new(relation), keys: sorted, offset: 0, limit: None };
+            relation =
+                Relation::Sort { input: Box::new(relation), keys: sorted, offset: 0, limit: None };
         }
         Ok(Bound { relation, columns })
     }
@@ -148,11 +160,14 @@ fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
         let found: Vec<(usize, &Typed)> = found.map(|(at, (_, value))| (at, value)).collect();
         match found[..] {
             [] => {}
-            [(at, first), ref rest @ ..] if rest.iter().all(|(_, other)| other.expr == first.expr) => {
+            [(at, first), ref rest @ ..]
+                if rest.iter().all(|(_, other)| other.expr == first.expr) =>
+            {
                 return Ok(Some(at));
             }
             [..] => {
-                let message = format!("ORDER BY {} is ambiguous: several results are called so", name.value);
+                let message =
+                    format!("ORDER BY {} is ambiguous: several results are called so", name.value);
                 let error = Error::semantic(message).with_state(SqlState::AMBIGUOUS_COLUMN);
                 return Err(placed(error, name.span));
             }
@@ -168,7 +183,8 @@ pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<
         Ast::Value(value) => match &value.value {
             Value::Number(number, _) => (number, false, value.span),
             Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => {
-                let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
+                let error =
+                    Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
                 return Err(placed(error, value.span));
             }
             _ => return Ok(None),
@@ -190,8 +206,9 @@ pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<
         Some(at) => Ok(Some(at)),
         None => {
             let sign = if negative { "-" } else { "" };
-            let message =
-                format!("{clause} {sign}{number}: there is no such column in SELECT, which has {count}");
+            let message = format!(
+                "{clause} {sign}{number}: there is no such column in SELECT, which has {count}"
+            );
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
             Err(placed(error, place))
         }

@@ -1,6 +1,8 @@
 //! LIKE and its like.
 
-use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan};
+use sqlparser::ast::{
+    Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan,
+};
 use tessera_functions::bytes::BYTES_TEXT;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -22,7 +24,11 @@ pub(super) struct Pattern<'q> {
 }
 
 impl Binder<'_> {
-    pub(super) fn pattern(&mut self, written: Pattern<'_>, place: &mut Place<'_, '_>) -> Result<Typed> {
+    pub(super) fn pattern(
+        &mut self,
+        written: Pattern<'_>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         let value = self.expr(written.value, place)?;
         let Some((patterns, all)) = several(&written)? else {
             let pattern = self.expr(written.pattern, place)?;
@@ -40,9 +46,13 @@ impl Binder<'_> {
     fn one_pattern(&self, written: &Pattern<'_>, value: Typed, pattern: Typed) -> Result<Typed> {
         let escape = match written.escape.map(|escape| &escape.value) {
             None => None,
-            Some(Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) => Some(text.as_str()),
+            Some(Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) => {
+                Some(text.as_str())
+            }
             Some(Value::Null) => return Ok(Typed::boolean(Expr::null(Atom::Boolean))),
-            Some(other) => return Err(Error::unsupported(format!("ESCAPE {other} is not supported"))),
+            Some(other) => {
+                return Err(Error::unsupported(format!("ESCAPE {other} is not supported")));
+            }
         };
         let mut args = vec![value, pattern];
         match escape {
@@ -78,8 +88,11 @@ impl Binder<'_> {
             false => {
                 let is_text = |arg: &Typed| matches!(arg.atom, Atom::String | Atom::Null);
                 if let Some(other) = args.iter().find(|arg| !is_text(arg)) {
-                    let message =
-                        format!("{} takes texts, not {}; cast it to text", shown(function), other.atom);
+                    let message = format!(
+                        "{} takes texts, not {}; cast it to text",
+                        shown(function),
+                        other.atom
+                    );
                     return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
                 }
                 let text = |arg: Typed| match arg.is_null() {
@@ -93,7 +106,8 @@ impl Binder<'_> {
         Ok(call.negated_if(negated))
     }
 
-    /// LIKE over bytes: `_` is any byte. A literal is one of bytes, as in PostgreSQL; a text is not compared with bytes.
+    /// LIKE over bytes: `_` is any byte. A literal is one of bytes, as in PostgreSQL; a text is not
+    /// compared with bytes.
     fn texts_of_bytes(&self, function: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
         if function != "like" {
             let message = format!("{} is not there for bytes; use LIKE", shown(function));
@@ -137,7 +151,9 @@ fn several<'q>(written: &Pattern<'q>) -> Result<Option<(Vec<&'q Ast>, bool)>> {
                 return Ok(None);
             }
             let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] = &list.args[..] else { return Ok(None) };
+            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(list))] = &list.args[..] else {
+                return Ok(None);
+            };
             (all, list)
         }
         _ => return Ok(None),

@@ -12,11 +12,21 @@ use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack, without
 
 impl Binder<'_> {
     /// A query, which may read columns of the queries around it.
-    pub(super) fn query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+    pub(super) fn query(
+        &mut self,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
         with_stack(|| self.whole_query(query, outer, env))
     }
 
-    fn whole_query(&mut self, query: &Query, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+    fn whole_query(
+        &mut self,
+        query: &Query,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
         tessera_context::interrupt::point();
         check(query)?;
         let Query { with, body, order_by, limit_clause, fetch, .. } = query;
@@ -48,7 +58,12 @@ impl Binder<'_> {
     }
 
     /// A query or a part of one that is not sorted.
-    pub(super) fn term(&mut self, body: &SetExpr, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+    pub(super) fn term(
+        &mut self,
+        body: &SetExpr,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
         match body {
             SetExpr::Select(select) => self.select(select, None, outer, env),
             SetExpr::Query(query) => self.query(query, outer, env),
@@ -62,7 +77,12 @@ impl Binder<'_> {
         }
     }
 
-    fn limited(&mut self, bound: Bound, limit: Option<&Ast>, offset: Option<&Ast>) -> Result<Bound> {
+    fn limited(
+        &mut self,
+        bound: Bound,
+        limit: Option<&Ast>,
+        offset: Option<&Ast>,
+    ) -> Result<Bound> {
         let offset = offset.map(|offset| self.count(offset, "OFFSET")).transpose()?.flatten();
         let limit = limit.map(|limit| self.count(limit, "LIMIT")).transpose()?.flatten();
         if offset.is_none() && limit.is_none() {
@@ -157,7 +177,10 @@ pub(super) fn check(query: &Query) -> Result<()> {
 }
 
 /// How many rows there may be, and how many are left out before.
-fn limits(clause: Option<&LimitClause>, fetch: Option<&Fetch>) -> Result<(Option<Ast>, Option<Ast>)> {
+fn limits(
+    clause: Option<&LimitClause>,
+    fetch: Option<&Fetch>,
+) -> Result<(Option<Ast>, Option<Ast>)> {
     let (mut limit, offset) = match clause {
         None => (None, None),
         Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
@@ -167,7 +190,9 @@ fn limits(clause: Option<&LimitClause>, fetch: Option<&Fetch>) -> Result<(Option
             let offset = offset.as_ref().map(|Offset { value, rows: _ }| value.clone());
             (limit.clone(), offset)
         }
-        Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit.clone()), Some(offset.clone())),
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+            (Some(limit.clone()), Some(offset.clone()))
+        }
     };
     if let Some(Fetch { with_ties, percent, quantity }) = fetch {
         let place = quantity.as_ref().map_or(sqlparser::tokenizer::Span::empty(), Spanned::span);

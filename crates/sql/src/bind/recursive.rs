@@ -14,7 +14,11 @@ use super::{Binder, Bound, normalized, placed, refuse};
 
 impl Binder<'_> {
     /// A query that reads itself: a first term, and one over the tuples that the last time gave.
-    pub(super) fn recursive(&mut self, definition: &Definition, outer: Option<&Scope<'_>>) -> Result<Bound> {
+    pub(super) fn recursive(
+        &mut self,
+        definition: &Definition,
+        outer: Option<&Scope<'_>>,
+    ) -> Result<Bound> {
         let Definition { alias, query, env, recursive: _ } = definition;
         let place = alias.name.span;
         super::query::check(query)?;
@@ -39,7 +43,12 @@ impl Binder<'_> {
             .into_iter()
             .map(|column| {
                 let atom = known_atom(&column.atom);
-                Output { field: self.fields.fresh(&column.name, atom.clone()), atom, literal: None, ..column }
+                Output {
+                    field: self.fields.fresh(&column.name, atom.clone()),
+                    atom,
+                    literal: None,
+                    ..column
+                }
             })
             .collect();
         let atoms: Vec<Atom> = columns.iter().map(|column| column.atom.clone()).collect();
@@ -47,7 +56,8 @@ impl Binder<'_> {
         self.recursions += 1;
         let name = normalized(&alias.name);
         let id: Name = Arc::from(format!("{name}${}", self.recursions));
-        let read = columns.iter().map(|column| (column.name.clone(), column.atom.clone())).collect();
+        let read =
+            columns.iter().map(|column| (column.name.clone(), column.atom.clone())).collect();
         let work = Meaning::Work(Rc::new(Work { recursion: id.clone(), columns: read }));
         let inner = env.with(name.clone(), work);
         self.open_recursions += 1;

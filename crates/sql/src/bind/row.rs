@@ -14,9 +14,17 @@ use super::{Binder, Place, refuse_at, without_parentheses};
 
 impl Binder<'_> {
     /// The values of a row that is written out; none for other expressions.
-    pub(super) fn row(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Option<Vec<Typed>>> {
+    pub(super) fn row(
+        &mut self,
+        expr: &Ast,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Option<Vec<Typed>>> {
         let Some(values) = row_values(expr)? else { return Ok(None) };
-        values.into_iter().map(|value| self.expr(value, place)).collect::<Result<Vec<_>>>().map(Some)
+        values
+            .into_iter()
+            .map(|value| self.expr(value, place))
+            .collect::<Result<Vec<_>>>()
+            .map(Some)
     }
 
     /// A comparison of rows; none where neither side is one.
@@ -31,26 +39,33 @@ impl Binder<'_> {
             return Ok(None);
         }
         if *op == BinaryOperator::Overlaps {
-            let (Some(mut left), Some(right)) = (self.row(left, place)?, self.row(right, place)?) else {
+            let (Some(mut left), Some(right)) = (self.row(left, place)?, self.row(right, place)?)
+            else {
                 return Err(refuse_at("OVERLAPS of other than two rows", left));
             };
             left.extend(right);
             return self.call("overlaps", left).map(Some);
         }
         let Some(comparison) = Comparison::of(op) else { return Ok(None) };
-        let (left, right) = (self.row_or_subquery(left, place)?, self.row_or_subquery(right, place)?);
+        let (left, right) =
+            (self.row_or_subquery(left, place)?, self.row_or_subquery(right, place)?);
         let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
         self.compared_rows(comparison, left, right, place).map(Some)
     }
 
-    fn row_or_subquery(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Option<Vec<Typed>>> {
+    fn row_or_subquery(
+        &mut self,
+        expr: &Ast,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Option<Vec<Typed>>> {
         match without_parentheses(expr) {
             Ast::Subquery(query) => self.only_row(query, place).map(Some),
             other => self.row(other, place),
         }
     }
 
-    /// Rows are compared value by value; the first pair that differs decides, and a NULL that decides makes it NULL.
+    /// Rows are compared value by value; the first pair that differs decides, and a NULL that
+    /// decides makes it NULL.
     pub(super) fn compared_rows(
         &mut self,
         comparison: Comparison,
@@ -59,7 +74,8 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<Typed> {
         if left.len() != right.len() || left.is_empty() {
-            let message = format!("rows of {} and of {} values are compared", left.len(), right.len());
+            let message =
+                format!("rows of {} and of {} values are compared", left.len(), right.len());
             return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
         }
         let pairs = left.into_iter().zip(right);
@@ -161,7 +177,9 @@ pub(super) fn row_values(expr: &Ast) -> Result<Option<Vec<&Ast>>> {
             let FunctionArguments::List(list) = &function.args else { return Ok(None) };
             let value = |arg| match arg {
                 &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref value)) => Ok(value),
-                other => Err(Error::unsupported(format!("the argument {other} of ROW is not supported"))),
+                other => {
+                    Err(Error::unsupported(format!("the argument {other} of ROW is not supported")))
+                }
             };
             list.args.iter().map(value).collect::<Result<Vec<_>>>().map(Some)
         }

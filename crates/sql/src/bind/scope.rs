@@ -1,4 +1,5 @@
-//! Names: which columns an expression can read, from the tables of its own query and from those of the queries around it.
+//! Names: which columns an expression can read, from the tables of its own query and from those of
+//! the queries around it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,7 +47,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) outer: Option<&'a Scope<'a>>,
     /// The common table expressions that can be read.
     pub(crate) env: Env,
-    /// Where calls of aggregate functions over these columns are collected; none where there can be no such calls.
+    /// Where calls of aggregate functions over these columns are collected; none where there can be
+    /// no such calls.
     pub(crate) groups: Option<&'a RefCell<Groups>>,
     /// Results that can be read by their names where no column is called so.
     pub(crate) results: Vec<(Arc<str>, Typed)>,
@@ -68,10 +70,17 @@ impl<'a> Scope<'a> {
     /// The same columns and surroundings as if there were no groups.
     pub(super) fn without_groups(&self) -> Scope<'a> {
         let columns = self.columns.clone();
-        Scope { columns, outer: self.outer, env: self.env.clone(), groups: None, results: Vec::new() }
+        Scope {
+            columns,
+            outer: self.outer,
+            env: self.env.clone(),
+            groups: None,
+            results: Vec::new(),
+        }
     }
 
-    /// What a name in parts stands for: a column, or a struct's column of which the last parts are fields.
+    /// What a name in parts stands for: a column, or a struct's column of which the last parts are
+    /// fields.
     ///
     /// # Errors
     /// No column, or more than one, is called so.
@@ -127,8 +136,10 @@ impl<'a> Scope<'a> {
                         return Ok(Some((first.clone(), 1)));
                     }
                     [..] => {
-                        let message =
-                            format!("column {} is ambiguous: several results are called so", first.value);
+                        let message = format!(
+                            "column {} is ambiguous: several results are called so",
+                            first.value
+                        );
                         return Err(placed(error(message, SqlState::AMBIGUOUS_COLUMN), first.span));
                     }
                 }
@@ -148,7 +159,9 @@ impl<'a> Scope<'a> {
     /// The same for `name.*`, which is no column's.
     pub(crate) fn row_of(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
-        self.around().enumerate().find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
+        self.around()
+            .enumerate()
+            .find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
     }
 
     /// This query and those around it.
@@ -170,8 +183,12 @@ impl<'a> Scope<'a> {
     /// The columns of the table called so, in order; none where no table is.
     pub(crate) fn of_table(&self, parts: &[Ident]) -> Option<Vec<Column>> {
         [true, false].into_iter().find_map(|exact| {
-            let found: Vec<Column> =
-                self.columns.iter().filter(|column| of_table(column, parts, exact)).cloned().collect();
+            let found: Vec<Column> = self
+                .columns
+                .iter()
+                .filter(|column| of_table(column, parts, exact))
+                .cloned()
+                .collect();
             (!found.is_empty()).then_some(found)
         })
     }
@@ -197,7 +214,8 @@ impl<'a> Scope<'a> {
             }
             scope = current.outer;
         }
-        let tables = |column: &Column| parts.len() > 1 && of_table(column, &parts[..parts.len() - 1], false);
+        let tables =
+            |column: &Column| parts.len() > 1 && of_table(column, &parts[..parts.len() - 1], false);
         let has_table = parts.len() < 2 || self.any(&tables);
         let more = if known.len() > 12 { ", …" } else { "" };
         known.truncate(12);
@@ -210,7 +228,10 @@ impl<'a> Scope<'a> {
             false => {
                 let table = parts[..parts.len() - 1].iter().map(|part| part.value.as_str());
                 let table = table.collect::<Vec<_>>().join(".");
-                (format!("there is no table {table} in FROM here; {hint}"), SqlState::UNDEFINED_TABLE)
+                (
+                    format!("there is no table {table} in FROM here; {hint}"),
+                    SqlState::UNDEFINED_TABLE,
+                )
             }
         };
         let error = error(message, state);
@@ -241,15 +262,19 @@ pub(crate) fn as_parameter(value: Typed) -> Typed {
     value
 }
 
-/// Whether a name as written is this one; with `exact`, only by its own case, which is lower without quotes.
+/// Whether a name as written is this one; with `exact`, only by its own case, which is lower
+/// without quotes.
 pub(crate) fn matches(written: &Ident, name: &str, exact: bool) -> bool {
     match exact {
         true => normalized(written) == name,
-        false => written.quote_style.is_none() && written.value.to_lowercase() == name.to_lowercase(),
+        false => {
+            written.quote_style.is_none() && written.value.to_lowercase() == name.to_lowercase()
+        }
     }
 }
 
-/// Whether a column is of the table that is called so; a table may be named by the last ones of its names.
+/// Whether a column is of the table that is called so; a table may be named by the last ones of its
+/// names.
 fn of_table(column: &Column, parts: &[Ident], exact: bool) -> bool {
     let names = &column.table;
     parts.len() <= names.len()
@@ -262,8 +287,10 @@ fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
         Some(table) => format!("{table}.{}", column.name),
         None => column.name.to_string(),
     });
-    let message =
-        format!("column {name} is ambiguous: it may be {}", qualified.collect::<Vec<_>>().join(" or "));
+    let message = format!(
+        "column {name} is ambiguous: it may be {}",
+        qualified.collect::<Vec<_>>().join(" or ")
+    );
     let error = error(message, SqlState::AMBIGUOUS_COLUMN);
     parts.first().map_or(error.clone(), |part| placed(error, part.span))
 }

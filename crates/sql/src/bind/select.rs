@@ -1,7 +1,8 @@
 //! SELECT.
 //!
-//! Expressions are bound over the columns of FROM. Where there are groups, calls of aggregate functions are collected
-//! meanwhile (`group`), and what is left of an expression becomes one over the groups' fields afterwards.
+//! Expressions are bound over the columns of FROM. Where there are groups, calls of aggregate
+//! functions are collected meanwhile (`group`), and what is left of an expression becomes one over
+//! the groups' fields afterwards.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -36,8 +37,13 @@ impl Binder<'_> {
         check(select)?;
         let Tables { mut relation, columns } = self.from(&select.from, outer, env)?;
         let columns = Rc::new(columns);
-        let ungrouped =
-            Scope { columns: columns.clone(), outer, env: env.clone(), groups: None, results: Vec::new() };
+        let ungrouped = Scope {
+            columns: columns.clone(),
+            outer,
+            env: env.clone(),
+            groups: None,
+            results: Vec::new(),
+        };
         if let Some(predicate) = &select.selection {
             let steps = self.filter(predicate, &ungrouped, "WHERE")?;
             relation = apply(relation, steps);
@@ -48,7 +54,8 @@ impl Binder<'_> {
         let mut scope =
             Scope { columns, outer, env: env.clone(), groups: Some(&groups), results: Vec::new() };
 
-        // The list, HAVING and ORDER BY, over the columns of FROM and the results of aggregate functions.
+        // The list, HAVING and ORDER BY, over the columns of FROM and the results of aggregate
+        // functions.
         let (mut above, mut unnests) = (Vec::new(), Vec::new());
         let mut list = self.list(&items, &scope, &mut above, &mut unnests)?;
         scope.results = results(&items, &list);
@@ -65,7 +72,8 @@ impl Binder<'_> {
                 };
                 let written: Vec<Option<&Ast>> = items.iter().map(|item| item.expr).collect();
                 let unnests = Some(&mut unnests);
-                let place = &mut Place { scope: &scope, steps: &mut above, clause: "ORDER BY", unnests };
+                let place =
+                    &mut Place { scope: &scope, steps: &mut above, clause: "ORDER BY", unnests };
                 self.sort_keys(order_by, &list, &written, &on, place)?
             }
             None => Vec::new(),
@@ -97,7 +105,10 @@ impl Binder<'_> {
             None | Some(Distinct::All) => self.plain(relation, list, keys),
             Some(Distinct::Distinct) => self.distinct(relation, list, keys),
             Some(Distinct::On(_)) => {
-                let on = distinct_on.into_iter().map(|key| self.finished(key)).collect::<Result<Vec<_>>>()?;
+                let on = distinct_on
+                    .into_iter()
+                    .map(|key| self.finished(key))
+                    .collect::<Result<Vec<_>>>()?;
                 self.distinct_on(relation, list, keys, on)
             }
         }
@@ -160,7 +171,8 @@ impl Binder<'_> {
             if let Some(column) = item.and_then(|at| columns.get(at)) {
                 value.expr = Expr::Field(column.field.clone());
             } else if !computed.rewrite(&mut value.expr) {
-                let message = "with SELECT DISTINCT, what ORDER BY names must stand in the list of SELECT";
+                let message =
+                    "with SELECT DISTINCT, what ORDER BY names must stand in the list of SELECT";
                 let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
                 return Err(placed(error, place));
             }
@@ -170,7 +182,8 @@ impl Binder<'_> {
         Ok(Bound { relation: sorted(relation, order), columns })
     }
 
-    /// The first tuple of each group: `first_value` of every column, in the order that is asked for.
+    /// The first tuple of each group: `first_value` of every column, in the order that is asked
+    /// for.
     fn distinct_on(
         &mut self,
         relation: Relation,
@@ -224,7 +237,8 @@ impl Binder<'_> {
             Some(Key { expr: Expr::Field(field.clone()), ..key.clone() })
         });
         let sort = sort.collect();
-        let aggregate = Aggregate { input: relation, keys: groups, sets: None, grouping: None, calls };
+        let aggregate =
+            Aggregate { input: relation, keys: groups, sets: None, grouping: None, calls };
         let relation = Relation::Aggregate(Box::new(aggregate));
         Ok(Bound { relation: sorted(relation, sort), columns })
     }
@@ -241,7 +255,8 @@ impl Binder<'_> {
         let Some(Distinct::On(exprs)) = &select.distinct else { return Ok(Vec::new()) };
         let mut keys = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            let item = position(expr, list.len(), "DISTINCT ON")?.or_else(|| same_item(expr, items));
+            let item =
+                position(expr, list.len(), "DISTINCT ON")?.or_else(|| same_item(expr, items));
             let key = match item.and_then(|at| list.get(at)) {
                 Some((_, value)) => value.clone(),
                 None => {
@@ -310,7 +325,12 @@ impl Computed {
     }
 
     /// Keys as fields; constants sort nothing.
-    fn keys(&mut self, binder: &mut Binder<'_>, keys: Vec<SortKey>, columns: &[Output]) -> Vec<Key> {
+    fn keys(
+        &mut self,
+        binder: &mut Binder<'_>,
+        keys: Vec<SortKey>,
+        columns: &[Output],
+    ) -> Vec<Key> {
         let mut sorted: Vec<Key> = Vec::with_capacity(keys.len());
         for SortKey { value, item, descending, nulls_first, place: _ } in keys {
             if matches!(value.expr, Expr::Constant(..)) {
@@ -367,7 +387,8 @@ pub(super) fn distinct(relation: Relation, columns: &[Output]) -> Relation {
     if keys.is_empty() {
         return Relation::Limit { input: Box::new(relation), offset: 0, limit: Some(1) };
     }
-    let aggregate = Aggregate { input: relation, keys, sets: None, grouping: None, calls: Vec::new() };
+    let aggregate =
+        Aggregate { input: relation, keys, sets: None, grouping: None, calls: Vec::new() };
     Relation::Aggregate(Box::new(aggregate))
 }
 
@@ -401,7 +422,8 @@ fn check(select: &Select) -> Result<()> {
         flavor,
     } = select;
     if projection.is_empty() && matches!(distinct, Some(Distinct::Distinct | Distinct::On(_))) {
-        let error = Error::new(Code::Syntax, "SELECT DISTINCT needs columns; name some, or write *");
+        let error =
+            Error::new(Code::Syntax, "SELECT DISTINCT needs columns; name some, or write *");
         return Err(placed(error, place));
     }
     refuse(matches!(flavor, SelectFlavor::FromFirstNoSelect), "FROM without SELECT here", place)?;
@@ -421,9 +443,11 @@ fn check(select: &Select) -> Result<()> {
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
     match modifiers.is_empty() {
         true => Ok(()),
-        false => {
-            refuse(true, "WITH ROLLUP, CUBE or TOTALS after GROUP BY (write GROUP BY ROLLUP (…))", place)
-        }
+        false => refuse(
+            true,
+            "WITH ROLLUP, CUBE or TOTALS after GROUP BY (write GROUP BY ROLLUP (…))",
+            place,
+        ),
     }
 }
 

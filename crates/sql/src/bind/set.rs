@@ -33,9 +33,12 @@ impl Binder<'_> {
             bound = match op {
                 SetOperator::Union => self.union([bound, other], right)?,
                 SetOperator::Intersect => self.both([bound, other], right, all, false)?,
-                SetOperator::Except | SetOperator::Minus => self.both([bound, other], right, all, true)?,
+                SetOperator::Except | SetOperator::Minus => {
+                    self.both([bound, other], right, all, true)?
+                }
             };
-            // Of several UNIONs one after the other only the last one need look for what stands twice.
+            // Of several UNIONs one after the other only the last one need look for what stands
+            // twice.
             let again = matches!(rest.peek(), Some((SetOperator::Union, false, _)));
             if op == SetOperator::Union && !all && !again {
                 bound = distinct_of(bound);
@@ -49,13 +52,18 @@ impl Binder<'_> {
         let ([left, right], columns) = self.alike(inputs, written)?;
         let columns: Vec<Output> = columns
             .into_iter()
-            .map(|column| Output { field: self.fields.fresh(&column.name, column.atom.clone()), ..column })
+            .map(|column| Output {
+                field: self.fields.fresh(&column.name, column.atom.clone()),
+                ..column
+            })
             .collect();
         let mut flat: Vec<(Relation, Vec<Name>)> = Vec::new();
         for (relation, given) in [left, right] {
             match relation {
                 // A long chain leans to the left: its list grows as it is.
-                Relation::Union { inputs: inner, names } if names == given && flat.is_empty() => flat = inner,
+                Relation::Union { inputs: inner, names } if names == given && flat.is_empty() => {
+                    flat = inner
+                }
                 Relation::Union { inputs: inner, names } if names == given => flat.extend(inner),
                 other => flat.push((other, given)),
             }
@@ -65,7 +73,13 @@ impl Binder<'_> {
     }
 
     /// INTERSECT, or with `except` EXCEPT: NULLs are equal.
-    fn both(&mut self, inputs: [Bound; 2], written: &SetExpr, all: bool, except: bool) -> Result<Bound> {
+    fn both(
+        &mut self,
+        inputs: [Bound; 2],
+        written: &SetExpr,
+        all: bool,
+        except: bool,
+    ) -> Result<Bound> {
         if all {
             let ([left, right], columns) = self.alike(inputs, written)?;
             return self.bag(left, right, columns, except);
@@ -97,8 +111,8 @@ impl Binder<'_> {
         Ok(Bound { relation, columns })
     }
 
-    /// With ALL: both sides are grouped together, counting the tuples of each. A group of l and r tuples gives min(l, r) or
-    /// l - r copies: a list as long as that, unnested.
+    /// With ALL: both sides are grouped together, counting the tuples of each. A group of l and r
+    /// tuples gives min(l, r) or l - r copies: a list as long as that, unnested.
     fn bag(
         &mut self,
         (left, lefts): (Relation, Vec<Name>),
@@ -110,7 +124,8 @@ impl Binder<'_> {
         let right = self.counted(right, &rights, &columns, [0, 1]);
         let mut fresh = |column: &Output| self.fields.fresh(&column.name, column.atom.clone());
         let groups: Vec<Name> = columns.iter().map(&mut fresh).collect();
-        let ones = [self.fields.fresh("left", Atom::Int32), self.fields.fresh("right", Atom::Int32)];
+        let ones =
+            [self.fields.fresh("left", Atom::Int32), self.fields.fresh("right", Atom::Int32)];
         let names = groups.iter().chain(&ones).cloned().collect();
         let calls = ones.map(|one| {
             let call = Call {
@@ -147,7 +162,8 @@ impl Binder<'_> {
         exprs.push((list_name.clone(), list));
         let input = Box::new(Relation::Map { input: Box::new(grouped), exprs });
         let relation = Relation::Unnest { input, lists: vec![(list_name, element)], outer: false };
-        let columns = columns.into_iter().zip(groups).map(|(column, field)| Output { field, ..column });
+        let columns =
+            columns.into_iter().zip(groups).map(|(column, field)| Output { field, ..column });
         Ok(Bound { relation, columns: columns.collect() })
     }
 
@@ -189,7 +205,8 @@ impl Binder<'_> {
         pairs.map(common).collect::<Result<_>>().map_err(|error| placed(error, written.span()))
     }
 
-    /// Both sides with columns of the types that they have in common, and the columns, named as the left side's.
+    /// Both sides with columns of the types that they have in common, and the columns, named as the
+    /// left side's.
     fn alike(
         &mut self,
         inputs: [Bound; 2],
@@ -208,7 +225,11 @@ impl Binder<'_> {
     }
 
     /// The relation with its columns of these types, and their fields.
-    pub(super) fn with_types(&mut self, bound: Bound, atoms: &[Atom]) -> Result<(Relation, Vec<Name>)> {
+    pub(super) fn with_types(
+        &mut self,
+        bound: Bound,
+        atoms: &[Atom],
+    ) -> Result<(Relation, Vec<Name>)> {
         let Bound { relation, columns } = bound;
         if columns.iter().zip(atoms).all(|(column, atom)| column.atom == *atom) {
             return Ok((relation, columns.into_iter().map(|column| column.field).collect()));
@@ -239,7 +260,8 @@ fn holds(atom: &Atom, others: [&Atom; 2]) -> bool {
     let whole = i16::from(*precision) - i16::from(*scale);
     others.iter().all(|other| match other {
         Atom::Decimal(precision, scale) => i16::from(*precision) - i16::from(*scale) <= whole,
-        other => tessera_functions::cast::whole_digits(other).is_none_or(|digits| i16::from(digits) <= whole),
+        other => tessera_functions::cast::whole_digits(other)
+            .is_none_or(|digits| i16::from(digits) <= whole),
     })
 }
 

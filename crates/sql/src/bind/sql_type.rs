@@ -11,7 +11,8 @@ const DECIMAL_SCALE: i8 = 10;
 /// The zone of timestamps that have one.
 const ZONE: &str = "UTC";
 
-/// The type that is written so; its length or precision, where the type has none of its own, is for casts to see to.
+/// The type that is written so; its length or precision, where the type has none of its own, is for
+/// casts to see to.
 ///
 /// # Errors
 /// It is not offered.
@@ -31,7 +32,9 @@ pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
         T::Float(ExactNumberInfo::None) => Atom::Float64,
         T::Float(ExactNumberInfo::Precision(bits)) if *bits >= 1 && *bits <= 24 => Atom::Float32,
         T::Float(ExactNumberInfo::Precision(bits)) if *bits <= 53 => Atom::Float64,
-        T::Double(ExactNumberInfo::None) | T::DoublePrecision | T::Float8 | T::Float64 => Atom::Float64,
+        T::Double(ExactNumberInfo::None) | T::DoublePrecision | T::Float8 | T::Float64 => {
+            Atom::Float64
+        }
         T::Numeric(info) | T::Decimal(info) | T::Dec(info) => decimal(info)?,
         T::Character(_)
         | T::Char(_)
@@ -92,7 +95,9 @@ fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
         "uinteger" => Atom::UInt32,
         "ubigint" => Atom::UInt64,
         "bpchar" => Atom::String,
-        "timestamp_s" | "timestamp_ms" | "timestamp_us" => Atom::Timestamp(TimeUnit::Microsecond, None),
+        "timestamp_s" | "timestamp_ms" | "timestamp_us" => {
+            Atom::Timestamp(TimeUnit::Microsecond, None)
+        }
         "timestamp_ns" => Atom::Timestamp(TimeUnit::Nanosecond, None),
         _ => return None,
     })
@@ -104,12 +109,17 @@ fn decimal(info: &ExactNumberInfo) -> Result<Atom> {
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
     };
-    let wrong = |message: String| Error::semantic(message).with_state(SqlState::INVALID_PARAMETER_VALUE);
+    let wrong =
+        |message: String| Error::semantic(message).with_state(SqlState::INVALID_PARAMETER_VALUE);
     if !(1..=u64::from(DECIMAL_PRECISION_MAX)).contains(&precision) {
-        return Err(wrong(format!("a decimal has 1 to {DECIMAL_PRECISION_MAX} digits, not {precision}")));
+        return Err(wrong(format!(
+            "a decimal has 1 to {DECIMAL_PRECISION_MAX} digits, not {precision}"
+        )));
     }
     match u8::try_from(scale) {
-        Ok(scale) if u64::from(scale) <= precision => Ok(Atom::Decimal(precision as u8, scale as i8)),
+        Ok(scale) if u64::from(scale) <= precision => {
+            Ok(Atom::Decimal(precision as u8, scale as i8))
+        }
         _ => Err(wrong(format!(
             "a decimal of {precision} digits has 0 to {precision} behind the point, not {scale}"
         ))),

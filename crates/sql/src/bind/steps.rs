@@ -1,5 +1,5 @@
-//! What has to be done to a relation before expressions over it can be computed: subqueries are joined to it, and values
-//! that are read more than once become fields of it.
+//! What has to be done to a relation before expressions over it can be computed: subqueries are
+//! joined to it, and values that are read more than once become fields of it.
 
 use tessera_optimizer::logical::relation::{Join, Kind, Name, Relation};
 use tessera_plan::Expr;
@@ -10,7 +10,13 @@ pub(crate) enum Step {
     /// Only tuples that satisfy all of these are kept.
     Filter(Vec<Expr>),
     /// A subquery is joined.
-    Join { kind: Kind, right: Relation, conditions: Vec<Expr>, mark: Option<Name>, null_aware: bool },
+    Join {
+        kind: Kind,
+        right: Relation,
+        conditions: Vec<Expr>,
+        mark: Option<Name>,
+        null_aware: bool,
+    },
     /// A value becomes a field.
     Value(Name, Expr),
 }
@@ -65,7 +71,8 @@ pub(crate) fn with_fields(relation: Relation, fields: Vec<(Name, Expr)>) -> Rela
         return relation;
     }
     let names = relation.names().into_iter();
-    let mut exprs: Vec<(Name, Expr)> = names.map(|name| (name.clone(), Expr::Field(name))).collect();
+    let mut exprs: Vec<(Name, Expr)> =
+        names.map(|name| (name.clone(), Expr::Field(name))).collect();
     exprs.extend(fields);
     Relation::Map { input: Box::new(relation), exprs }
 }
@@ -80,6 +87,7 @@ pub(crate) fn joined(
     null_aware: bool,
 ) -> Relation {
     let parameters = right.parameters();
-    let correlated = !parameters.is_empty() && left.names().iter().any(|name| parameters.contains(name));
+    let correlated =
+        !parameters.is_empty() && left.names().iter().any(|name| parameters.contains(name));
     Relation::Join(Box::new(Join { kind, left, right, conditions, mark, null_aware, correlated }))
 }

@@ -1,8 +1,9 @@
 //! Filters, and subqueries in expressions as joins.
 //!
-//! `EXISTS` and `IN` among the conjuncts of a filter become semi and anti joins. Elsewhere they become mark joins, whose
-//! mark stands in place of the subquery; with a NULL where the difference of false and unknown can show. A scalar
-//! subquery becomes a single join, which refuses a second row.
+//! `EXISTS` and `IN` among the conjuncts of a filter become semi and anti joins. Elsewhere they
+//! become mark joins, whose mark stands in place of the subquery; with a NULL where the difference
+//! of false and unknown can show. A scalar subquery becomes a single join, which refuses a second
+//! row.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, UnaryOperator, Visit, Visitor};
 use tessera_optimizer::logical::relation::{Aggregate, Call, Kind, Name, Relation};
@@ -38,8 +39,8 @@ impl Binder<'_> {
                 Some(_) => vec![value.expr],
                 None => self.finished(value)?.expr.conjuncts(),
             };
-            // What needs no subquery is tested before the joins that subqueries become, unless it can raise for rows that
-            // a subquery written before it rejects.
+            // What needs no subquery is tested before the joins that subqueries become, unless it
+            // can raise for rows that a subquery written before it rejects.
             let types = self.fields.types();
             let is_free = joins.len() == before;
             for predicate in predicates {
@@ -65,14 +66,17 @@ impl Binder<'_> {
             Ast::BinaryOp { left, op: op @ (BinaryOperator::Or | BinaryOperator::And), right }
                 if holds_in(expr) =>
             {
-                let sides = vec![self.predicate(left, place)?.expr, self.predicate(right, place)?.expr];
+                let sides =
+                    vec![self.predicate(left, place)?.expr, self.predicate(right, place)?.expr];
                 Ok(Typed::boolean(match op {
                     BinaryOperator::Or => Expr::Or(sides),
                     _ => Expr::And(sides),
                 }))
             }
             _ => match top_subquery(expr) {
-                Some(Top::In { value, query, negated }) => self.mark_in(value, query, negated, place),
+                Some(Top::In { value, query, negated }) => {
+                    self.mark_in(value, query, negated, place)
+                }
                 _ => self.condition(expr, place),
             },
         }
@@ -90,7 +94,13 @@ impl Binder<'_> {
             Top::Exists { query, negated } => {
                 let right = self.query(query, Some(scope), &scope.env)?.relation;
                 let kind = if negated { Kind::Anti } else { Kind::Semi };
-                steps.push(Step::Join { kind, right, conditions: Vec::new(), mark: None, null_aware: false });
+                steps.push(Step::Join {
+                    kind,
+                    right,
+                    conditions: Vec::new(),
+                    mark: None,
+                    null_aware: false,
+                });
             }
             Top::In { value, query, negated } => {
                 let place = &mut Place { scope, steps, clause, unnests: None };
@@ -218,7 +228,11 @@ impl Binder<'_> {
     }
 
     /// A subquery in place of a value: its only row, or NULL where there is none.
-    pub(super) fn scalar_subquery(&mut self, query: &Query, place: &mut Place<'_, '_>) -> Result<Typed> {
+    pub(super) fn scalar_subquery(
+        &mut self,
+        query: &Query,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Typed> {
         let (right, column) = self.single_column(query, place.scope)?;
         let value = self.field(&column)?;
         place.steps.push(single(right));
@@ -226,7 +240,11 @@ impl Binder<'_> {
     }
 
     /// The values of a subquery's only row.
-    pub(super) fn only_row(&mut self, query: &Query, place: &mut Place<'_, '_>) -> Result<Vec<Typed>> {
+    pub(super) fn only_row(
+        &mut self,
+        query: &Query,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Vec<Typed>> {
         let Bound { relation, columns } = self.query(query, Some(place.scope), &place.scope.env)?;
         place.steps.push(single(relation));
         columns.iter().map(|column| self.field(&column.field)).collect()
@@ -267,7 +285,8 @@ impl Binder<'_> {
         match columns.as_slice() {
             [column] => Ok((relation, column.field.clone())),
             _ => {
-                let message = format!("a subquery in an expression gives one column, not {}", columns.len());
+                let message =
+                    format!("a subquery in an expression gives one column, not {}", columns.len());
                 Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR))
             }
         }
@@ -282,7 +301,13 @@ impl Binder<'_> {
     ) -> Typed {
         let mark = self.fields.fresh("mark", Atom::Boolean);
         let kind = Kind::Mark;
-        place.steps.push(Step::Join { kind, right, conditions, mark: Some(mark.clone()), null_aware });
+        place.steps.push(Step::Join {
+            kind,
+            right,
+            conditions,
+            mark: Some(mark.clone()),
+            null_aware,
+        });
         Typed::boolean(Expr::Field(mark))
     }
 }
@@ -298,12 +323,16 @@ fn counted(values: usize) -> String {
 /// `decides` where that is known, NULL where it is possible, else the other truth value.
 fn three_valued(known: Typed, decides: bool, possible: Typed) -> Typed {
     Typed::boolean(Expr::Case {
-        branches: vec![(known.expr, Expr::boolean(decides)), (possible.expr, Expr::null(Atom::Boolean))],
+        branches: vec![
+            (known.expr, Expr::boolean(decides)),
+            (possible.expr, Expr::null(Atom::Boolean)),
+        ],
         otherwise: Some(Box::new(Expr::boolean(!decides))),
     })
 }
 
-/// Whether a join can tell unknown from false itself: it compares one value with a relation that is the same for all.
+/// Whether a join can tell unknown from false itself: it compares one value with a relation that is
+/// the same for all.
 fn is_null_aware(right: &Relation, conditions: &[Expr]) -> bool {
     conditions.len() == 1 && right.parameters().is_empty()
 }
@@ -345,7 +374,9 @@ enum Top<'q> {
 fn top_subquery(conjunct: &Ast) -> Option<Top<'_>> {
     match conjunct {
         Ast::Nested(inner) => top_subquery(inner),
-        Ast::Exists { subquery, negated } => Some(Top::Exists { query: subquery, negated: *negated }),
+        Ast::Exists { subquery, negated } => {
+            Some(Top::Exists { query: subquery, negated: *negated })
+        }
         Ast::InSubquery { expr, subquery, negated } => {
             Some(Top::In { value: expr, query: subquery, negated: *negated })
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, ObjectName,
-    Spanned, TableAlias,
+    Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    ObjectName, Spanned, TableAlias,
 };
 use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
@@ -86,12 +86,15 @@ impl Binder<'_> {
             lists.push((name, self.as_list(value).map_err(|error| placed(error, expr.span()))?));
         }
         if lists.is_empty() {
-            return Err(Error::semantic("unnest takes a list").with_state(SqlState::UNDEFINED_FUNCTION));
+            return Err(
+                Error::semantic("unnest takes a list").with_state(SqlState::UNDEFINED_FUNCTION)
+            );
         }
         self.unnested_lists(lists, relation, alias, "unnest")
     }
 
-    /// An expression over no row but those of queries around it, and the relation over which it is computed.
+    /// An expression over no row but those of queries around it, and the relation over which it is
+    /// computed.
     fn of_one_row(
         &mut self,
         expr: &Ast,
@@ -127,7 +130,9 @@ impl Binder<'_> {
         let (mut pairs, mut columns) = (Vec::new(), Vec::new());
         for (name, value) in lists {
             let value = self.finished(value)?;
-            let Atom::List(slot) = &value.atom else { return Err(Error::internal("no list to unnest")) };
+            let Atom::List(slot) = &value.atom else {
+                return Err(Error::internal("no list to unnest"));
+            };
             let atom = slot.atom.clone();
             let list = self.fields.fresh("list", value.atom.clone());
             let element = self.fields.fresh(&name, atom.clone());
@@ -150,8 +155,10 @@ impl Binder<'_> {
     ) -> Result<Tables> {
         let (path, options) = file_functions::arguments(function, args)?;
         let format = file_functions::format_of(function);
-        let table =
-            self.catalog.files(&path, format, &options).map_err(|error| placed(error, name.span()))?;
+        let table = self
+            .catalog
+            .files(&path, format, &options)
+            .map_err(|error| placed(error, name.span()))?;
         let Some(table) = table else {
             let error = Error::semantic(format!("{function}('{path}'): there is no such file"));
             return Err(placed(error, name.span()));

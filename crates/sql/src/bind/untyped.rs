@@ -1,5 +1,5 @@
-//! Literals and NULLs without a type among operands and arguments. They become what PostgreSQL's tables say; so a call that
-//! PostgreSQL knows, of arguments that it does not take, is an error.
+//! Literals and NULLs without a type among operands and arguments. They become what PostgreSQL's
+//! tables say; so a call that PostgreSQL knows, of arguments that it does not take, is an error.
 
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
 
@@ -8,7 +8,8 @@ use super::coerce::number_atom;
 use super::typed::Typed;
 use crate::postgres::{self, Given, Kind, Outcome, Type};
 
-/// Functions that take more types here than in PostgreSQL, as `docs/dialect.md` says or as DuckDB's of that name do.
+/// Functions that take more types here than in PostgreSQL, as `docs/dialect.md` says or as DuckDB's
+/// of that name do.
 const TAKE_MORE: [&str; 2] = ["array_length", "isfinite"];
 
 /// Functions of bytes that take text, too: its bytes.
@@ -18,8 +19,13 @@ const TAKE_TEXTS: [&str; 4] = ["sha224", "sha256", "sha384", "sha512"];
 const TAKE_LISTS: [&str; 3] = ["char_length", "character_length", "length"];
 
 impl Binder<'_> {
-    /// The operands of an operator of PostgreSQL's: those without a type have one, if there is such an operator.
-    pub(super) fn operands_typed(&self, operator: &str, operands: Vec<Typed>) -> Result<Vec<Typed>> {
+    /// The operands of an operator of PostgreSQL's: those without a type have one, if there is such
+    /// an operator.
+    pub(super) fn operands_typed(
+        &self,
+        operator: &str,
+        operands: Vec<Typed>,
+    ) -> Result<Vec<Typed>> {
         if !operands.iter().any(is_untyped) {
             return Ok(operands);
         }
@@ -29,23 +35,32 @@ impl Binder<'_> {
             // The result is NULL whichever operator is meant, as in DuckDB.
             _ if operands.iter().any(Typed::is_null) => Ok(operands),
             Outcome::Ambiguous | Outcome::Indeterminate => {
-                let message =
-                    format!("{} can mean several operators; cast the literal", shown(operator, &given));
+                let message = format!(
+                    "{} can mean several operators; cast the literal",
+                    shown(operator, &given)
+                );
                 Err(Error::semantic(message).with_state(SqlState::AMBIGUOUS_FUNCTION))
             }
             // A struct, or an operator of another origin.
             _ if given.iter().any(|given| given.ty == Type::Other) => Ok(operands),
             Outcome::NoMatch | Outcome::NotFound | Outcome::Cast(_) => {
-                let message = format!("there is no operator {}; cast an operand", shown(operator, &given));
+                let message =
+                    format!("there is no operator {}; cast an operand", shown(operator, &given));
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
         }
     }
 
     /// The two operands of an operator.
-    pub(super) fn pair_typed(&self, operator: &str, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
-        let [left, right] = <[Typed; 2]>::try_from(self.operands_typed(operator, vec![left, right])?)
-            .map_err(|_| Error::internal("two operands are not"))?;
+    pub(super) fn pair_typed(
+        &self,
+        operator: &str,
+        left: Typed,
+        right: Typed,
+    ) -> Result<(Typed, Typed)> {
+        let [left, right] =
+            <[Typed; 2]>::try_from(self.operands_typed(operator, vec![left, right])?)
+                .map_err(|_| Error::internal("two operands are not"))?;
         Ok((left, right))
     }
 
@@ -56,9 +71,14 @@ impl Binder<'_> {
             .ok_or_else(|| Error::internal("an operand is lost"))
     }
 
-    /// The arguments of a function: those without a type have one. An error where PostgreSQL has functions of that name, and
-    /// none takes them.
-    pub(super) fn arguments_typed(&self, name: &str, kind: Kind, args: Vec<Typed>) -> Result<Vec<Typed>> {
+    /// The arguments of a function: those without a type have one. An error where PostgreSQL has
+    /// functions of that name, and none takes them.
+    pub(super) fn arguments_typed(
+        &self,
+        name: &str,
+        kind: Kind,
+        args: Vec<Typed>,
+    ) -> Result<Vec<Typed>> {
         let all: Vec<Given> = args.iter().map(given).collect();
         let has_null = args.iter().any(Typed::is_null);
         let state = match postgres::function(name, &[kind], &all) {
@@ -68,10 +88,16 @@ impl Binder<'_> {
             Outcome::Indeterminate if !has_null => Some(SqlState::DATATYPE_MISMATCH),
             Outcome::Ambiguous | Outcome::Indeterminate => None,
             Outcome::NoMatch if TAKE_MORE.contains(&name) => None,
-            Outcome::NoMatch if TAKE_TEXTS.contains(&name) && all.iter().all(|arg| arg.ty == Type::Text) => {
+            Outcome::NoMatch
+                if TAKE_TEXTS.contains(&name) && all.iter().all(|arg| arg.ty == Type::Text) =>
+            {
                 None
             }
-            Outcome::NoMatch if TAKE_LISTS.contains(&name) && all.iter().all(|arg| arg.is_array()) => None,
+            Outcome::NoMatch
+                if TAKE_LISTS.contains(&name) && all.iter().all(|arg| arg.is_array()) =>
+            {
+                None
+            }
             Outcome::NoMatch => {
                 let wide: Vec<Given> = all.iter().map(|given| wide(*given)).collect();
                 let is_known = matches!(
@@ -90,7 +116,9 @@ impl Binder<'_> {
                     SqlState::UNDEFINED_FUNCTION => {
                         format!("{name} does not take ({}); cast the arguments", types())
                     }
-                    _ => format!("{name}({}) can mean several functions; cast the literals", types()),
+                    _ => {
+                        format!("{name}({}) can mean several functions; cast the literals", types())
+                    }
                 };
                 Err(Error::semantic(message).with_state(state))
             }
@@ -129,7 +157,8 @@ fn given(value: &Typed) -> Given {
     if value.unknown { Given::of(Type::Unknown) } else { Given::of_atom(&value.atom) }
 }
 
-/// The type that stands for all numbers of its kind: our functions give wider integers and more doubles than PostgreSQL's.
+/// The type that stands for all numbers of its kind: our functions give wider integers and more
+/// doubles than PostgreSQL's.
 fn wide(given: Given) -> Given {
     match given.ty {
         Type::Int2 | Type::Int4 | Type::Int8 => Given::of(Type::Int4),

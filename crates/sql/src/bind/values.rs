@@ -30,7 +30,12 @@ fn parsed_rows(text: &str, span: Span) -> Vec<Vec<Ast>> {
 
 impl Binder<'_> {
     /// Rows that are written out; each column has the type that its values have in common.
-    pub(super) fn values(&mut self, values: &Values, outer: Option<&Scope<'_>>, env: &Env) -> Result<Bound> {
+    pub(super) fn values(
+        &mut self,
+        values: &Values,
+        outer: Option<&Scope<'_>>,
+        env: &Env,
+    ) -> Result<Bound> {
         let Values { explicit_row: _, value_keyword: _, rows } = values;
         let written = match &rows[..] {
             [row] => match &row.content[..] {
@@ -51,7 +56,8 @@ impl Binder<'_> {
         };
         let width = rows.first().map_or(0, |row| row.len());
         let scope = Scope::empty(outer, env.clone());
-        let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
+        let mut columns: Vec<Vec<Typed>> =
+            (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
         let mut steps = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
             if at % 1024 == 0 {
@@ -67,7 +73,12 @@ impl Binder<'_> {
             }
             let mut before = Vec::new();
             for (value, column) in row.iter().zip(&mut columns) {
-                let place = &mut Place { scope: &scope, steps: &mut before, clause: "VALUES", unnests: None };
+                let place = &mut Place {
+                    scope: &scope,
+                    steps: &mut before,
+                    clause: "VALUES",
+                    unnests: None,
+                };
                 column.push(self.expr(value, place)?);
             }
             steps.push(before);
@@ -76,24 +87,33 @@ impl Binder<'_> {
         let mut made: Vec<std::vec::IntoIter<Typed>> = Vec::with_capacity(width);
         for (at, values) in columns.into_iter().enumerate() {
             let (values, atom) = self.unified(values, "VALUES")?;
-            let values = values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
+            let values =
+                values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
             let name: Arc<str> = format!("column{}", at + 1).into();
             let field = self.fields.fresh(&name, atom.clone());
             outputs.push(Output { name, field, atom, literal: None });
             made.push(values.into_iter());
         }
         let rows: Vec<Vec<Expr>> = (0..rows.len())
-            .map(|_| made.iter_mut().filter_map(|values| values.next()).map(|value| value.expr).collect())
+            .map(|_| {
+                made.iter_mut().filter_map(|values| values.next()).map(|value| value.expr).collect()
+            })
             .collect();
         // A value that may raise is computed where it is read.
         let types = self.fields.types();
-        let reads_nothing = |value: &Expr| value.fields().is_empty() && parameters(value).is_empty();
-        let written =
-            |value: &Expr| matches!(value, Expr::Constant(..)) || reads_nothing(value) && !types.stays(value);
+        let reads_nothing =
+            |value: &Expr| value.fields().is_empty() && parameters(value).is_empty();
+        let written = |value: &Expr| {
+            matches!(value, Expr::Constant(..)) || reads_nothing(value) && !types.stays(value)
+        };
         let relation = match rows.iter().flatten().all(written) && steps.iter().all(Vec::is_empty) {
             true => {
-                let field = |output: &Output| Field::nullable(output.field.clone(), output.atom.clone());
-                Relation::Values { tuple: Tuple::new(outputs.iter().map(field).collect::<Vec<_>>()), rows }
+                let field =
+                    |output: &Output| Field::nullable(output.field.clone(), output.atom.clone());
+                Relation::Values {
+                    tuple: Tuple::new(outputs.iter().map(field).collect::<Vec<_>>()),
+                    rows,
+                }
             }
             false => self.computed_rows(rows, steps, &outputs),
         };
@@ -112,12 +132,17 @@ impl Binder<'_> {
             let exprs: Vec<(Name, Expr)> = row
                 .into_iter()
                 .zip(outputs)
-                .map(|(value, output)| (self.fields.fresh(&output.field, output.atom.clone()), value))
+                .map(|(value, output)| {
+                    (self.fields.fresh(&output.field, output.atom.clone()), value)
+                })
                 .collect();
             let given = exprs.iter().map(|(name, _)| name.clone()).collect();
             let input = Box::new(apply(one_row(), steps));
             inputs.push((Relation::Map { input, exprs }, given));
         }
-        Relation::Union { inputs, names: outputs.iter().map(|output| output.field.clone()).collect() }
+        Relation::Union {
+            inputs,
+            names: outputs.iter().map(|output| output.field.clone()).collect(),
+        }
     }
 }

@@ -33,7 +33,9 @@ impl Binder<'_> {
         for column in &seen {
             atoms.push(match (column.texts, column.numbers.is_empty()) {
                 (true, true) => Atom::String,
-                (false, false) => self.common(&column.numbers.iter().collect::<Vec<_>>(), "VALUES")?,
+                (false, false) => {
+                    self.common(&column.numbers.iter().collect::<Vec<_>>(), "VALUES")?
+                }
                 _ => return Ok(None),
             });
         }

@@ -22,8 +22,9 @@ pub(crate) fn can_cast(from: Given, to: Given) -> Option<Context> {
     path(from, to).map(|(context, _)| context)
 }
 
-/// The type of several values that become one column or one array, as UNION, CASE, COALESCE, VALUES and ARRAY choose
-/// it. None where they have none, SQLSTATE 42804 (or 42846 where a value then cannot be converted).
+/// The type of several values that become one column or one array, as UNION, CASE, COALESCE, VALUES
+/// and ARRAY choose it. None where they have none, SQLSTATE 42804 (or 42846 where a value then
+/// cannot be converted).
 pub(crate) fn common_type(types: &[Given]) -> Option<Given> {
     let chosen = chosen_type(types)?;
     types.iter().all(|ty| is_implicit(*ty, chosen)).then_some(chosen)
@@ -51,12 +52,15 @@ fn is_implicit(from: Given, to: Given) -> bool {
 /// Whether arguments of some types may be passed where others are declared.
 pub(super) fn can_pass(given: &[Given], declared: &[Given]) -> bool {
     let passes = given.iter().zip(declared).all(|(given, declared)| {
-        given == declared || declared.category() == Category::Pseudo || is_implicit(*given, *declared)
+        given == declared
+            || declared.category() == Category::Pseudo
+            || is_implicit(*given, *declared)
     });
     passes && polymorphic::solve(given, declared).is_some()
 }
 
-/// The type that a call `name(value)` casts to: one whose name this is, where no function does the conversion.
+/// The type that a call `name(value)` casts to: one whose name this is, where no function does the
+/// conversion.
 pub(super) fn cast_called(name: &str, from: Given) -> Option<Given> {
     let facts = |ty: &Type| tables::of_type(*ty);
     let ty = Type::NAMED.iter().find(|ty| facts(ty).name == name)?;

@@ -1,8 +1,9 @@
-//! PostgreSQL's types, casts, operators and functions, and the rules by which it finds what a call means: chapter 10 of
-//! its manual, as its parser does it (`parse_func.c`, `parse_oper.c`, `parse_coerce.c`).
+//! PostgreSQL's types, casts, operators and functions, and the rules by which it finds what a call
+//! means: chapter 10 of its manual, as its parser does it (`parse_func.c`, `parse_oper.c`,
+//! `parse_coerce.c`).
 //!
-//! [`operator`] and [`function`] take a name as the catalog has it (`<>`, `~~` for LIKE, `lower`) and the types that are
-//! [`Given`], where a literal in quotes and NULL are [`Type::Unknown`]:
+//! [`operator`] and [`function`] take a name as the catalog has it (`<>`, `~~` for LIKE, `lower`)
+//! and the types that are [`Given`], where a literal in quotes and NULL are [`Type::Unknown`]:
 //!
 //! ```ignore
 //! // 1::smallint + '2'
@@ -12,7 +13,7 @@
 //!     Outcome::Found(call) => bind(call),
 //!     // `text(1)`, a call of a type's name, is a cast; operators never are.
 //!     Outcome::Cast(to) => cast(to),
-//!     // SQLSTATE 42883; `NotFound` knows no such name, so that a function of another origin may take it.
+//!     // SQLSTATE 42883; `NotFound` knows no such name: a function of another origin may take it.
 //!     Outcome::NotFound | Outcome::NoMatch => undefined_function(),
 //!     // 42725
 //!     Outcome::Ambiguous => ambiguous_function(),

@@ -14,7 +14,8 @@ pub(super) struct Solution {
     is_polymorphic: bool,
 }
 
-/// The solution for arguments of some types, if they agree. An argument that is not polymorphic is not looked at.
+/// The solution for arguments of some types, if they agree. An argument that is not polymorphic is
+/// not looked at.
 pub(super) fn solve(given: &[Given], declared: &[Given]) -> Option<Solution> {
     let mut solution = Solution::default();
     let mut compatible = Vec::new();

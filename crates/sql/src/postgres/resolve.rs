@@ -23,12 +23,13 @@ pub(crate) enum Outcome {
 /// A call that is understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// The types that the arguments become. One that is declared as `any` stays as it is, even unknown.
+    /// The types that the arguments become. One that is declared as `any` stays as it is, even
+    /// unknown.
     pub(crate) args: Vec<Given>,
     /// The type of the result.
     pub(crate) result: Given,
-    /// The operator or function as it is declared: where it is polymorphic, the types of lists of lists and of
-    /// structs follow from the arguments.
+    /// The operator or function as it is declared: where it is polymorphic, the types of lists of
+    /// lists and of structs follow from the arguments.
     pub(crate) form: &'static Form,
 }
 
@@ -50,7 +51,8 @@ pub(crate) fn operator(name: &str, operands: &[Given]) -> Outcome {
     }
 }
 
-/// What a function's name means before some arguments, among the functions of some kinds (none: of all).
+/// What a function's name means before some arguments, among the functions of some kinds (none: of
+/// all).
 pub(crate) fn function(name: &str, kinds: &[Kind], args: &[Given]) -> Outcome {
     let forms: Vec<&'static Form> = forms(&tables::FUNCTIONS, name)
         .iter()
@@ -98,14 +100,19 @@ impl Candidate {
     }
 
     fn called_with(&self, given: &[Given]) -> Outcome {
-        let is_foreign = self.args.iter().chain([&self.form.result]).any(|ty| ty.ty == Type::Foreign);
+        let is_foreign =
+            self.args.iter().chain([&self.form.result]).any(|ty| ty.ty == Type::Foreign);
         let Some(solution) = polymorphic::solve(given, &self.args).filter(|_| !is_foreign) else {
             return Outcome::NoMatch;
         };
         if solution.is_indeterminate() {
             return Outcome::Indeterminate;
         }
-        let args = self.args.iter().zip(given).map(|(declared, given)| solution.resolved(*declared, *given));
+        let args = self
+            .args
+            .iter()
+            .zip(given)
+            .map(|(declared, given)| solution.resolved(*declared, *given));
         let result = solution.resolved(self.form.result, self.form.result);
         Outcome::Found(Call { args: args.collect(), result, form: self.form })
     }
@@ -143,17 +150,25 @@ fn selected(mut candidates: Vec<Candidate>, given: &[Given]) -> Option<Candidate
 }
 
 /// Keeps the candidates that fit at the most places.
-fn keep_best(candidates: &mut Vec<Candidate>, given: &[Given], fits: impl Fn(Given, Given) -> bool) {
+fn keep_best(
+    candidates: &mut Vec<Candidate>,
+    given: &[Given],
+    fits: impl Fn(Given, Given) -> bool,
+) {
     let count = |candidate: &Candidate| {
-        given.iter().zip(&candidate.args).filter(|(given, declared)| fits(**given, **declared)).count()
+        given
+            .iter()
+            .zip(&candidate.args)
+            .filter(|(given, declared)| fits(**given, **declared))
+            .count()
     };
     let most = candidates.iter().map(count).max().unwrap_or(0);
     candidates.retain(|candidate| count(candidate) == most);
 }
 
-/// Keeps the candidates that take, for each literal, a type of the category that it has: text if any takes that, else the
-/// one that all take. If one takes the preferred type of the category, so must the others. Keeps all where a literal's
-/// category is undecided, or where none would be left.
+/// Keeps the candidates that take, for each literal, a type of the category that it has: text if
+/// any takes that, else the one that all take. If one takes the preferred type of the category, so
+/// must the others. Keeps all where a literal's category is undecided, or where none would be left.
 fn keep_for_literals(candidates: &mut Vec<Candidate>, given: &[Given]) {
     let mut wanted = Vec::new();
     for (place, _) in given.iter().enumerate().filter(|(_, ty)| ty.is_unknown()) {
@@ -180,7 +195,8 @@ fn keep_for_literals(candidates: &mut Vec<Candidate>, given: &[Given]) {
     }
 }
 
-/// Keeps the only candidate, if it is one, that takes the literals as values of the type that all others have.
+/// Keeps the only candidate, if it is one, that takes the literals as values of the type that all
+/// others have.
 fn keep_of_one_type(candidates: &mut Vec<Candidate>, given: &[Given]) {
     let mut known = given.iter().filter(|ty| !ty.is_unknown());
     let Some(first) = known.next() else { return };

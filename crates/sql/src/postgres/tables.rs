@@ -36,7 +36,8 @@ const FLOAT8_ARRAY: Given = Given::array(Type::Float8);
 const TEXT_ARRAY: Given = Given::array(Type::Text);
 const INTERVAL_ARRAY: Given = Given::array(Type::Interval);
 
-/// The name, the name in messages, the category, and whether the type is the category's preferred one.
+/// The name, the name in messages, the category, and whether the type is the category's preferred
+/// one.
 pub(super) const fn of_type(ty: Type) -> Facts {
     match ty {
         Type::Bool => facts("bool", "boolean", Category::Boolean, true),
@@ -52,8 +53,12 @@ pub(super) const fn of_type(ty: Type) -> Facts {
         Type::Bytea => facts("bytea", "bytea", Category::User, false),
         Type::Date => facts("date", "date", Category::DateTime, false),
         Type::Time => facts("time", "time without time zone", Category::DateTime, false),
-        Type::Timestamp => facts("timestamp", "timestamp without time zone", Category::DateTime, false),
-        Type::Timestamptz => facts("timestamptz", "timestamp with time zone", Category::DateTime, true),
+        Type::Timestamp => {
+            facts("timestamp", "timestamp without time zone", Category::DateTime, false)
+        }
+        Type::Timestamptz => {
+            facts("timestamptz", "timestamp with time zone", Category::DateTime, true)
+        }
         Type::Interval => facts("interval", "interval", Category::Timespan, true),
         Type::Unknown => facts("unknown", "unknown", Category::Unknown, false),
         Type::Any => facts("any", "any", Category::Pseudo, false),
@@ -554,7 +559,14 @@ pub(super) static FUNCTIONS: [Form; 536] = [
     function("age", &[TIMESTAMP], INTERVAL, Scalar, None, 0),
     function("array_agg", &[ANY_ARRAY], ANY_ARRAY, Aggregate, None, 0),
     function("array_agg", &[ANY_NON_ARRAY], ANY_ARRAY, Aggregate, None, 0),
-    function("array_append", &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE], ANY_COMPATIBLE_ARRAY, Scalar, None, 0),
+    function(
+        "array_append",
+        &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE],
+        ANY_COMPATIBLE_ARRAY,
+        Scalar,
+        None,
+        0,
+    ),
     function(
         "array_cat",
         &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE_ARRAY],
@@ -569,11 +581,39 @@ pub(super) static FUNCTIONS: [Form; 536] = [
     function("array_length", &[ANY_ARRAY, INT4], INT4, Scalar, None, 0),
     function("array_lower", &[ANY_ARRAY, INT4], INT4, Scalar, None, 0),
     function("array_ndims", &[ANY_ARRAY], INT4, Scalar, None, 0),
-    function("array_position", &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE, INT4], INT4, Scalar, None, 0),
+    function(
+        "array_position",
+        &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE, INT4],
+        INT4,
+        Scalar,
+        None,
+        0,
+    ),
     function("array_position", &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE], INT4, Scalar, None, 0),
-    function("array_positions", &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE], INT4_ARRAY, Scalar, None, 0),
-    function("array_prepend", &[ANY_COMPATIBLE, ANY_COMPATIBLE_ARRAY], ANY_COMPATIBLE_ARRAY, Scalar, None, 0),
-    function("array_remove", &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE], ANY_COMPATIBLE_ARRAY, Scalar, None, 0),
+    function(
+        "array_positions",
+        &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE],
+        INT4_ARRAY,
+        Scalar,
+        None,
+        0,
+    ),
+    function(
+        "array_prepend",
+        &[ANY_COMPATIBLE, ANY_COMPATIBLE_ARRAY],
+        ANY_COMPATIBLE_ARRAY,
+        Scalar,
+        None,
+        0,
+    ),
+    function(
+        "array_remove",
+        &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE],
+        ANY_COMPATIBLE_ARRAY,
+        Scalar,
+        None,
+        0,
+    ),
     function(
         "array_replace",
         &[ANY_COMPATIBLE_ARRAY, ANY_COMPATIBLE, ANY_COMPATIBLE],
@@ -786,11 +826,32 @@ pub(super) static FUNCTIONS: [Form; 536] = [
     function("ltrim", &[TEXT, TEXT], TEXT, Scalar, None, 0),
     function("ltrim", &[TEXT], TEXT, Scalar, None, 0),
     function("make_date", &[INT4, INT4, INT4], DATE, Scalar, None, 0),
-    function("make_interval", &[INT4, INT4, INT4, INT4, INT4, INT4, FLOAT8], INTERVAL, Scalar, None, 7),
+    function(
+        "make_interval",
+        &[INT4, INT4, INT4, INT4, INT4, INT4, FLOAT8],
+        INTERVAL,
+        Scalar,
+        None,
+        7,
+    ),
     function("make_time", &[INT4, INT4, FLOAT8], TIME, Scalar, None, 0),
     function("make_timestamp", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMP, Scalar, None, 0),
-    function("make_timestamptz", &[INT4, INT4, INT4, INT4, INT4, FLOAT8, TEXT], TIMESTAMPTZ, Scalar, None, 0),
-    function("make_timestamptz", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMPTZ, Scalar, None, 0),
+    function(
+        "make_timestamptz",
+        &[INT4, INT4, INT4, INT4, INT4, FLOAT8, TEXT],
+        TIMESTAMPTZ,
+        Scalar,
+        None,
+        0,
+    ),
+    function(
+        "make_timestamptz",
+        &[INT4, INT4, INT4, INT4, INT4, FLOAT8],
+        TIMESTAMPTZ,
+        Scalar,
+        None,
+        0,
+    ),
     function("max", &[ANY_ARRAY], ANY_ARRAY, Aggregate, None, 0),
     function("max", &[BPCHAR], BPCHAR, Aggregate, None, 0),
     function("max", &[DATE], DATE, Aggregate, None, 0),
@@ -861,7 +922,14 @@ pub(super) static FUNCTIONS: [Form; 536] = [
     function("overlaps", &[TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, INTERVAL], BOOL, Scalar, None, 0),
     function("overlaps", &[TIMESTAMPTZ, INTERVAL, TIMESTAMPTZ, TIMESTAMPTZ], BOOL, Scalar, None, 0),
     function("overlaps", &[TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL], BOOL, Scalar, None, 0),
-    function("overlaps", &[TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ], BOOL, Scalar, None, 0),
+    function(
+        "overlaps",
+        &[TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ],
+        BOOL,
+        Scalar,
+        None,
+        0,
+    ),
     function("overlay", &[BYTEA, BYTEA, INT4, INT4], BYTEA, Scalar, None, 0),
     function("overlay", &[BYTEA, BYTEA, INT4], BYTEA, Scalar, None, 0),
     function("overlay", &[FOREIGN, FOREIGN, INT4, INT4], FOREIGN, Scalar, None, 0),

@@ -1,4 +1,5 @@
-//! What PostgreSQL answered (`cases.txt`, by `crates/sql/postgres_tables.py`), and what it has no words for.
+//! What PostgreSQL answered (`cases.txt`, by `crates/sql/postgres_tables.py`), and what it has no
+//! words for.
 
 use tessera_types::{Atom, Slot};
 
@@ -17,7 +18,8 @@ fn of_name(name: &str) -> Given {
         Some(element) => (element, Given::array),
         None => (name, Given::of),
     };
-    let found = Type::NAMED.iter().chain(&[Type::Unknown]).find(|ty| Given::of(**ty).to_string() == name);
+    let found =
+        Type::NAMED.iter().chain(&[Type::Unknown]).find(|ty| Given::of(**ty).to_string() == name);
     make(*found.unwrap_or_else(|| panic!("{name} is no type of the cases")))
 }
 
@@ -48,11 +50,17 @@ fn call(name: &str, args: &[Given]) -> Call {
 fn calls_mean_what_they_mean_in_postgresql() {
     let mut wrong = Vec::new();
     let mut count = 0;
-    for line in include_str!("cases.txt").lines().filter(|line| !line.is_empty() && !line.starts_with("--")) {
+    for line in
+        include_str!("cases.txt").lines().filter(|line| !line.is_empty() && !line.starts_with("--"))
+    {
         let (asked, expected) = line.split_once(" -> ").expect("an answer");
         let (name, args) = asked.split_once(" (").expect("arguments");
-        let args: Vec<Given> =
-            args.trim_end_matches(')').split(", ").filter(|arg| !arg.is_empty()).map(of_name).collect();
+        let args: Vec<Given> = args
+            .trim_end_matches(')')
+            .split(", ")
+            .filter(|arg| !arg.is_empty())
+            .map(of_name)
+            .collect();
         let ours = answer(name, &args);
         if ours != expected {
             wrong.push(format!("{line}, not {ours}"));
@@ -81,9 +89,9 @@ fn polymorphic_arguments_become_what_is_given() {
 
 #[test]
 fn structs_and_lists_of_lists_are_taken_as_they_are() {
-    let lists = Given::of_atom(&Atom::List(Box::new(Slot::nullable(Atom::List(Box::new(Slot::nullable(
-        Atom::Int32,
-    )))))));
+    let lists = Given::of_atom(&Atom::List(Box::new(Slot::nullable(Atom::List(Box::new(
+        Slot::nullable(Atom::Int32),
+    ))))));
     assert_eq!(lists, Given::array(Type::Array));
     assert_eq!(call("count", &[OTHER]).args, [OTHER]);
     assert_eq!(call("array_agg", &[OTHER]).result, Given::array(Type::Other));
@@ -120,10 +128,14 @@ fn casts_are_allowed_where_postgresql_allows_them() {
 
 #[test]
 fn several_types_have_one_in_common() {
-    let common = |types: &[Type]| common_type(&types.iter().copied().map(Given::of).collect::<Vec<_>>());
+    let common =
+        |types: &[Type]| common_type(&types.iter().copied().map(Given::of).collect::<Vec<_>>());
     assert_eq!(common(&[Type::Int4, Type::Unknown, Type::Numeric]), Some(Given::of(Type::Numeric)));
     assert_eq!(common(&[Type::Numeric, Type::Float4]), Some(Given::of(Type::Float4)));
-    assert_eq!(common(&[Type::Date, Type::Timestamptz, Type::Timestamp]), Some(Given::of(Type::Timestamptz)));
+    assert_eq!(
+        common(&[Type::Date, Type::Timestamptz, Type::Timestamp]),
+        Some(Given::of(Type::Timestamptz))
+    );
     assert_eq!(common(&[Type::Unknown, Type::Unknown]), Some(TEXT));
     assert_eq!(common(&[Type::Int4, Type::Text]), None);
     assert_eq!(common(&[Type::Int4, Type::Bool]), None);

@@ -31,7 +31,13 @@ const DICTIONARIES: [(&str, f64); 1] = [("l_returnflag", 3.0)];
 
 impl Tables {
     /// Adds a table; a range stands for the smallest and the largest value of a column.
-    pub(crate) fn add(&mut self, name: &str, tuple: &str, rows: f64, ranges: &[(&str, i128, i128)]) {
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        tuple: &str,
+        rows: f64,
+        ranges: &[(&str, i128, i128)],
+    ) {
         let tuple: Tuple = tuple.parse().unwrap();
         let columns = tuple
             .fields()

@@ -5,8 +5,8 @@ use std::mem::{align_of, size_of};
 /// A state, or a part of one, as it lies in memory.
 ///
 /// # Safety
-/// The type is `repr(C)`, its size a multiple of 8, its alignment at most 8, it has no padding, and every bit
-/// pattern is a value of it.
+/// The type is `repr(C)`, its size a multiple of 8, its alignment at most 8, it has no padding, and
+/// every bit pattern is a value of it.
 pub unsafe trait Pod: Copy + 'static {}
 
 // SAFETY: 8 bytes, aligned to 8 at most, every pattern is a value.
@@ -14,7 +14,8 @@ unsafe impl Pod for u64 {}
 // SAFETY: as above.
 unsafe impl Pod for f64 {}
 
-/// The records of the groups of one table: `stride` 8-byte words a group. `words` is longer than the records are.
+/// The records of the groups of one table: `stride` 8-byte words a group. `words` is longer than
+/// the records are.
 #[derive(Debug)]
 pub struct Area {
     words: Vec<u64>,
@@ -124,7 +125,8 @@ impl Area {
     #[inline(always)]
     pub fn get<T: Pod>(&self, group: u32, offset: usize) -> T {
         let at = self.place::<T>(group, offset);
-        // SAFETY: `place` checked that all of `T` lies inside `words`, whose alignment suffices; `T` is `Pod`.
+        // SAFETY: `place` checked that all of `T` lies inside `words`, whose alignment suffices;
+        // `T` is `Pod`.
         unsafe { *self.words.as_ptr().add(at).cast::<T>() }
     }
 

@@ -32,7 +32,9 @@ pub struct Call {
 pub fn calls(node: &Node) -> Result<Vec<Call>> {
     match node.param("aggregates") {
         None => Ok(Vec::new()),
-        Some(Value::Record(entries)) => entries.iter().map(|(name, value)| call(name, value)).collect(),
+        Some(Value::Record(entries)) => {
+            entries.iter().map(|(name, value)| call(name, value)).collect()
+        }
         Some(_) => Err(Error::semantic("parameter aggregates must be named aggregates in braces")),
     }
 }
@@ -62,7 +64,9 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
             }
             ("args", Value::List(args)) => {
                 for arg in args {
-                    let Value::Expr(expr) = arg else { return Err(wrong("args must be expressions")) };
+                    let Value::Expr(expr) = arg else {
+                        return Err(wrong("args must be expressions"));
+                    };
                     call.args.push(expr.clone());
                 }
             }
@@ -73,7 +77,9 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
                 call.order_by = params.sort_keys("order_by")?;
             }
             ("limit", Value::Integer(limit @ 1..)) => call.limit = Some(*limit as u64),
-            (other, _) => return Err(wrong(&format!("{other} is unknown or has the wrong kind of value"))),
+            (other, _) => {
+                return Err(wrong(&format!("{other} is unknown or has the wrong kind of value")));
+            }
         }
     }
     if call.limit.is_some() && (&*call.function != "array_agg" || call.distinct) {
@@ -85,7 +91,8 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
 /// The result field of each aggregate, all parts checked.
 ///
 /// # Errors
-/// An argument, filter or order does not type over `tuple`, or the function does not take the arguments.
+/// An argument, filter or order does not type over `tuple`, or the function does not take the
+/// arguments.
 pub fn output_fields(calls: &[Call], tuple: &Tuple, inputs: &Inputs<'_>) -> Result<Vec<Field>> {
     calls
         .iter()

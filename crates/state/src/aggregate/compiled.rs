@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use tessera_codegen::{
-    Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update, UpdateCode,
-    ValueCode,
+    Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update,
+    UpdateCode, ValueCode,
 };
 use tessera_context::Run;
 use tessera_functions::{Coder, Figures, Origin, Variants, positions_from};
@@ -43,11 +43,17 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Asks the run's compiler for the updates of a program over tuples of so many fields; none where there is no compiler, or no
-    /// state for it.
-    pub fn start(program: &Program, fields: usize, grouped: bool, run: &Run) -> Option<Arc<Compiled>> {
+    /// Asks the run's compiler for the updates of a program over tuples of so many fields; none
+    /// where there is no compiler, or no state for it.
+    pub fn start(
+        program: &Program,
+        fields: usize,
+        grouped: bool,
+        run: &Run,
+    ) -> Option<Arc<Compiled>> {
         run.context.compiler()?;
-        let asked = program.asked.get_or_init(|| asked(program, fields, grouped).map(Arc::new)).clone();
+        let asked =
+            program.asked.get_or_init(|| asked(program, fields, grouped).map(Arc::new)).clone();
         let left = match &asked {
             Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
             None => program.len(),
@@ -84,9 +90,15 @@ impl Compiled {
         &self.asked.states
     }
 
-    /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all where the code is not there yet, or
-    /// a tuple perhaps raises an error, which the vectorised tier is to tell.
-    pub(super) fn update(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
+    /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all
+    /// where the code is not there yet, or a tuple perhaps raises an error, which the vectorised
+    /// tier is to tell.
+    pub(super) fn update(
+        &self,
+        area: &mut Area,
+        chunk: &Chunk,
+        groups: &Groups<'_>,
+    ) -> Result<usize> {
         let done = self.run_code(area, chunk, groups)?;
         self.figures.count(groups.rows, done);
         Ok(done)
@@ -115,9 +127,10 @@ impl Compiled {
             (None, true) => std::ptr::null(),
         };
         let states = area.record_mut(record as usize).as_mut_ptr();
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
-        // own or for as many as a chunk can store; the positions are of those tuples. The groups were
-        // assigned in this area, whose stride is the program's; the area is borrowed for as long as the call takes.
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that
+        // the chunk stores, and validity of their own or for as many as a chunk can store; the
+        // positions are of those tuples. The groups were assigned in this area, whose stride is the
+        // program's; the area is borrowed for as long as the call takes.
         let done = unsafe { code.run(inputs.raw(), positions, groups.rows, list, states) };
         done.ok_or_else(sum::overflow)
     }
@@ -137,19 +150,24 @@ fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
     for (number, stage) in program.stages.iter().enumerate() {
         let filter = match &stage.filter {
             None => None,
-            Some(filter) => match coder.value(filter, true).filter(|code| uses_only(code, &shared)) {
+            Some(filter) => match coder.value(filter, true).filter(|code| uses_only(code, &shared))
+            {
                 Some(code) => Some(code),
                 None => continue,
             },
         };
         size += filter.as_ref().map_or(0, ValueCode::size);
         let mut codes = Vec::new();
-        for (at, state) in program.states.iter().enumerate().filter(|(_, state)| state.stage == number) {
+        for (at, state) in
+            program.states.iter().enumerate().filter(|(_, state)| state.stage == number)
+        {
             let mut arg = |&arg: &usize| coder.value(&stage.args[arg], filter.is_none());
             let args = state.args.iter().map(&mut arg).collect::<Option<Vec<_>>>();
             let code = args.and_then(|args| state_code(state, args));
             size += code.iter().flat_map(|code| &code.args).map(ValueCode::size).sum::<usize>();
-            if let Some(code) = code.filter(|code| code.args.iter().all(|arg| uses_only(arg, &shared))) {
+            if let Some(code) =
+                code.filter(|code| code.args.iter().all(|arg| uses_only(arg, &shared)))
+            {
                 states[at] = true;
                 codes.push(code);
             }
@@ -161,14 +179,21 @@ fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
     // Nobody reads a shared value without code.
     let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
     let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
-    let update = UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
+    let update =
+        UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
     let worth = states.contains(&true) && size <= SIZE_MAX;
-    worth.then(|| Asked { code: update, origins: coder.origins, states, variants: Variants::default() })
+    worth.then(|| Asked {
+        code: update,
+        origins: coder.origins,
+        states,
+        variants: Variants::default(),
+    })
 }
 
 /// Whether all shared values that code reads have code.
 fn uses_only(code: &ValueCode, shared: &[Option<ValueCode>]) -> bool {
-    let own = !matches!(code.op, Op::Shared(number) if shared.get(number).is_none_or(Option::is_none));
+    let own =
+        !matches!(code.op, Op::Shared(number) if shared.get(number).is_none_or(Option::is_none));
     let mut below = true;
     code.each_operand(&mut |operand| below &= uses_only(operand, shared));
     own && below

@@ -35,17 +35,18 @@ impl Fold for One {
 fn nulls_of(column: &Column) -> Option<NullBuffer> {
     match column {
         Column::Plain(array) | Column::Dictionary(array) => array.logical_nulls(),
-        Column::Constant(value, len) if value.logical_null_count() > 0 => Some(NullBuffer::new_null(*len)),
+        Column::Constant(value, len) if value.logical_null_count() > 0 => {
+            Some(NullBuffer::new_null(*len))
+        }
         Column::Constant(..) | Column::Handles(_) => None,
     }
 }
 
 impl Aggregate for Count {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
-        let nulls = args
-            .iter()
-            .map(nulls_of)
-            .fold(None, |all: Option<NullBuffer>, one| NullBuffer::union(all.as_ref(), one.as_ref()));
+        let nulls = args.iter().map(nulls_of).fold(None, |all: Option<NullBuffer>, one| {
+            NullBuffer::union(all.as_ref(), one.as_ref())
+        });
         fold(&One, area, self.offset, groups, nulls.as_ref(), |_| ())
     }
 

@@ -216,7 +216,8 @@ where
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let states = area.states::<Kept<<T::Native as Fixed>::Bits>>(self.offset);
-        let values = states.map(|state| (state.seen != 0).then(|| T::Native::from_bits(state.bits)));
+        let values =
+            states.map(|state| (state.seen != 0).then(|| T::Native::from_bits(state.bits)));
         let values = values.collect::<PrimitiveArray<T>>().with_data_type(self.data_type.clone());
         to_form(Arc::new(values), &output.data_type)
     }
@@ -237,7 +238,9 @@ impl Aggregate for BooleanExtreme {
         let array = array.as_boolean();
         let values = array.values();
         with_step!(self.keep, u64, |step| {
-            fold(&step, area, self.offset, groups, array.nulls(), |row| u64::from(values.value(row)))
+            fold(&step, area, self.offset, groups, array.nulls(), |row| {
+                u64::from(values.value(row))
+            })
         })
     }
 

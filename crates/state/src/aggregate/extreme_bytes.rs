@@ -126,7 +126,9 @@ impl Aggregate for BytesExtreme {
                 let mut builder = StringViewBuilder::with_capacity(area.groups());
                 for value in kept {
                     let text = value.map(std::str::from_utf8).transpose();
-                    builder.append_option(text.map_err(|_| Error::internal("a string state is not UTF-8"))?);
+                    builder.append_option(
+                        text.map_err(|_| Error::internal("a string state is not UTF-8"))?,
+                    );
                 }
                 Arc::new(builder.finish())
             }

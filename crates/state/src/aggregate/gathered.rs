@@ -1,10 +1,12 @@
-//! `array_agg` and `string_agg`, over values that `ordered` feeds group by group, so that results grow as they come.
+//! `array_agg` and `string_agg`, over values that `ordered` feeds group by group, so that results
+//! grow as they come.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, ListArray, StringViewArray, new_empty_array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, ListArray, StringViewArray,
+    new_empty_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::concat;
@@ -100,7 +102,8 @@ impl Aggregate for List {
             ));
         }
         let parts: Vec<&dyn Array> = self.values.iter().map(|values| &**values).collect();
-        let values = if parts.is_empty() { new_empty_array(item.data_type()) } else { concat(&parts)? };
+        let values =
+            if parts.is_empty() { new_empty_array(item.data_type()) } else { concat(&parts)? };
         let offsets = OffsetBuffer::from_lengths(self.lengths.iter().copied());
         let valid = NullBuffer::from_iter(self.lengths.iter().map(|length| *length > 0));
         let values = to_form(values, item.data_type())?;
@@ -141,8 +144,8 @@ impl Aggregate for Joined {
             match text {
                 Some(text) if text.len() >= LARGE_BYTES => {
                     let length = u32::try_from(text.len()).ok().filter(|length| *length < u32::MAX);
-                    let length =
-                        length.ok_or_else(|| Error::data("string_agg gives a string of 4 GiB or more"))?;
+                    let length = length
+                        .ok_or_else(|| Error::data("string_agg gives a string of 4 GiB or more"))?;
                     let block = strings.append_block(Buffer::from_vec(text));
                     strings.try_append_view(block, 0, length)?;
                 }

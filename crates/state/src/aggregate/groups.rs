@@ -32,8 +32,8 @@ pub struct Groups<'a> {
     pub rows: usize,
     /// Their groups.
     pub shape: Shape<'a>,
-    /// Where the rows stand in the source's order: the morsel, and the first row's number among those of it
-    /// that came before.
+    /// Where the rows stand in the source's order: the morsel, and the first row's number among
+    /// those of it that came before.
     pub position: (u64, u64),
 }
 

@@ -78,7 +78,10 @@ impl Aggregate for IntervalSum {
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         if output.kind == OutputKind::Count {
-            return counts(area.states::<IntervalState>(self.offset).map(|state| state.count), output);
+            return counts(
+                area.states::<IntervalState>(self.offset).map(|state| state.count),
+                output,
+            );
         }
         let value = |state: IntervalState| -> Result<Option<IntervalMonthDayNano>> {
             let narrow = |part: u64| i32::try_from(part as i64).map_err(|_| overflow());

@@ -135,7 +135,8 @@ struct Cursor {
 impl Cursor {
     fn entry(&self) -> Option<Entry<'_>> {
         let head = self.bytes.get(self.at..self.at + HEAD_BYTES)?;
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (key, end) = (self.at + HEAD_BYTES + word(4) as usize, word(8) as usize);
         let rest = self.bytes.get(key..key + end)?;
         Some(Entry { group: word(0), key: &self.bytes[self.at + HEAD_BYTES..key], rest })
@@ -169,8 +170,8 @@ impl Merge {
             cursor.advance()?;
             cursors.push(cursor);
         }
-        let tree =
-            (!cursors.is_empty()).then(|| LoserTree::new(cursors.len(), |a, b| is_first(&cursors, a, b)));
+        let tree = (!cursors.is_empty())
+            .then(|| LoserTree::new(cursors.len(), |a, b| is_first(&cursors, a, b)));
         Ok(Merge { cursors, tree })
     }
 
@@ -199,7 +200,8 @@ mod tests {
         let context = TestContext::new(61, 1);
         let file = SpillFile::new(&run_in(&context));
         for runs in [0, 1, 3, 200] {
-            let (mut left, mut expected, mut numbers) = (LeftValues::default(), Vec::new(), Numbers::new(7));
+            let (mut left, mut expected, mut numbers) =
+                (LeftValues::default(), Vec::new(), Numbers::new(7));
             for _ in 0..runs {
                 let value = |numbers: &mut Numbers| {
                     let length = numbers.below(40) as usize;

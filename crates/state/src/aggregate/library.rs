@@ -1,7 +1,8 @@
 //! Aggregate functions of DataFusion's library.
 //!
-//! Such a function keeps its states in a form of its own, here in a side table by group number (the state area
-//! holds nothing). To be merged, a side table is *sealed* into the function's state columns.
+//! Such a function keeps its states in a form of its own, here in a side table by group number (the
+//! state area holds nothing). To be merged, a side table is *sealed* into the function's state
+//! columns.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -70,7 +71,8 @@ pub(super) fn library_error(error: DataFusionError) -> Error {
 }
 
 impl LibrarySpec {
-    /// Binds a function. `descending` is the direction of a `WITHIN GROUP` order, where there is one.
+    /// Binds a function. `descending` is the direction of a `WITHIN GROUP` order, where there is
+    /// one.
     ///
     /// # Errors
     /// The function does not take arguments of these types.
@@ -138,7 +140,8 @@ impl LibrarySpec {
     }
 }
 
-/// A constant argument, where a function may want to see its value (separators, fractions, positions).
+/// A constant argument, where a function may want to see its value (separators, fractions,
+/// positions).
 fn literal(value: &Scalar, atom: &Atom) -> Option<ScalarValue> {
     Some(match (value, atom) {
         (Scalar::Null, atom) => ScalarValue::try_from(&foreign_type(&atom.arrow())).ok()?,
@@ -214,7 +217,8 @@ impl Aggregate for LibraryAggregate {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()> {
-        let other = other.downcast_mut::<LibraryAggregate>().and_then(|other| other.sealed.as_ref());
+        let other =
+            other.downcast_mut::<LibraryAggregate>().and_then(|other| other.sealed.as_ref());
         let sealed = other.ok_or_else(|| Error::internal("merge of states that are not sealed"))?;
         let rows = UInt32Array::from(pairs.rows.to_vec());
         let states = sealed

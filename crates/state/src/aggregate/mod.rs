@@ -1,9 +1,10 @@
 //! Aggregate functions: states, and how they are updated, merged and finished.
 //!
-//! A state is a few 8-byte words in an [`area::Area`], zero at first (`docs/layout.md`, "aggregate states").
-//! What does not fit there (strings, library functions, values kept for `DISTINCT` or `ORDER BY`) lies in a side
-//! table of the [`Aggregate`], which is one function over all groups of one table.
-//! [`Program`] binds the aggregates of a node: it finds what they share, evaluates their arguments, and feeds them.
+//! A state is a few 8-byte words in an [`area::Area`], zero at first (`docs/layout.md`, "aggregate
+//! states"). What does not fit there (strings, library functions, values kept for `DISTINCT` or
+//! `ORDER BY`) lies in a side table of the [`Aggregate`], which is one function over all groups of
+//! one table. [`Program`] binds the aggregates of a node: it finds what they share, evaluates their
+//! arguments, and feeds them.
 
 mod area;
 mod call;
@@ -116,8 +117,8 @@ pub enum Function {
         /// Whether what comes are counts.
         merged: bool,
     },
-    /// Sum, average and count; of intervals the sum alone. With a second argument the first one is sums, the second how
-    /// many values are in each.
+    /// Sum, average and count; of intervals the sum alone. With a second argument the first one is
+    /// sums, the second how many values are in each.
     Sum(DataType),
     /// Smallest, largest or any value.
     Extreme(Keep, DataType),
@@ -158,14 +159,20 @@ macro_rules! with_primitive {
             DataType::Time64(TimeUnit::Microsecond) => $other!(types::Time64MicrosecondType),
             DataType::Time64(_) => $other!(types::Time64NanosecondType),
             DataType::Timestamp(TimeUnit::Second, _) => $other!(types::TimestampSecondType),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => $other!(types::TimestampMillisecondType),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => $other!(types::TimestampMicrosecondType),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                $other!(types::TimestampMillisecondType)
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                $other!(types::TimestampMicrosecondType)
+            }
             DataType::Timestamp(TimeUnit::Nanosecond, _) => $other!(types::TimestampNanosecondType),
             DataType::Duration(TimeUnit::Second) => $other!(types::DurationSecondType),
             DataType::Duration(TimeUnit::Millisecond) => $other!(types::DurationMillisecondType),
             DataType::Duration(TimeUnit::Microsecond) => $other!(types::DurationMicrosecondType),
             DataType::Duration(TimeUnit::Nanosecond) => $other!(types::DurationNanosecondType),
-            DataType::Interval(IntervalUnit::MonthDayNano) => $other!(types::IntervalMonthDayNanoType),
+            DataType::Interval(IntervalUnit::MonthDayNano) => {
+                $other!(types::IntervalMonthDayNanoType)
+            }
             _ => $else,
         }
     };
@@ -270,16 +277,24 @@ impl Function {
 /// Whether a sum over this type is ours.
 fn is_summable(data_type: &DataType) -> bool {
     data_type.is_numeric()
-        && !matches!(data_type, DataType::Float16 | DataType::Decimal32(..) | DataType::Decimal256(..))
+        && !matches!(
+            data_type,
+            DataType::Float16 | DataType::Decimal32(..) | DataType::Decimal256(..)
+        )
 }
 
 /// An argument in plain form.
 fn plain(args: &[Column], index: usize) -> Result<ArrayRef> {
-    let arg = args.get(index).ok_or_else(|| Error::internal("an aggregate function lacks an argument"))?;
+    let arg = args
+        .get(index)
+        .ok_or_else(|| Error::internal("an aggregate function lacks an argument"))?;
     arg.plain()
 }
 
 /// Counts as a result.
 fn counts(counts: impl Iterator<Item = u64>, output: &Output) -> Result<ArrayRef> {
-    to_form(Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))), &output.data_type)
+    to_form(
+        Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))),
+        &output.data_type,
+    )
 }

@@ -1,7 +1,8 @@
-//! `DISTINCT` and `ORDER BY` inside aggregates, and functions whose result depends on the order of their input.
+//! `DISTINCT` and `ORDER BY` inside aggregates, and functions whose result depends on the order of
+//! their input.
 //!
-//! The values are kept, as bytes in Arrow's row format, until all of a group have come; then they are sorted and fed to
-//! the function proper. With `DISTINCT` each is kept once.
+//! The values are kept, as bytes in Arrow's row format, until all of a group have come; then they
+//! are sorted and fed to the function proper. With `DISTINCT` each is kept once.
 
 use std::any::Any;
 use std::hash::BuildHasher;
@@ -41,7 +42,8 @@ pub struct OrderedSpec {
     pub keys: Vec<(DataType, SortOptions)>,
     /// Each combination of arguments once a group.
     pub distinct: bool,
-    /// Without sort keys the order matters all the same: the source's, or with `distinct` that of the values.
+    /// Without sort keys the order matters all the same: the source's, or with `distinct` that of
+    /// the values.
     pub order_matters: bool,
     /// How many values of a group are fed at most; others may be dropped as soon as so many come
     /// before them.
@@ -66,7 +68,8 @@ impl OrderedSpec {
     }
 }
 
-/// One kept value: its group, and its bytes: what tells it from others, if not the arguments do, arguments, sort key.
+/// One kept value: its group, and its bytes: what tells it from others, if not the arguments do,
+/// arguments, sort key.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     group: u32,
@@ -97,8 +100,8 @@ impl Entry {
     }
 }
 
-/// Values are kept in blocks, each as large as all before it within these bounds, so that nothing is ever moved; a larger value has a
-/// block of its own.
+/// Values are kept in blocks, each as large as all before it within these bounds, so that nothing
+/// is ever moved; a larger value has a block of its own.
 const BLOCK_BYTES_LEAST: usize = 1 << 10;
 const BLOCK_BYTES_MOST: usize = 1 << 20;
 
@@ -138,7 +141,8 @@ impl Ordered {
         };
         let keys = spec.keys.iter().map(key).collect();
         let differs = spec.distinct && spec.args.iter().any(is_interval);
-        let identity = || RowConverter::new(spec.args.iter().map(compared_type).map(|t| field(&t)).collect());
+        let identity =
+            || RowConverter::new(spec.args.iter().map(compared_type).map(|t| field(&t)).collect());
         Ok(Ordered {
             args: RowConverter::new(args)?,
             identity: if differs { Some(identity()?) } else { None },
@@ -189,7 +193,9 @@ impl Ordered {
             self.seen.insert_unique(hash, self.entries.len() as u32, rehash);
         }
         if self.entries.len() >= u32::MAX as usize {
-            return Err(Error::data("an aggregate with DISTINCT or ORDER BY over more than 2^32 values"));
+            return Err(Error::data(
+                "an aggregate with DISTINCT or ORDER BY over more than 2^32 values",
+            ));
         }
         let key_bytes = key[0].len() + key[1].len();
         let (block, start) = self.room(identity.len() + args.len() + key_bytes)?;
@@ -198,7 +204,14 @@ impl Ordered {
         for part in [identity, args, key[0], key[1]] {
             self.blocks[block].extend_from_slice(part);
         }
-        self.entries.push(Entry { group, identity_bytes, args_bytes, key_bytes, block: block as u32, start });
+        self.entries.push(Entry {
+            group,
+            identity_bytes,
+            args_bytes,
+            key_bytes,
+            block: block as u32,
+            start,
+        });
         Ok(())
     }
 
@@ -274,7 +287,9 @@ impl Aggregate for Ordered {
         let (args, keys) = arrays.split_at(self.spec.args.len());
         let keys = keys[..self.spec.keys.len()].iter().map(compared).collect::<Result<Vec<_>>>()?;
         let identity = match &self.identity {
-            Some(converter) => rows_of(converter, &args.iter().map(compared).collect::<Result<Vec<_>>>()?)?,
+            Some(converter) => {
+                rows_of(converter, &args.iter().map(compared).collect::<Result<Vec<_>>>()?)?
+            }
             None => None,
         };
         let (args, keys) = (rows_of(&self.args, args)?, rows_of(&self.keys, &keys)?);
@@ -290,8 +305,13 @@ impl Aggregate for Ordered {
             let identity = identity.as_ref().map(|rows| rows.row(row));
             let identity: &[u8] = identity.as_ref().map_or(&[], |identity| identity.as_ref());
             // Positions break ties, so that the result does not depend on who worked on what.
-            let ordered = !self.spec.keys.is_empty() || (self.spec.order_matters && !self.spec.distinct);
-            self.keep(groups.group(row), [identity, arg], [key, if ordered { &position } else { &[] }])?;
+            let ordered =
+                !self.spec.keys.is_empty() || (self.spec.order_matters && !self.spec.distinct);
+            self.keep(
+                groups.group(row),
+                [identity, arg],
+                [key, if ordered { &position } else { &[] }],
+            )?;
         }
         self.cut()
     }
@@ -342,9 +362,11 @@ impl Aggregate for Ordered {
             return self.finish_left(area, output);
         }
         let mut entries = std::mem::take(&mut self.entries);
-        let sorted_by_args = self.spec.order_matters && self.spec.distinct && self.spec.keys.is_empty();
+        let sorted_by_args =
+            self.spec.order_matters && self.spec.distinct && self.spec.keys.is_empty();
         let blocks = &self.blocks;
-        let key = |entry: &Entry| if sorted_by_args { entry.identity(blocks) } else { entry.key(blocks) };
+        let key =
+            |entry: &Entry| if sorted_by_args { entry.identity(blocks) } else { entry.key(blocks) };
         // Stable: what neither keys nor positions tell apart stays as it came.
         let every = Every::default();
         entries.sort_by(|a, b| {
@@ -385,7 +407,8 @@ impl Aggregate for Ordered {
         let blocks = std::mem::take(&mut self.blocks);
         (self.bytes, self.seen, self.starts) = (0, HashTable::new(), None);
         let distinct = self.spec.distinct;
-        let key = |entry: Entry| if distinct { entry.identity(&blocks) } else { entry.key(&blocks) };
+        let key =
+            |entry: Entry| if distinct { entry.identity(&blocks) } else { entry.key(&blocks) };
         let every = Every::default();
         entries.sort_unstable_by(|a, b| {
             every.pass();
@@ -394,7 +417,8 @@ impl Aggregate for Ordered {
         let mut writer = RunWriter::new(file);
         for entry in entries {
             // Arguments that tell values apart are not written twice.
-            let rest = if distinct && entry.identity_bytes == 0 { &[] } else { entry.args(&blocks) };
+            let rest =
+                if distinct && entry.identity_bytes == 0 { &[] } else { entry.args(&blocks) };
             writer.push(&LeftEntry { group: entry.group, key: key(entry), rest })?;
         }
         self.left.add(writer)
@@ -446,7 +470,9 @@ impl Ordered {
         let columns: Vec<Column> = match self.spec.args.is_empty() || feed.groups.is_empty() {
             true => Vec::new(),
             false => {
-                let rows = starts.zip(&feed.ends).map(|(start, end)| parser.parse(&feed.args[start..*end]));
+                let rows = starts
+                    .zip(&feed.ends)
+                    .map(|(start, end)| parser.parse(&feed.args[start..*end]));
                 self.args.convert_rows(rows)?.into_iter().map(Column::Plain).collect()
             }
         };

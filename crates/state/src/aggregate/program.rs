@@ -1,4 +1,5 @@
-//! The aggregates of one node, bound: what is evaluated, which states there are, which results are read from them.
+//! The aggregates of one node, bound: what is evaluated, which states there are, which results are
+//! read from them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +29,8 @@ use super::share::share;
 use super::{Aggregate, Function, Output, OutputKind, is_summable};
 
 /// Library functions whose result depends on the order of their input.
-const ORDER_MATTERS: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+const ORDER_MATTERS: [&str; 5] =
+    ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
 /// The aggregate functions of one table, in the order of their states.
 pub type States = Vec<Box<dyn Aggregate>>;
@@ -117,7 +119,8 @@ impl Program {
     /// Binds aggregates over `tuple`. States start `base` words into a group's record.
     ///
     /// # Errors
-    /// A function does not take its arguments; a node that the verifier passed gives none but internal ones.
+    /// A function does not take its arguments; a node that the verifier passed gives none but
+    /// internal ones.
     pub fn bind(
         calls: &[Call],
         outputs: &[Field],
@@ -137,8 +140,10 @@ impl Program {
             let (family, kind) = family(call, &types, library)?;
             let state = want(call, family, &types);
             // Two calls of what is volatile are two.
-            let same =
-                wanted.iter().position(|other| *other == state).filter(|_| !state.is_volatile(library));
+            let same = wanted
+                .iter()
+                .position(|other| *other == state)
+                .filter(|_| !state.is_volatile(library));
             let index = same.unwrap_or_else(|| {
                 wanted.push(state);
                 wanted.len() - 1
@@ -147,12 +152,14 @@ impl Program {
         }
         count_from_sums(&mut wanted, &mut results);
 
-        // Arguments, each once for every filter; in the first stage (no filter) parts of them are shared.
+        // Arguments, each once for every filter; in the first stage (no filter) parts of them are
+        // shared.
         let mut stages: Vec<(Option<Expr>, Vec<Expr>)> = vec![(None, Vec::new())];
         let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
         for state in &wanted {
             let same = stages.iter().position(|(filter, _)| *filter == state.filter);
-            let is_drawn = state.filter.as_ref().is_some_and(|filter| is_volatile(filter, &**library));
+            let is_drawn =
+                state.filter.as_ref().is_some_and(|filter| is_volatile(filter, &**library));
             let stage = same.filter(|_| !is_drawn).unwrap_or_else(|| {
                 stages.push((state.filter.clone(), Vec::new()));
                 stages.len() - 1
@@ -170,7 +177,9 @@ impl Program {
         }
         let mut extended = tuple.clone();
         let mut shared = Vec::new();
-        for (name, expr) in share(&mut stages[0].1.iter_mut().collect::<Vec<_>>(), tuple, &**library) {
+        for (name, expr) in
+            share(&mut stages[0].1.iter_mut().collect::<Vec<_>>(), tuple, &**library)
+        {
             let bound = Bound::new(&expr, &extended, parameters, library)?;
             let (atom, nullable) = bound.atom();
             let field = Field { name, item: Item::Atom(atom.clone()), nullable };
@@ -207,7 +216,8 @@ impl Program {
             .into_iter()
             .zip(outputs)
             .map(|((state, kind), field)| {
-                let atom = field.atom().ok_or_else(|| Error::internal("an aggregate of collections"))?;
+                let atom =
+                    field.atom().ok_or_else(|| Error::internal("an aggregate of collections"))?;
                 Ok((state, Output { kind, data_type: atom.arrow() }))
             })
             .collect::<Result<_>>()?;
@@ -235,7 +245,9 @@ impl Program {
         self.states.iter().all(|state| match &state.function {
             Function::Nothing | Function::Count { .. } | Function::Sum(_) => true,
             Function::Variance(_) | Function::Regression => true,
-            Function::Extreme(_, data_type) => data_type.is_primitive() || *data_type == DataType::Boolean,
+            Function::Extreme(_, data_type) => {
+                data_type.is_primitive() || *data_type == DataType::Boolean
+            }
             Function::Quantile(_)
             | Function::Library(_)
             | Function::List
@@ -249,7 +261,8 @@ impl Program {
         self.states.iter().map(|state| state.function.make(state.offset)).collect()
     }
 
-    /// Takes a chunk into the states of the groups its tuples belong to, by compiled code where there is some.
+    /// Takes a chunk into the states of the groups its tuples belong to, by compiled code where
+    /// there is some.
     pub fn update(
         &self,
         compiled: Option<&Compiled>,
@@ -316,9 +329,10 @@ impl Program {
             let is_left = move |state: usize| done.is_none_or(|done| !done[state]);
             self.states.iter().enumerate().any(|(i, state)| state.stage == number && is_left(i))
         };
-        let update = |number, states: &mut States, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>| {
-            self.update_stage((number, done), states, area, chunk, groups, run)
-        };
+        let update =
+            |number, states: &mut States, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>| {
+                self.update_stage((number, done), states, area, chunk, groups, run)
+            };
         let chunk = self.with_shared(chunk, run)?;
         for (number, stage) in self.stages.iter().enumerate() {
             if !left(number) {
@@ -342,7 +356,9 @@ impl Program {
                     update(number, states, area, &chosen, &groups)?;
                     continue;
                 }
-                (_, Some(rows)) => rows.values().iter().map(|&row| groups.group(row as usize)).collect(),
+                (_, Some(rows)) => {
+                    rows.values().iter().map(|&row| groups.group(row as usize)).collect()
+                }
             };
             let groups = Groups::each(&list, groups.position);
             update(number, states, area, &chosen, &groups)?;
@@ -383,8 +399,9 @@ impl Program {
         groups: &Groups<'_>,
         run: &Run,
     ) -> Result<()> {
-        let is_left =
-            |(i, state): &(usize, &State)| state.stage == number && done.is_none_or(|done| !done[*i]);
+        let is_left = |(i, state): &(usize, &State)| {
+            state.stage == number && done.is_none_or(|done| !done[*i])
+        };
         let left: Vec<(usize, &State)> = self.states.iter().enumerate().filter(is_left).collect();
         let mut args: Vec<Option<Column>> = Vec::new();
         for (number, arg) in self.stages[number].args.iter().enumerate() {
@@ -392,7 +409,8 @@ impl Program {
             args.push(is_read.then(|| plain_dictionary(arg.evaluate(chunk, run)?)).transpose()?);
         }
         for (i, state) in left {
-            let args: Vec<Column> = state.args.iter().filter_map(|&arg| args[arg].clone()).collect();
+            let args: Vec<Column> =
+                state.args.iter().filter_map(|&arg| args[arg].clone()).collect();
             states[i].update(area, groups, &args)?;
         }
         Ok(())
@@ -416,7 +434,8 @@ impl Program {
     }
 }
 
-/// A dictionary column with fewer values than it has room for is decoded once for all functions that read it.
+/// A dictionary column with fewer values than it has room for is decoded once for all functions
+/// that read it.
 fn plain_dictionary(column: Column) -> Result<Column> {
     match column {
         Column::Dictionary(_) => Ok(Column::Plain(column.plain()?)),
@@ -477,7 +496,8 @@ fn want(call: &Call, family: Family, types: &[Atom]) -> Wanted {
         Family::Keep(Keep::Any) => !call.order_by.is_empty(),
         _ => false,
     };
-    let within_group = matches!(&family, Family::Library(_) | Family::Quantile(_)) && !order_matters;
+    let within_group =
+        matches!(&family, Family::Library(_) | Family::Quantile(_)) && !order_matters;
     Wanted {
         args: match family {
             // A constant that is not NULL is not NULL in every tuple.
@@ -524,7 +544,8 @@ fn count_from_sums(wanted: &mut Vec<Wanted>, results: &mut [(usize, OutputKind)]
 fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> Result<Function> {
     let (args, keys) = atoms.split_at(state.args.len());
     let first = || {
-        let atom = args.first().ok_or_else(|| Error::internal("an aggregate without its argument"))?;
+        let atom =
+            args.first().ok_or_else(|| Error::internal("an aggregate without its argument"))?;
         Ok::<_, Error>(atom.0.arrow())
     };
     let mut order_matters = false;
@@ -555,7 +576,12 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
                     let descending =
                         state.order_by.first().filter(|_| within_group).map(|key| key.descending);
                     let udf = udf(library, name)?;
-                    Function::Library(Arc::new(LibrarySpec::new(udf, args, &state.args, descending)?))
+                    Function::Library(Arc::new(LibrarySpec::new(
+                        udf,
+                        args,
+                        &state.args,
+                        descending,
+                    )?))
                 }
             }
         }
@@ -569,9 +595,11 @@ fn function(state: &Wanted, atoms: &[(Atom, bool)], library: &Arc<Library>) -> R
     };
     let keys = match within_group {
         true => Vec::new(),
-        false => {
-            keys.iter().zip(&state.order_by).map(|((atom, _), key)| (atom.arrow(), options(key))).collect()
-        }
+        false => keys
+            .iter()
+            .zip(&state.order_by)
+            .map(|((atom, _), key)| (atom.arrow(), options(key)))
+            .collect(),
     };
     Ok(Function::Ordered(Arc::new(OrderedSpec {
         function,

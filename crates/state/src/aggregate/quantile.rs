@@ -1,4 +1,5 @@
-//! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some are the result.
+//! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some
+//! are the result.
 //!
 //! All values of a group are kept, in Arrow arrays, or in sorted runs that have left memory; NULLs
 //! are left out. Floats have one zero and one NaN, the greatest value.
@@ -7,7 +8,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, ListArray, UInt32Array, make_comparator, new_empty_array,
+    Array, ArrayRef, AsArray, Float64Array, ListArray, UInt32Array, make_comparator,
+    new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
@@ -137,7 +139,9 @@ impl Quantiles {
         for fraction in fractions.iter().flat_map(|fractions| fractions.iter().flatten()) {
             let place = *fraction * (count - 1) as f64;
             match self.spec.kind {
-                Quantile::Continuous => places.extend([place.floor() as usize, place.ceil() as usize]),
+                Quantile::Continuous => {
+                    places.extend([place.floor() as usize, place.ceil() as usize])
+                }
                 Quantile::Discrete => places.push(reached(*fraction, count)),
                 Quantile::Mode => {}
             }
@@ -148,7 +152,12 @@ impl Quantiles {
     }
 
     /// The values that are wanted of a group in memory.
-    fn pick(&self, values: &ArrayRef, range: std::ops::Range<u32>, group: usize) -> Result<Option<Picked>> {
+    fn pick(
+        &self,
+        values: &ArrayRef,
+        range: std::ops::Range<u32>,
+        group: usize,
+    ) -> Result<Option<Picked>> {
         if range.is_empty() {
             return Ok(None);
         }
@@ -162,7 +171,12 @@ impl Quantiles {
     }
 
     /// The values that are wanted of the next group of those that have left memory.
-    fn pick_left(&self, merge: &mut Merge, group: usize, converter: &RowConverter) -> Result<Option<Picked>> {
+    fn pick_left(
+        &self,
+        merge: &mut Merge,
+        group: usize,
+        converter: &RowConverter,
+    ) -> Result<Option<Picked>> {
         let count = self.left_counts.get(group).copied().unwrap_or_default();
         if count == 0 {
             return Ok(None);
@@ -173,7 +187,8 @@ impl Quantiles {
         let (mut current, mut length, mut longest) = (Vec::new(), 0, 0);
         for place in 0..count {
             let entry = merge.peek().filter(|entry| entry.group as usize == group);
-            let entry = entry.ok_or_else(|| Error::internal("fewer values came back than had left"))?;
+            let entry =
+                entry.ok_or_else(|| Error::internal("fewer values came back than had left"))?;
             if self.spec.kind == Quantile::Mode {
                 if place == 0 || entry.key != current {
                     current.clear();
@@ -194,7 +209,8 @@ impl Quantiles {
         }
         let parser = converter.parser();
         let values = converter.convert_rows(found.iter().map(|bytes| parser.parse(bytes)))?;
-        let values = values.into_iter().next().ok_or_else(|| Error::internal("no column of values"))?;
+        let values =
+            values.into_iter().next().ok_or_else(|| Error::internal("no column of values"))?;
         let places = if self.spec.kind == Quantile::Mode { vec![0] } else { places };
         Ok(Some(Picked { count, places, values }))
     }
@@ -224,9 +240,10 @@ impl Quantiles {
 /// A fraction within its bounds.
 fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
     match fraction {
-        Some(fraction) if !(0.0..=1.0).contains(&fraction) => {
-            Err(Error::new(Code::Overflow, format!("the percentile {fraction} is not between 0 and 1")))
-        }
+        Some(fraction) if !(0.0..=1.0).contains(&fraction) => Err(Error::new(
+            Code::Overflow,
+            format!("the percentile {fraction} is not between 0 and 1"),
+        )),
         fraction => Ok(fraction),
     }
 }
@@ -249,7 +266,9 @@ struct Picked {
 
 impl Picked {
     fn index(&self, place: usize) -> Result<usize> {
-        self.places.binary_search(&place).map_err(|_| Error::internal("a value that was not picked"))
+        self.places
+            .binary_search(&place)
+            .map_err(|_| Error::internal("a value that was not picked"))
     }
 
     /// The value at a fraction.
@@ -258,8 +277,8 @@ impl Picked {
             return Ok(self.values.slice(self.index(reached(fraction, self.count))?, 1));
         }
         let doubles = self.values.as_primitive_opt::<Float64Type>();
-        let doubles =
-            doubles.ok_or_else(|| Error::internal("a continuous percentile of what are no doubles"))?;
+        let doubles = doubles
+            .ok_or_else(|| Error::internal("a continuous percentile of what are no doubles"))?;
         let at = |place: usize| self.index(place).map_or(f64::NAN, |index| doubles.value(index));
         Ok(Arc::new(Float64Array::from_value(between(self.count, fraction, at), 1)))
     }
@@ -298,7 +317,8 @@ impl Aggregate for Quantiles {
             return Ok(());
         }
         let parts: Vec<&dyn Array> = self.values.iter().map(|values| &**values).collect();
-        let all = if parts.is_empty() { new_empty_array(&self.spec.values) } else { concat(&parts)? };
+        let all =
+            if parts.is_empty() { new_empty_array(&self.spec.values) } else { concat(&parts)? };
         let mut starts = vec![0u32; area.groups() + 1];
         self.groups.iter().for_each(|group| starts[*group as usize + 1] += 1);
         (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
@@ -392,7 +412,9 @@ impl Aggregate for Quantiles {
                     lengths.push(0);
                     valid.push(false);
                 }
-                (_, _, fractions) => results.push(one(fractions.and_then(|f| f.first().copied().flatten()))?),
+                (_, _, fractions) => {
+                    results.push(one(fractions.and_then(|f| f.first().copied().flatten()))?)
+                }
             }
         }
         let parts: Vec<&dyn Array> = results.iter().map(|result| &**result).collect();
@@ -401,7 +423,12 @@ impl Aggregate for Quantiles {
             DataType::List(item) if self.spec.kind != Quantile::Mode => {
                 let all = to_form(all, item.data_type())?;
                 let offsets = OffsetBuffer::from_lengths(lengths);
-                Ok(Arc::new(ListArray::try_new(item.clone(), offsets, all, Some(NullBuffer::from(valid)))?))
+                Ok(Arc::new(ListArray::try_new(
+                    item.clone(),
+                    offsets,
+                    all,
+                    Some(NullBuffer::from(valid)),
+                )?))
             }
             other => to_form(all, other),
         }
@@ -451,7 +478,10 @@ mod tests {
 
     #[test]
     fn fractions_reach_values() {
-        assert_eq!([0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| reached(fraction, 4)), [0, 0, 1, 1, 3]);
+        assert_eq!(
+            [0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| reached(fraction, 4)),
+            [0, 0, 1, 1, 3]
+        );
         let values = [0.0, 1e9];
         assert_eq!(between(2, 0.123456789, |place| values[place]), 123456789.0);
         assert_eq!(between(3, 0.5, |place| [1.0, 2.0, 4.0][place]), 2.0);

@@ -131,8 +131,10 @@ impl Fold for AddPair {
         state.xx += dx * dx * scale;
         state.yy += dy * dy * scale;
         state.xy += dx * dy * scale;
-        let (was_x, was_y) =
-            (!before.x.is_infinite() && !x.is_infinite(), !before.y.is_infinite() && !y.is_infinite());
+        let (was_x, was_y) = (
+            !before.x.is_infinite() && !x.is_infinite(),
+            !before.y.is_infinite() && !y.is_infinite(),
+        );
         if ((state.x.is_infinite() || state.xx.is_infinite()) && was_x)
             || ((state.y.is_infinite() || state.yy.is_infinite()) && was_y)
             || (state.xy.is_infinite() && was_x && was_y)
@@ -159,8 +161,10 @@ fn add(state: &mut RegressionState, other: RegressionState) -> Result<()> {
     }
     let count = state.count + other.count;
     let factor = state.count * other.count / count;
-    let (dx, dy) =
-        (state.x / state.count - other.x / other.count, state.y / state.count - other.y / other.count);
+    let (dx, dy) = (
+        state.x / state.count - other.x / other.count,
+        state.y / state.count - other.y / other.count,
+    );
     let sum = |ours: f64, theirs: f64, more: f64| {
         let sum = ours + theirs + more;
         let is_new = sum.is_infinite() && !ours.is_infinite() && !theirs.is_infinite();
@@ -189,7 +193,8 @@ impl Aggregate for Regressions {
         let [y, x] = [plain(args, 0)?, plain(args, 1)?];
         let nulls = NullBuffer::union(y.logical_nulls().as_ref(), x.logical_nulls().as_ref());
         let [y, x] = [to_form(y, &DataType::Float64)?, to_form(x, &DataType::Float64)?];
-        let (y, x) = (y.as_primitive::<Float64Type>().values(), x.as_primitive::<Float64Type>().values());
+        let (y, x) =
+            (y.as_primitive::<Float64Type>().values(), x.as_primitive::<Float64Type>().values());
         fold(&AddPair, area, self.offset, groups, nulls.as_ref(), |row| (y[row], x[row]))
     }
 
@@ -227,9 +232,12 @@ mod tests {
         for cut in 0..=pairs.len() {
             let mut state = sums(&pairs[..cut]);
             add(&mut state, sums(&pairs[cut..])).unwrap();
-            for kind in
-                [Regression::Correlation, Regression::CovarianceSamp, Regression::Intercept, Regression::R2]
-            {
+            for kind in [
+                Regression::Correlation,
+                Regression::CovarianceSamp,
+                Regression::Intercept,
+                Regression::R2,
+            ] {
                 let (ours, theirs) = (kind.result(&state).unwrap(), kind.result(&whole).unwrap());
                 assert!((ours - theirs).abs() < 1e-12, "{kind:?}: {ours} {theirs}");
             }

@@ -6,11 +6,11 @@ use tessera_functions::is_written_null;
 use tessera_plan::{Expr, Functions};
 use tessera_types::Tuple;
 
-/// Takes common sub-expressions out of `exprs`, putting fields in their place; gives the fields and what they stand
-/// for, each only over `tuple` and the fields before it.
+/// Takes common sub-expressions out of `exprs`, putting fields in their place; gives the fields and
+/// what they stand for, each only over `tuple` and the fields before it.
 ///
-/// Only what is evaluated for every tuple anyway is taken out: nothing from inside CASE, AND, OR or COALESCE, whose
-/// untaken parts must not raise.
+/// Only what is evaluated for every tuple anyway is taken out: nothing from inside CASE, AND, OR or
+/// COALESCE, whose untaken parts must not raise.
 pub(super) fn share(
     exprs: &mut [&mut Expr],
     tuple: &Tuple,
@@ -89,7 +89,8 @@ fn occurrences(expr: &Expr, wanted: &Expr) -> usize {
 fn replace(expr: &mut Expr, wanted: &Expr, name: &Arc<str>) {
     if expr == wanted {
         *expr = Expr::Field(name.clone());
-    } else if matches!(expr, Expr::Call { .. } | Expr::Cast { .. } | Expr::Not(_) | Expr::IsNull(_)) {
+    } else if matches!(expr, Expr::Call { .. } | Expr::Cast { .. } | Expr::Not(_) | Expr::IsNull(_))
+    {
         expr.children_mut().into_iter().for_each(|part| replace(part, wanted, name));
     }
 }

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array,
+};
 use arrow::datatypes::{DataType, Int64Type};
 use tessera_functions::exact::quotient;
 use tessera_functions::plain::to_form;
@@ -92,7 +94,10 @@ unsafe impl Pod for FloatState {}
 
 #[cold]
 pub(super) fn overflow() -> Error {
-    Error::new(Code::Overflow, "a sum leaves the range of its type; cast the argument of sum to a wider type")
+    Error::new(
+        Code::Overflow,
+        "a sum leaves the range of its type; cast the argument of sum to a wider type",
+    )
 }
 
 /// Values whose sum is exact.
@@ -310,7 +315,8 @@ where
         match output.kind {
             OutputKind::Count => counts(states.map(|state| state.count()), output),
             _ => {
-                let sums = states.map(|state| (state.count() > 0).then(|| value(state)).transpose());
+                let sums =
+                    states.map(|state| (state.count() > 0).then(|| value(state)).transpose());
                 to_form(Arc::new(sums.collect::<Result<Float64Array>>()?), &output.data_type)
             }
         }

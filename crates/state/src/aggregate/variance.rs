@@ -35,8 +35,8 @@ fn form(output: &Output, count: u64) -> (Option<u64>, bool) {
     (divisor.filter(|divisor| *divisor > 0), root)
 }
 
-/// State of floats: count, sum, sum of squared distances from the mean (3 words). That is NaN once a
-/// value was infinite or NaN, and infinite where finite values have left the range of doubles: an
+/// State of floats: count, sum, sum of squared distances from the mean (3 words). That is NaN once
+/// a value was infinite or NaN, and infinite where finite values have left the range of doubles: an
 /// error, but only at the end, since another worker may have an infinite value.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -124,7 +124,8 @@ impl Aggregate for Variance {
     }
 }
 
-/// State of whole numbers: count, sum of 128 bits, sum of squares of 256 bits, low words first (7 words).
+/// State of whole numbers: count, sum of 128 bits, sum of squares of 256 bits, low words first (7
+/// words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct ExactVarianceState {
@@ -216,9 +217,14 @@ where
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |state: &mut ExactVarianceState, other: ExactVarianceState| {
-            state.add(other.count, other.sum(), other.squares())
-        })
+        merge(
+            area,
+            self.offset,
+            pairs,
+            |state: &mut ExactVarianceState, other: ExactVarianceState| {
+                state.add(other.count, other.sum(), other.squares())
+            },
+        )
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -268,7 +274,9 @@ mod tests {
     #[test]
     fn whole_numbers_have_exact_variances() {
         let mut state = ExactVarianceState { count: 0, sum: [0; 2], squares: [0; 4] };
-        for value in [9_223_372_036_854_775_807i64, 9_223_372_036_854_775_806, 9_223_372_036_854_775_805] {
+        for value in
+            [9_223_372_036_854_775_807i64, 9_223_372_036_854_775_806, 9_223_372_036_854_775_805]
+        {
             AddSquare(PhantomData).fold(&mut state, value).unwrap();
         }
         assert_eq!(variance(&state, 2, 0), Some(1.0));

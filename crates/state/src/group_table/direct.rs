@@ -34,8 +34,9 @@ impl Direct {
         self.dictionaries.clear();
     }
 
-    /// Looks the groups of all rows up; `None` where keys are not encoded or have too many combinations.
-    /// Rows whose combination is unknown are given, their groups to be told to [`Direct::learn`].
+    /// Looks the groups of all rows up; `None` where keys are not encoded or have too many
+    /// combinations. Rows whose combination is unknown are given, their groups to be told to
+    /// [`Direct::learn`].
     pub(super) fn assign(
         &mut self,
         columns: &[Column],
@@ -74,7 +75,11 @@ impl Direct {
                 *code = *code * size + if valid { key.min(size - 1) } else { size - 1 };
             };
             if let Some(array) = array.as_dictionary_opt::<UInt32Type>() {
-                self.codes.iter_mut().zip(array.keys().values().iter().copied()).enumerate().for_each(add);
+                self.codes
+                    .iter_mut()
+                    .zip(array.keys().values().iter().copied())
+                    .enumerate()
+                    .for_each(add);
             } else if let Some(array) = array.as_dictionary_opt::<Int32Type>() {
                 let keys = array.keys().values().iter().map(|key| *key as u32);
                 self.codes.iter_mut().zip(keys).enumerate().for_each(add);

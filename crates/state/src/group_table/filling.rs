@@ -16,21 +16,23 @@ use crate::aggregate::{Compiled, Groups, Shape};
 /// Up to this many groups, rows are put in order of their groups before the states are updated.
 const CLUSTERED_GROUPS_MAX: usize = 64;
 
-/// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to be worth its probes.
+/// A full table that took fewer rows per group than this (in sixteenths) did not reduce enough to
+/// be worth its probes.
 const REDUCTION_MIN_SIXTEENTHS: usize = 20;
 
 /// A table is at most this part of the memory budget, but this large in any case.
 const TABLE_SHARE: usize = 64;
 const TABLE_BYTES_LEAST: usize = 64 << 10;
 
-/// The part of the groups that a random choice of rows brings, below which rows are taken to be clustered.
+/// The part of the groups that a random choice of rows brings, below which rows are taken to be
+/// clustered.
 const BORNE_OUT: f64 = 0.8;
 
 /// After this many fills without a table, one is tried again.
 const STRAIGHT_FILLS: usize = 16;
 
-/// A table that is filled until it no longer fits the cache; then somebody takes its groups, and it starts afresh. Where that has
-/// not reduced enough, tuples are groups of their own for a while.
+/// A table that is filled until it no longer fits the cache; then somebody takes its groups, and it
+/// starts afresh. Where that has not reduced enough, tuples are groups of their own for a while.
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) spec: Arc<Spec>,
@@ -145,7 +147,14 @@ impl Filling {
         let groups = Groups { rows, shape, position: self.position };
         if !spec.program.is_empty() {
             let compiled = self.compiled.as_deref();
-            spec.program.update(compiled, &mut store.states, &mut store.area, chunk, &groups, &self.run)?;
+            spec.program.update(
+                compiled,
+                &mut store.states,
+                &mut store.area,
+                chunk,
+                &groups,
+                &self.run,
+            )?;
         }
         self.position.1 += rows as u64;
         self.rows += rows;
@@ -162,12 +171,14 @@ impl Filling {
         bytes > self.bytes_max.min(share)
     }
 
-    /// Whether as many groups have come as of those that are expected, if each row belongs to any of them. Fewer where the input is
-    /// clustered: then there is little to merge, and the expectation is not borne out.
+    /// Whether as many groups have come as of those that are expected, if each row belongs to any
+    /// of them. Fewer where the input is clustered: then there is little to merge, and the
+    /// expectation is not borne out.
     fn may_hold_all(&self) -> bool {
         let (rows, groups) = (self.rows as f64, self.table.store.groups() as f64);
         let seen = |expected: usize| expected as f64 * (1.0 - (-rows / expected as f64).exp());
-        let borne_out = |expected: usize| groups >= BORNE_OUT * seen(expected) && groups <= expected as f64;
+        let borne_out =
+            |expected: usize| groups >= BORNE_OUT * seen(expected) && groups <= expected as f64;
         self.bytes_max < WHOLE_TABLE_BYTES_MAX && self.spec.expected.is_some_and(borne_out)
     }
 
@@ -188,7 +199,9 @@ impl Filling {
         let bytes_max = self.spec.limits.table_bytes_max;
         match self.bytes_max > bytes_max {
             // Its slots alone may be more than it may have from now on.
-            true => self.table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), 0)?,
+            true => {
+                self.table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), 0)?
+            }
             false => self.table.clear()?,
         }
         self.bytes_max = bytes_max;
@@ -203,7 +216,8 @@ impl Filling {
         chunk.project(&(0..self.spec.keys).collect::<Vec<_>>())
     }
 
-    /// The group of each tuple of a chunk, into `self.groups`, by compiled code; whether there was any.
+    /// The group of each tuple of a chunk, into `self.groups`, by compiled code; whether there was
+    /// any.
     fn find(&mut self, chunk: &Chunk) -> Result<bool> {
         let finder = self.finder.as_ref().filter(|_| self.straight == 0);
         finder.map_or(Ok(false), |finder| finder.find(chunk, &mut self.table, &mut self.groups))

@@ -24,26 +24,29 @@ use crate::aggregate::{Call, Compiled, Program};
 /// Rows of a partition that are merged at once.
 const MERGE_ROWS: usize = 2_048;
 
-/// Workers' tables up to this many bytes together are merged by one worker, larger ones by partitions.
+/// Workers' tables up to this many bytes together are merged by one worker, larger ones by
+/// partitions.
 const MERGE_BYTES_MAX: usize = 1 << 20;
 
 /// A store of a partition that has this many groups is full.
 const STORE_GROUPS_FULL: usize = 128;
 
-/// Fewer bytes of a partition than this part of the budget are not worth a block of the scratch file.
+/// Fewer bytes of a partition than this part of the budget are not worth a block of the scratch
+/// file.
 const SPILL_SHARE: usize = 2_048;
 const SPILL_BYTES_MIN: usize = 1 << 10;
 const SPILL_BYTES_MAX: usize = 16 << 10;
 
-/// A table that is believed to hold all groups may have so many bytes: that costs less than to merge it. CPU seconds of TPC-H 13 (SF 1,
-/// 2 workers, Xeon, 2 MiB of cache of each core): 0.16 where it is merged, 0.13 where not.
+/// A table that is believed to hold all groups may have so many bytes: that costs less than to
+/// merge it. CPU seconds of TPC-H 13 (SF 1, 2 workers, Xeon, 2 MiB of cache of each core): 0.16
+/// where it is merged, 0.13 where not.
 pub(super) const WHOLE_TABLE_BYTES_MAX: usize = 16 << 20;
 
 /// Sizes that tests make small.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of slots, records and strings of a worker's table. CPU seconds of TPC-H 17, 18 and 20 (SF 1, 2 workers,
-    /// Zen, 32 MiB of shared cache): 2.0 at 1 MiB, 1.5 at 4 MiB, 2.1 at 24 MiB.
+    /// Bytes of slots, records and strings of a worker's table. CPU seconds of TPC-H 17, 18 and 20
+    /// (SF 1, 2 workers, Zen, 32 MiB of shared cache): 2.0 at 1 MiB, 1.5 at 4 MiB, 2.1 at 24 MiB.
     pub table_bytes_max: usize,
     /// The bits of the hash that are used.
     pub hash_mask: u64,
@@ -93,7 +96,8 @@ impl Spec {
 }
 
 impl Grouping {
-    /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'. `expected` is how many groups are believed to come.
+    /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'. `expected`
+    /// is how many groups are believed to come.
     ///
     /// # Errors
     /// A key or an aggregate that cannot be run.
@@ -103,21 +107,30 @@ impl Grouping {
         lowering: &Lowering<'_>,
         (limits, expected): (Limits, Option<u64>),
     ) -> Result<Grouping> {
-        let edge: &Edge = lowering.inputs.first().ok_or_else(|| Error::internal("grouping without input"))?;
+        let edge: &Edge =
+            lowering.inputs.first().ok_or_else(|| Error::internal("grouping without input"))?;
         let outputs = lowering.output.tuple.fields().get(keys.len()..).unwrap_or_default();
         let (inputs, tuple) = needed(keys, calls, &edge.tuple);
         let types = tuple.fields()[..keys.len()]
             .iter()
             .map(|field| {
-                let atom = field.atom().ok_or_else(|| Error::internal("a key that holds a collection"))?;
+                let atom =
+                    field.atom().ok_or_else(|| Error::internal("a key that holds a collection"))?;
                 Ok(atom.arrow())
             })
             .collect::<Result<Vec<_>>>()?;
         let layout = Arc::new(KeyLayout::new(&types, limits.hash_mask)?);
-        let program =
-            Program::bind(calls, outputs, &tuple, lowering.parameters, lowering.library, layout.words())?;
+        let program = Program::bind(
+            calls,
+            outputs,
+            &tuple,
+            lowering.parameters,
+            lowering.library,
+            layout.words(),
+        )?;
         let (keys, program) = (keys.len(), Arc::new(program));
-        let fits = |groups: &usize| Table::bytes_for(*groups, program.stride()) <= WHOLE_TABLE_BYTES_MAX;
+        let fits =
+            |groups: &usize| Table::bytes_for(*groups, program.stride()) <= WHOLE_TABLE_BYTES_MAX;
         let expected = expected.map(|groups| groups as usize).filter(fits);
         let asked = AskedGroups::new();
         let spec = Spec { inputs, tuple, keys, layout, program, limits, expected, asked };
@@ -125,8 +138,8 @@ impl Grouping {
     }
 }
 
-/// The fields that keys and aggregates read: their positions, and the tuple of them. The keys come first, in their
-/// order.
+/// The fields that keys and aggregates read: their positions, and the tuple of them. The keys come
+/// first, in their order.
 pub fn needed(keys: &[usize], calls: &[Call], tuple: &Tuple) -> (Vec<usize>, Tuple) {
     let mut inputs = keys.to_vec();
     let mut names: Vec<Arc<str>> = Vec::new();
@@ -207,13 +220,17 @@ impl SinkRun for GroupingRun {
         let flushed: usize = workers.iter().map(|worker| worker.flushes).sum();
         self.run.counters.add("flushes", flushed as u64);
         let bytes: usize = workers.iter().map(|worker| worker.filling.table.table_bytes()).sum();
-        let small = bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
+        let small =
+            bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
         let small = small && !self.spilled.has_raw();
         if flushed == 0 && small && workers.iter().all(|worker| worker.filling.distinct) {
             workers.sort_by_key(|worker| std::cmp::Reverse(worker.filling.table.store.groups()));
             let mut workers = workers.into_iter();
             let Some(mut first) = workers.next() else {
-                return Ok(Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), chunk_rows) });
+                return Ok(Finish {
+                    tasks: Vec::new(),
+                    output: chunks_source(Vec::new(), chunk_rows),
+                });
             };
             for mut other in workers {
                 merge_into(&self.spec, &mut first.filling.table, &mut other.filling.table.store)?;
@@ -318,11 +335,14 @@ impl GroupingWorker {
         Ok(())
     }
 
-    /// Where partitions have left, the room is left that merging them takes, but half of it at most: more leave.
+    /// Where partitions have left, the room is left that merging them takes, but half of it at
+    /// most: more leave.
     fn make_room(&mut self) -> Result<()> {
         while self.spilled.has_any() {
             let held = self.spilled.held_bytes();
-            if self.run.context.may_hold(held, self.spilled.merging_bytes().min(held)) || !self.spill_one()? {
+            if self.run.context.may_hold(held, self.spilled.merging_bytes().min(held))
+                || !self.spill_one()?
+            {
                 break;
             }
             self.account()?;
@@ -330,11 +350,13 @@ impl GroupingWorker {
         Ok(())
     }
 
-    /// Whether the tuples of a chunk leave memory as they are: where states cannot be written, and there is no room for more.
+    /// Whether the tuples of a chunk leave memory as they are: where states cannot be written, and
+    /// there is no room for more.
     fn leaves(&mut self, chunk: &Chunk) -> Result<bool> {
         let spilled = self.spilled.clone();
         let Some(raw) = &spilled.raw else { return Ok(false) };
-        // What is in memory stays there until its partition is read: half of the room is left for the groups that come then.
+        // What is in memory stays there until its partition is read: half of the room is left for
+        // the groups that come then.
         let more = chunk.value_bytes() + spilled.held_bytes();
         if !spilled.has_raw() && self.run.context.may_hold(spilled.held_bytes(), more) {
             return Ok(false);
@@ -346,13 +368,17 @@ impl GroupingWorker {
         Ok(true)
     }
 
-    /// The largest partition leaves, rather one of which groups have left before; whether there was one worth it.
+    /// The largest partition leaves, rather one of which groups have left before; whether there was
+    /// one worth it.
     fn spill_one(&mut self) -> Result<bool> {
         let bytes = |stores: &Vec<Store>| stores.iter().map(Store::memory).sum::<usize>();
         let sizes = self.partitions.iter().map(bytes).enumerate();
         let least = self.run.context.memory_bytes() / SPILL_SHARE;
-        let worth = sizes.filter(|(_, bytes)| *bytes >= least.clamp(SPILL_BYTES_MIN, SPILL_BYTES_MAX));
-        let Some((partition, bytes)) = worth.max_by_key(|(at, bytes)| (self.spilled.has(*at), *bytes)) else {
+        let worth =
+            sizes.filter(|(_, bytes)| *bytes >= least.clamp(SPILL_BYTES_MIN, SPILL_BYTES_MAX));
+        let Some((partition, bytes)) =
+            worth.max_by_key(|(at, bytes)| (self.spilled.has(*at), *bytes))
+        else {
             return Ok(false);
         };
         let stores = std::mem::take(&mut self.partitions[partition]);
@@ -412,7 +438,8 @@ struct Partitions {
 }
 
 impl Partitions {
-    /// Which part is read at a place of the order: first those that are in memory, to make room for the others.
+    /// Which part is read at a place of the order: first those that are in memory, to make room for
+    /// the others.
     fn part(&self, morsel: usize) -> Result<usize> {
         let by_place = || {
             let mut order: Vec<usize> = (0..self.parts.len()).collect();
@@ -459,7 +486,8 @@ impl SourceRun for Partitions {
             (1, 1) => stores.pop().map(|mut store| store.finish()).transpose()?,
             _ => {
                 let groups = stores.iter().map(Store::groups).sum();
-                let mut table = Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;
+                let mut table =
+                    Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;
                 for mut store in stores {
                     self.run.context.check()?;
                     reservation.resize(table.memory())?;

@@ -1,16 +1,17 @@
 //! Keys of groups as words of a record, and back as columns.
 //!
-//! A record starts `[hash][validity][fixed keys][views]`: a word of hash, a bit per key that is set when it is NULL, a
-//! word per key of up to 64 bits (two for 128), and two words per string: Arrow's view, whose offset, for more than 12
-//! bytes, is that into the table's heap. Two groups are equal when all these words are, and the bytes of long strings.
-//! Intervals are compared by their length; their months, days and nanoseconds follow the views. Lists, structs and
-//! maps are kept as strings in Arrow's row format.
+//! A record starts `[hash][validity][fixed keys][views]`: a word of hash, a bit per key that is set
+//! when it is NULL, a word per key of up to 64 bits (two for 128), and two words per string:
+//! Arrow's view, whose offset, for more than 12 bytes, is that into the table's heap. Two groups
+//! are equal when all these words are, and the bytes of long strings. Intervals are compared by
+//! their length; their months, days and nanoseconds follow the views. Lists, structs and maps are
+//! kept as strings in Arrow's row format.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray, make_array,
-    new_null_array,
+    Array, ArrayData, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StringViewArray,
+    make_array, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
@@ -20,7 +21,8 @@ use tessera_types::{Error, Result};
 use tessera_vector::Column;
 use tessera_vector::hash::hash_columns;
 use tessera_vector::physical::{
-    Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values, raw_values,
+    Physical, canonical32, canonical64, interval_length, interval_to_bits, interval_values,
+    raw_values,
 };
 
 use crate::aggregate::Area;
@@ -211,14 +213,22 @@ impl KeyLayout {
                     put.all(values.iter().map(u64::from));
                 }
                 Physical::Bits8 => put.all(raw_values::<u8>(&array).iter().map(|v| u64::from(*v))),
-                Physical::Bits16 => put.all(raw_values::<u16>(&array).iter().map(|v| u64::from(*v))),
-                Physical::Bits32 => put.all(raw_values::<u32>(&array).iter().map(|v| u64::from(*v))),
+                Physical::Bits16 => {
+                    put.all(raw_values::<u16>(&array).iter().map(|v| u64::from(*v)))
+                }
+                Physical::Bits32 => {
+                    put.all(raw_values::<u32>(&array).iter().map(|v| u64::from(*v)))
+                }
                 Physical::Bits64 => put.all(raw_values::<u64>(&array).iter().copied()),
                 Physical::Float32 => {
                     put.all(raw_values::<u32>(&array).iter().map(|v| u64::from(canonical32(*v))));
                 }
-                Physical::Float64 => put.all(raw_values::<u64>(&array).iter().map(|v| canonical64(*v))),
-                Physical::Bits128 => put.wide(raw_values::<i128>(&array).iter().map(|v| *v as u128)),
+                Physical::Float64 => {
+                    put.all(raw_values::<u64>(&array).iter().map(|v| canonical64(*v)))
+                }
+                Physical::Bits128 => {
+                    put.wide(raw_values::<i128>(&array).iter().map(|v| *v as u128))
+                }
                 Physical::Interval => {
                     let values = interval_values(&array)?;
                     put.wide(values.iter().map(|v| interval_length(*v) as u128));
@@ -227,7 +237,8 @@ impl KeyLayout {
                     intervals += 2;
                 }
                 Physical::View | Physical::Nested => {
-                    // The second word of a long string's view means nothing outside its array; it is not compared.
+                    // The second word of a long string's view means nothing outside its array; it
+                    // is not compared.
                     put.wide(raw_values::<u128>(&array).iter().copied());
                     packed.texts.push(array);
                 }
@@ -253,11 +264,14 @@ impl KeyLayout {
             columns.push(match key.physical {
                 Physical::Null => new_null_array(&DataType::Null, area.groups()),
                 Physical::Boolean => {
-                    let bits = BooleanBuffer::collect_bool(area.groups(), |group| get.word(group, 0) != 0);
+                    let bits =
+                        BooleanBuffer::collect_bool(area.groups(), |group| get.word(group, 0) != 0);
                     Arc::new(BooleanArray::new(bits, nulls))
                 }
                 Physical::Bits8 => get.primitive::<u8>(&key.data_type, nulls, |word| word as u8)?,
-                Physical::Bits16 => get.primitive::<u16>(&key.data_type, nulls, |word| word as u16)?,
+                Physical::Bits16 => {
+                    get.primitive::<u16>(&key.data_type, nulls, |word| word as u16)?
+                }
                 Physical::Bits32 | Physical::Float32 => {
                     get.primitive::<u32>(&key.data_type, nulls, |word| word as u32)?
                 }
@@ -271,7 +285,8 @@ impl KeyLayout {
                 }
                 Physical::View => get.views(&key.data_type, nulls, &heap)?,
                 Physical::Nested => {
-                    let codec = key.codec.as_ref().ok_or_else(|| Error::internal("a key without codec"))?;
+                    let codec =
+                        key.codec.as_ref().ok_or_else(|| Error::internal("a key without codec"))?;
                     let rows = get.views(&DataType::BinaryView, None, &heap)?;
                     decode(codec, &key.data_type, rows.as_binary_view().iter())?
                 }
@@ -294,13 +309,17 @@ impl Put<'_> {
     fn each<V>(&mut self, values: impl Iterator<Item = V>, store: impl Fn(&mut [u64], V)) {
         let records = self.words.chunks_exact_mut(self.stride);
         match self.nulls.filter(|nulls| nulls.null_count() > 0) {
-            None => records.zip(values).for_each(|(record, value)| store(&mut record[self.offset..], value)),
+            None => records
+                .zip(values)
+                .for_each(|(record, value)| store(&mut record[self.offset..], value)),
             // A NULL leaves zeros.
-            Some(nulls) => records.zip(values).zip(nulls.iter()).for_each(|((record, value), valid)| {
-                if valid {
-                    store(&mut record[self.offset..], value);
-                }
-            }),
+            Some(nulls) => {
+                records.zip(values).zip(nulls.iter()).for_each(|((record, value), valid)| {
+                    if valid {
+                        store(&mut record[self.offset..], value);
+                    }
+                })
+            }
         }
     }
 
@@ -343,17 +362,25 @@ impl Get<'_> {
         nulls: Option<NullBuffer>,
         value: impl Fn(u64) -> T,
     ) -> Result<ArrayRef> {
-        let values: Vec<T> = (0..self.area.groups()).map(|group| value(self.word(group, 0))).collect();
+        let values: Vec<T> =
+            (0..self.area.groups()).map(|group| value(self.word(group, 0))).collect();
         array(data_type, Buffer::from_vec(values), self.area.groups(), nulls)
     }
 
     fn wide(&self, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let value = |group| (u128::from(self.word(group, 1)) << 64 | u128::from(self.word(group, 0))) as i128;
+        let value = |group| {
+            (u128::from(self.word(group, 1)) << 64 | u128::from(self.word(group, 0))) as i128
+        };
         let values: Vec<i128> = (0..self.area.groups()).map(value).collect();
         array(data_type, Buffer::from_vec(values), self.area.groups(), nulls)
     }
 
-    fn views(&self, data_type: &DataType, nulls: Option<NullBuffer>, heap: &Buffer) -> Result<ArrayRef> {
+    fn views(
+        &self,
+        data_type: &DataType,
+        nulls: Option<NullBuffer>,
+        heap: &Buffer,
+    ) -> Result<ArrayRef> {
         // A view's offset has 32 bits: the heap is given as overlapping windows when it is larger.
         const WINDOW: usize = 1 << 31;
         let windows = heap.len().div_ceil(WINDOW).max(1);
@@ -366,7 +393,8 @@ impl Get<'_> {
             let (window, offset) = (second as usize / WINDOW, second as usize % WINDOW);
             u128::from((offset as u64) << 32 | window as u64) << 64 | u128::from(first)
         };
-        let views: ScalarBuffer<u128> = (0..self.area.groups()).map(view).collect::<Vec<_>>().into();
+        let views: ScalarBuffer<u128> =
+            (0..self.area.groups()).map(view).collect::<Vec<_>>().into();
         Ok(match data_type {
             DataType::Utf8View => Arc::new(StringViewArray::try_new(views, buffers, nulls)?),
             _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls)?),
@@ -374,8 +402,14 @@ impl Get<'_> {
     }
 }
 
-fn array(data_type: &DataType, values: Buffer, len: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).nulls(nulls).build()?;
+fn array(
+    data_type: &DataType,
+    values: Buffer,
+    len: usize,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let data =
+        ArrayData::builder(data_type.clone()).len(len).add_buffer(values).nulls(nulls).build()?;
     Ok(make_array(data))
 }
 

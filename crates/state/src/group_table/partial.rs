@@ -1,4 +1,5 @@
-//! Groups of a part of the tuples, passed on: the stream that reduces what other workers will group.
+//! Groups of a part of the tuples, passed on: the stream that reduces what other workers will
+//! group.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +15,9 @@ use super::filling::Filling;
 use super::grouping::{Grouping, Spec};
 use crate::aggregate::Compiled;
 
-/// Groups what a worker sees in a table that fits its cache, and passes the groups on when it is full; a key can come again. So it
-/// holds little however many keys there are, and costs little where tuples have few in common.
+/// Groups what a worker sees in a table that fits its cache, and passes the groups on when it is
+/// full; a key can come again. So it holds little however many keys there are, and costs little
+/// where tuples have few in common.
 #[derive(Debug)]
 pub struct PartialGrouping {
     spec: Arc<Spec>,
@@ -30,8 +32,15 @@ impl PartialGrouping {
 
 impl Stream for PartialGrouping {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let (spec, compiled, finder) = (self.spec.clone(), self.spec.compiled(run), self.spec.finder(run));
-        Ok(Arc::new(PartialRun { spec, compiled, finder, run: run.clone(), tables: Mutex::default() }))
+        let (spec, compiled, finder) =
+            (self.spec.clone(), self.spec.compiled(run), self.spec.finder(run));
+        Ok(Arc::new(PartialRun {
+            spec,
+            compiled,
+            finder,
+            run: run.clone(),
+            tables: Mutex::default(),
+        }))
     }
 }
 
@@ -98,7 +107,10 @@ impl SourceRun for Rest {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let held = self.tables.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let held = self
+            .tables
+            .get(morsel)
+            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         let chunk = lock(held).pass_on(&self.run)?;
         Ok(Box::new(ChunksReader::new(vec![chunk], self.run.context.chunk_rows())))
     }

@@ -1,4 +1,5 @@
-//! Tuples that leave memory before they are grouped: those of groups whose states cannot be written.
+//! Tuples that leave memory before they are grouped: those of groups whose states cannot be
+//! written.
 
 use std::sync::Arc;
 
@@ -6,7 +7,9 @@ use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 
 use tessera_context::Run;
-use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::spill::{
+    PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
+};
 use tessera_rows::{Incoming, RowLayout};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
@@ -54,7 +57,9 @@ impl RawTuples {
             columns.push(Column::Constant(value, rows));
         }
         let incoming = Incoming::new(&columns, rows)?;
-        for (partition, positions) in positions.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+        for (partition, positions) in
+            positions.iter().enumerate().filter(|(_, list)| !list.is_empty())
+        {
             self.partitions.append(partition, &incoming, positions)?;
         }
         Ok(())
@@ -72,7 +77,8 @@ impl RawTuples {
             return Err(Error::internal("tuples without their places"));
         };
         let (morsel, place) = (morsel.plain()?, place.plain()?);
-        let (morsel, place) = (morsel.as_primitive::<Int64Type>(), place.as_primitive::<Int64Type>());
+        let (morsel, place) =
+            (morsel.as_primitive::<Int64Type>(), place.as_primitive::<Int64Type>());
         let tuples = Chunk::new(columns.to_vec(), chunk.rows());
         let at = |row: usize| (morsel.value(row) as u64, place.value(row) as u64);
         let mut pieces = Vec::new();

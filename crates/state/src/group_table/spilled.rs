@@ -1,4 +1,5 @@
-//! Groups that have left memory: written by partition, merged when they are read, cut once more where that does not fit.
+//! Groups that have left memory: written by partition, merged when they are read, cut once more
+//! where that does not fit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use tessera_context::{Reservation, Run, lock};
 use tessera_operator::stream_util::ChunksReader;
 use tessera_operator::{Reader, Step};
-use tessera_rows::spill::{Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable};
+use tessera_rows::spill::{
+    Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable,
+};
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
@@ -19,14 +22,15 @@ use super::table::Table;
 /// Groups of a part that is being cut are written when they take this many bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// What a worker that merges a partition takes, in times the bytes that have left: the table with its slots, what comes next, and room to
-/// grow.
+/// What a worker that merges a partition takes, in times the bytes that have left: the table with
+/// its slots, what comes next, and room to grow.
 const MERGE_MEMORY: usize = 4;
 
 /// Fewer groups than this are not cut, whatever the budget says.
 const CUT_GROUPS_MIN: usize = 1_024;
 
-/// Groups of all workers that have left memory, by partition; the keys of a partition need not be distinct.
+/// Groups of all workers that have left memory, by partition; the keys of a partition need not be
+/// distinct.
 #[derive(Debug)]
 pub(super) struct SpilledGroups {
     file: Arc<SpillFile>,
@@ -36,7 +40,8 @@ pub(super) struct SpilledGroups {
     has_raw: AtomicBool,
     /// Bytes that all workers hold.
     held_bytes: AtomicUsize,
-    /// Memory for merging: without it, what is grouped of the groups of partitions in memory would take it first.
+    /// Memory for merging: without it, what is grouped of the groups of partitions in memory would
+    /// take it first.
     room: Mutex<Room>,
     run: Run,
 }
@@ -124,13 +129,16 @@ impl SpilledGroups {
 
     /// Writes groups of a partition.
     pub(super) fn write(&self, partition: usize, stores: &[Store]) -> Result<()> {
-        let blocks =
-            stores.iter().map(|store| self.file.write(&store.encode())).collect::<Result<Vec<_>>>()?;
+        let blocks = stores
+            .iter()
+            .map(|store| self.file.write(&store.encode()))
+            .collect::<Result<Vec<_>>>()?;
         lock(&self.parts[partition]).extend(blocks);
         Ok(())
     }
 
-    /// What has left of a partition, groups and tuples, to be read once; where nothing was partitioned there is nothing.
+    /// What has left of a partition, groups and tuples, to be read once; where nothing was
+    /// partitioned there is nothing.
     pub(super) fn take(&self, partition: usize) -> Result<(Vec<Block>, Vec<TupleBlock>)> {
         let blocks = std::mem::take(&mut *lock(&self.parts[partition]));
         let raw = self.raw.as_ref().filter(|_| self.has_raw()).map(|raw| raw.blocks(partition));
@@ -169,7 +177,11 @@ impl Drop for SpilledReader {
 }
 
 impl SpilledReader {
-    pub(super) fn new(spec: Arc<Spec>, spilled: Arc<SpilledGroups>, part: Part) -> Result<SpilledReader> {
+    pub(super) fn new(
+        spec: Arc<Spec>,
+        spilled: Arc<SpilledGroups>,
+        part: Part,
+    ) -> Result<SpilledReader> {
         let run = spilled.run.clone();
         let chunks = ChunksReader::new(Vec::new(), run.context.chunk_rows());
         let reservation = Reservation::new(run.context.clone());
@@ -211,7 +223,9 @@ impl SpilledReader {
     /// Tuples that left before they were grouped.
     fn group(&mut self, table: Table, raw: Vec<TupleBlock>) -> Result<Table> {
         let spilled = self.spilled.clone();
-        let Some(tuples) = spilled.raw.as_ref().filter(|_| !raw.is_empty()) else { return Ok(table) };
+        let Some(tuples) = spilled.raw.as_ref().filter(|_| !raw.is_empty()) else {
+            return Ok(table);
+        };
         let mut filling = Filling::new(&self.spec, &self.run)?;
         filling.table = table;
         for block in raw {
@@ -266,7 +280,8 @@ impl SpilledReader {
             for ((piece, blocks), rows) in pieces.iter_mut().zip(&mut parts).zip(&rows) {
                 piece.append(&mut store, rows)?;
                 if piece.record_bytes() >= PIECE_BYTES {
-                    blocks.push(self.spilled.file.write(&std::mem::replace(piece, new()?).encode())?);
+                    blocks
+                        .push(self.spilled.file.write(&std::mem::replace(piece, new()?).encode())?);
                 }
             }
         }
@@ -293,7 +308,8 @@ impl Reader for SpilledReader {
             let Some(part) = self.left.pop() else { return Ok(Step::Done) };
             self.reservation.resize(0)?;
             let chunk = self.merge(part)?;
-            self.chunks = ChunksReader::new(chunk.into_iter().collect(), self.run.context.chunk_rows());
+            self.chunks =
+                ChunksReader::new(chunk.into_iter().collect(), self.run.context.chunk_rows());
         }
     }
 }

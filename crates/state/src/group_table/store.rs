@@ -87,7 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Keys and results of all groups, as one chunk (larger than what flows); then it is to be dropped or cleared.
+    /// Keys and results of all groups, as one chunk (larger than what flows); then it is to be
+    /// dropped or cleared.
     pub fn finish(&mut self) -> Result<Chunk> {
         let rows = self.groups();
         let mut columns = self.layout.unpack(&self.area, std::mem::take(&mut self.heap))?;
@@ -113,7 +114,8 @@ impl Store {
         let wrong = || Error::internal("groups that were written cannot be read back");
         let (groups, rest) = bytes.split_first_chunk().ok_or_else(wrong)?;
         let record_bytes = (u64::from_le_bytes(*groups) as usize).checked_mul(program.stride() * 8);
-        let (records, heap) = record_bytes.and_then(|at| rest.split_at_checked(at)).ok_or_else(wrong)?;
+        let (records, heap) =
+            record_bytes.and_then(|at| rest.split_at_checked(at)).ok_or_else(wrong)?;
         let (words, _) = records.as_chunks();
         let words = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let area = Area::of_words(words, program.stride());

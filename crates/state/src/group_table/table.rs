@@ -20,8 +20,9 @@ const NUMBER_MASK: u64 = (1 << GROUP_SLOT_BITS) - 1;
 
 /// Groups with distinct keys, to be found by key.
 ///
-/// Slots are probed linearly. One is 0 when free, else the low 16 bits of the hash (its *tag*) at the top and 1 + the
-/// group's number below. A slot's place is the hash's bits after the partition's; at most half of all are taken.
+/// Slots are probed linearly. One is 0 when free, else the low 16 bits of the hash (its *tag*) at
+/// the top and 1 + the group's number below. A slot's place is the hash's bits after the
+/// partition's; at most half of all are taken.
 #[derive(Debug)]
 pub struct Table {
     layout: Arc<KeyLayout>,
@@ -68,7 +69,13 @@ impl Table {
     }
 
     /// Finds or makes the groups of rows `from..to`; their numbers are appended to `groups`.
-    pub fn assign<K: Keys>(&mut self, keys: &K, from: usize, to: usize, groups: &mut Vec<u32>) -> Result<()> {
+    pub fn assign<K: Keys>(
+        &mut self,
+        keys: &K,
+        from: usize,
+        to: usize,
+        groups: &mut Vec<u32>,
+    ) -> Result<()> {
         self.reserve(to - from)?;
         for row in from..to {
             self.prefetch(keys, row, to);
@@ -78,7 +85,8 @@ impl Table {
         Ok(())
     }
 
-    /// As [`Table::assign`], but new groups come with the states of their row, and only the other rows are told.
+    /// As [`Table::assign`], but new groups come with the states of their row, and only the other
+    /// rows are told.
     pub fn absorb(&mut self, keys: &Store, from: usize, to: usize, hits: &mut Hits) -> Result<()> {
         self.reserve(to - from)?;
         for row in from..to {
@@ -91,7 +99,8 @@ impl Table {
         Ok(())
     }
 
-    /// Asks for the slot of a row some way ahead, and for the record behind the slot of a nearer one.
+    /// Asks for the slot of a row some way ahead, and for the record behind the slot of a nearer
+    /// one.
     #[inline(always)]
     fn prefetch<K: Keys>(&self, keys: &K, row: usize, to: usize) {
         if row + SLOT_AHEAD < to {
@@ -138,7 +147,11 @@ impl Table {
     ///
     /// # Errors
     /// There are too many groups.
-    pub(super) fn fill(&mut self, rows: usize, code: impl FnOnce(&mut RawGroups) -> bool) -> Result<bool> {
+    pub(super) fn fill(
+        &mut self,
+        rows: usize,
+        code: impl FnOnce(&mut RawGroups) -> bool,
+    ) -> Result<bool> {
         self.reserve(rows)?;
         let mut raw = RawGroups {
             slots: self.slots.as_mut_ptr(),

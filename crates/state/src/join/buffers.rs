@@ -8,8 +8,8 @@ use tessera_functions::key_hash::KeyHasher;
 use tessera_operator::Task;
 use tessera_rows::spill::{PARTITION_BITS, PARTITIONS, partition_of};
 use tessera_rows::{
-    HASH_OFFSET, Incoming, PREFETCHED_ROWS, Part, RowLayout, RowRange, RowWriter, RowsBuilder, SharedPages,
-    SharedWriter, Side,
+    HASH_OFFSET, Incoming, PREFETCHED_ROWS, Part, RowLayout, RowRange, RowWriter, RowsBuilder,
+    SharedPages, SharedWriter, Side,
 };
 use tessera_types::{Error, Result};
 use tessera_vector::hash::hash_columns;
@@ -54,7 +54,8 @@ pub struct TableBuild {
     pub null_equal: bool,
     /// Which bits of the hash are used; fewer only in tests, to make hashes collide.
     pub hash_mask: u64,
-    /// How many times partitions have been cut before: the hash is rotated past the bits they have in common.
+    /// How many times partitions have been cut before: the hash is rotated past the bits they have
+    /// in common.
     pub depth: u32,
     /// Where partitions go that do not fit into memory; none where all must stay.
     pub spilled: Option<Arc<SpilledBuild>>,
@@ -78,8 +79,8 @@ impl TableBuild {
         }
     }
 
-    /// Bytes of the pages of a partition: small where there is little memory, since all partitions want the next at about the same
-    /// time.
+    /// Bytes of the pages of a partition: small where there is little memory, since all partitions
+    /// want the next at about the same time.
     fn page_bytes(&self) -> usize {
         (self.context.memory_bytes() / PAGE_SHARE).clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
     }
@@ -106,7 +107,8 @@ impl TableBuild {
 #[derive(Debug)]
 pub struct BuildBuffers {
     build: Arc<TableBuild>,
-    /// Chunks that lie in rows which are copied only once, into the table: as long as there is nothing else.
+    /// Chunks that lie in rows which are copied only once, into the table: as long as there is
+    /// nothing else.
     kept: Vec<Kept>,
     together: RowsBuilder,
     partitions: Vec<RowsBuilder>,
@@ -184,7 +186,8 @@ impl BuildBuffers {
     /// From now on rows are partitioned.
     fn begin_partitions(&mut self) {
         if self.partitions.is_empty() {
-            self.partitions = std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
+            self.partitions =
+                std::iter::repeat_with(|| self.partition()).take(PARTITIONS).collect();
             self.selections = vec![Vec::new(); PARTITIONS];
         }
     }
@@ -221,7 +224,8 @@ impl BuildBuffers {
     fn make_room(&mut self, spilled: &SpilledBuild, chunk: &Chunk) -> Result<()> {
         let strings = if self.build.layout.has_heap() { chunk.value_bytes() } else { 0 };
         let more = chunk.rows() * (self.build.layout.stride_bytes() + DIRECTORY_BYTES) + strings;
-        let more = more + if self.partitions.is_empty() { 0 } else { PARTITIONS * self.build.page_bytes() };
+        let more = more
+            + if self.partitions.is_empty() { 0 } else { PARTITIONS * self.build.page_bytes() };
         let context = self.build.context.clone();
         // Partitions of a build that has left are built by all workers at once.
         let at_once = if self.build.depth > 0 { context.workers() } else { 1 };
@@ -281,10 +285,13 @@ impl BuildBuffers {
     /// Whether the tuples of a chunk can stay where they lie.
     fn keeps(&self, chunk: &Chunk) -> bool {
         let kept: usize = self.kept.iter().map(|kept| kept.hashes.len()).sum();
-        let alone = self.partitions.is_empty() && self.together.is_empty() && chunk.selection().is_none();
+        let alone =
+            self.partitions.is_empty() && self.together.is_empty() && chunk.selection().is_none();
         let range = chunk.elsewhere::<RowRange>().filter(|_| alone);
         kept + chunk.rows() <= UNPARTITIONED_ROWS_MOST
-            && range.is_some_and(|range| range.is_whole() && self.build.layout.alike(&range.layout).is_some())
+            && range.is_some_and(|range| {
+                range.is_whole() && self.build.layout.alike(&range.layout).is_some()
+            })
     }
 
     /// Appends what is kept elsewhere.
@@ -309,7 +316,9 @@ impl BuildBuffers {
         let build = self.build.clone();
         let tuples = build.writer.tuples(chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
-        if self.partitions.is_empty() && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST {
+        if self.partitions.is_empty()
+            && self.together.len() + chunk.rows() <= UNPARTITIONED_ROWS_MOST
+        {
             self.together.append_tuples(&tuples, Some(&self.hashes), selection)?;
             return Ok(());
         }
@@ -361,7 +370,10 @@ impl PendingTable {
         let mut has_nulls = vec![false; build.layout.fields.len()];
         for kept in buffers.iter_mut().flat_map(|buffer| buffer.kept.drain(..)) {
             let parts = kept.chunk.elsewhere::<RowRange>().map(|range| &range.part.has_nulls);
-            has_nulls.iter_mut().zip(parts.into_iter().flatten()).for_each(|(any, one)| *any |= one);
+            has_nulls
+                .iter_mut()
+                .zip(parts.into_iter().flatten())
+                .for_each(|(any, one)| *any |= one);
             shares[0].push(Share::Kept(kept));
         }
         let mut take = |builder: RowsBuilder| -> PartShare {
@@ -382,7 +394,12 @@ impl PendingTable {
                 for (list, shares) in lists.into_iter().zip(&mut shares) {
                     let (part, moved) = (together.part.clone(), together.moved.clone());
                     let side_base = together.side_base;
-                    shares.push(Share::Part(PartShare { part, rows: Some(list), moved, side_base }));
+                    shares.push(Share::Part(PartShare {
+                        part,
+                        rows: Some(list),
+                        moved,
+                        side_base,
+                    }));
                 }
             } else {
                 shares[0].push(Share::Part(together));
@@ -413,7 +430,8 @@ impl PendingTable {
         let slots = pending.directory.slots() >> partition_bits;
         let mut first_row = 0;
         let mut tasks: Vec<Task> = Vec::new();
-        for (partition, ((shares, writer), count)) in shares.into_iter().zip(writers).zip(counts).enumerate()
+        for (partition, ((shares, writer), count)) in
+            shares.into_iter().zip(writers).zip(counts).enumerate()
         {
             let pending = pending.clone();
             let range = partition * slots..(partition + 1) * slots;
@@ -424,7 +442,8 @@ impl PendingTable {
         Ok((pending, tasks))
     }
 
-    /// One task: counts the rows of each slot of a partition, sums up, and copies the rows to their places.
+    /// One task: counts the rows of each slot of a partition, sums up, and copies the rows to their
+    /// places.
     fn copy(
         &self,
         shares: Vec<Share>,
@@ -432,9 +451,12 @@ impl PendingTable {
         slots: Range<usize>,
         first_row: u64,
     ) -> Result<()> {
-        // The pages are touched, and so become memory, partition by partition, while those they are copied from go.
+        // The pages are touched, and so become memory, partition by partition, while those they are
+        // copied from go.
         let mut reservation = Reservation::new(self.build.context.clone());
-        reservation.grow(shares.iter().map(Share::len).sum::<usize>() * self.build.layout.stride_bytes())?;
+        reservation.grow(
+            shares.iter().map(Share::len).sum::<usize>() * self.build.layout.stride_bytes(),
+        )?;
         for share in &shares {
             match share {
                 Share::Kept(kept) => {
@@ -484,7 +506,8 @@ impl PendingTable {
         reservations.push(reservation);
         for share in shares {
             let Share::Part(share) = share else { continue };
-            // The rows go, what they refer to stays; parts that other tasks read too go with the last of them.
+            // The rows go, what they refer to stays; parts that other tasks read too go with the
+            // last of them.
             if let Ok(mut part) = Arc::try_unwrap(share.part) {
                 let pages = part.pages.memory_bytes();
                 drop(std::mem::replace(&mut part.pages, tessera_rows::Pages::new(8, 0)));
@@ -538,8 +561,10 @@ impl PendingTable {
         if let Some(table) = self.finished.get() {
             return Ok(table.clone());
         }
-        let pages =
-            self.pages.take().ok_or_else(|| Error::internal("a join table read before it is built"))?;
+        let pages = self
+            .pages
+            .take()
+            .ok_or_else(|| Error::internal("a join table read before it is built"))?;
         let take = |list: &Mutex<Vec<Reservation>>| std::mem::take(&mut *lock(list));
         let heap = lock(&self.heap).take().unwrap_or_default();
         let part = Part {

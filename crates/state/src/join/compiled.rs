@@ -16,7 +16,8 @@ use super::table::JoinTable;
 const PAIRS_OF_TUPLE: usize = 2;
 const PAIRS_MORE: usize = 1_024;
 
-/// What was asked of a compiler for the look-ups of a node. All runs share it: a nested plan has many.
+/// What was asked of a compiler for the look-ups of a node. All runs share it: a nested plan has
+/// many.
 #[derive(Debug)]
 pub struct AskedLookup {
     code: LookupCode,
@@ -63,8 +64,14 @@ impl CompiledLookup {
         is_its.then(|| CompiledLookup { asked, figures, overflows: AtomicBool::new(false) })
     }
 
-    /// All pairs of the tuples that count in a chunk, into `pairs` (replaced); whether that was done.
-    pub(super) fn run(&self, table: &JoinTable, chunk: &Chunk, pairs: &mut Candidates) -> Result<bool> {
+    /// All pairs of the tuples that count in a chunk, into `pairs` (replaced); whether that was
+    /// done.
+    pub(super) fn run(
+        &self,
+        table: &JoinTable,
+        chunk: &Chunk,
+        pairs: &mut Candidates,
+    ) -> Result<bool> {
         let done = !self.overflows.load(Ordering::Relaxed) && self.run_code(table, chunk, pairs)?;
         self.figures.count(chunk.rows(), if done { chunk.rows() } else { 0 });
         Ok(done)
@@ -74,18 +81,25 @@ impl CompiledLookup {
         let AskedLookup { code, origins, variants } = &*self.asked;
         let (rows, run) = (chunk.rows(), self.figures.run());
         let room = rows * PAIRS_OF_TUPLE + PAIRS_MORE;
-        let (Some(compiler), Some(raw)) = (run.context.compiler(), table.raw(room)) else { return Ok(false) };
-        let ask = |keys: &[InputCode]| compiler.lookup(LookupCode { keys: keys.to_vec(), ..code.clone() });
+        let (Some(compiler), Some(raw)) = (run.context.compiler(), table.raw(room)) else {
+            return Ok(false);
+        };
+        let ask = |keys: &[InputCode]| {
+            compiler.lookup(LookupCode { keys: keys.to_vec(), ..code.clone() })
+        };
         let found = variants.find((origins, &code.keys), (chunk, rows), run, ask)?;
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
         pairs.clear();
         pairs.positions.reserve(room + WRITTEN_AT_ONCE);
         pairs.rows.reserve(room + WRITTEN_AT_ONCE);
-        let positions = chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that the chunk stores, and validity of their
-        // own or for as many as a chunk can store; the positions are of those tuples. The table is complete, and of the layout that the
-        // code has (`start`). There is room for as many pairs as `raw` says and more, of which as many are written as the code says.
+        let positions =
+            chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
+        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that
+        // the chunk stores, and validity of their own or for as many as a chunk can store; the
+        // positions are of those tuples. The table is complete, and of the layout that the code has
+        // (`start`). There is room for as many pairs as `raw` says and more, of which as many are
+        // written as the code says.
         unsafe {
             let (tuples, found) = (pairs.positions.as_mut_ptr(), pairs.rows.as_mut_ptr());
             let Some(len) = code.run(inputs.raw(), positions, rows, &raw, tuples, found) else {

@@ -35,8 +35,8 @@ pub(super) fn tag(hash: u64) -> u64 {
     TAG_OF[(hash & 2_047) as usize] as u64
 }
 
-/// 2^bits slots. Relaxed loads and stores suffice: each slot is written by one task, and the executor orders tasks before
-/// whatever reads their output.
+/// 2^bits slots. Relaxed loads and stores suffice: each slot is written by one task, and the
+/// executor orders tasks before whatever reads their output.
 #[derive(Debug)]
 pub(crate) struct Directory {
     entries: Vec<AtomicU64>,
@@ -44,8 +44,9 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The bits a directory for this many rows takes: at least 1, so that a shift by 64 never happens. Up to an eighth more rows
-    /// than slots: the parts of what was partitioned have about a power of two, as often a few more as a few less.
+    /// The bits a directory for this many rows takes: at least 1, so that a shift by 64 never
+    /// happens. Up to an eighth more rows than slots: the parts of what was partitioned have about
+    /// a power of two, as often a few more as a few less.
     pub(crate) fn bits_for(rows: usize) -> u32 {
         (rows - rows / 9).next_power_of_two().ilog2().max(1)
     }
@@ -82,7 +83,8 @@ impl Directory {
         entry.store((value + (1 << 16)) | tag(hash), Ordering::Relaxed);
     }
 
-    /// While building: turns the counts of some slots into the first row of each; gives the row behind the last.
+    /// While building: turns the counts of some slots into the first row of each; gives the row
+    /// behind the last.
     pub(crate) fn sum_up(&self, slots: std::ops::Range<usize>, first_row: u64) -> u64 {
         let mut row = first_row;
         for entry in &self.entries[slots.start + 1..slots.end + 1] {
@@ -93,7 +95,8 @@ impl Directory {
         row
     }
 
-    /// While building: the place of the next row of the hash's slot. After the last, the entry is the slot's end.
+    /// While building: the place of the next row of the hash's slot. After the last, the entry is
+    /// the slot's end.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> u64 {
         let entry = &self.entries[self.slot(hash) + 1];
@@ -119,7 +122,8 @@ impl Directory {
         }
     }
 
-    /// The rows whose hash may be this one: first, and behind the last. Equal when the tag rules all out.
+    /// The rows whose hash may be this one: first, and behind the last. Equal when the tag rules
+    /// all out.
     #[inline(always)]
     pub(crate) fn range(&self, hash: u64) -> (u64, u64) {
         let slot = self.slot(hash);

@@ -1,6 +1,7 @@
 //! One heap out of many: the small pages of workers and partitions become a few large buffers.
 //!
-//! Every chunk of strings that a probe gives out carries the whole list of heap buffers, so that list must be short.
+//! Every chunk of strings that a probe gives out carries the whole list of heap buffers, so that
+//! list must be short.
 
 use std::sync::Arc;
 
@@ -70,7 +71,8 @@ mod tests {
     #[test]
     fn bytes_are_found_where_they_have_gone() {
         let page = |byte: u8, len: usize| Buffer::from_vec(vec![byte; len]);
-        let heaps = [vec![page(1, 100), page(2, LARGE_BYTES)], vec![], vec![page(3, LARGE_BYTES - 1); 40]];
+        let heaps =
+            [vec![page(1, 100), page(2, LARGE_BYTES)], vec![], vec![page(3, LARGE_BYTES - 1); 40]];
         let mut joiner = HeapJoiner::default();
         let moved: Vec<_> = heaps.iter().map(|heap| joiner.add(heap)).collect();
         let joined = joiner.finish();

@@ -90,7 +90,9 @@ impl JoinKind {
     /// The join is neither `anti` nor `mark`, or the parameter is no flag.
     pub fn check_null_aware(self, node: &Node) -> Result<()> {
         if node.params.flag("null_aware")? && !matches!(self, JoinKind::Anti | JoinKind::Mark) {
-            return Err(Error::semantic("null_aware has a meaning only with join = anti and join = mark"));
+            return Err(Error::semantic(
+                "null_aware has a meaning only with join = anti and join = mark",
+            ));
         }
         Ok(())
     }
@@ -101,8 +103,11 @@ impl JoinKind {
     /// The join is of a subquery that stands for a value.
     pub fn check_repeated(self, repeated: bool) -> Result<()> {
         if repeated && self == JoinKind::Single {
-            return Err(Error::new(Code::Data, "more than one row returned by a subquery used as a value")
-                .with_state(SqlState::CARDINALITY_VIOLATION));
+            return Err(Error::new(
+                Code::Data,
+                "more than one row returned by a subquery used as a value",
+            )
+            .with_state(SqlState::CARDINALITY_VIOLATION));
         }
         Ok(())
     }
@@ -133,7 +138,9 @@ impl JoinKind {
 fn mark_name(node: &Node) -> Result<std::sync::Arc<str>> {
     match node.params.get("mark") {
         None => Ok("mark".into()),
-        Some(Value::Expr(Expr::Field(name)) | Value::Name(name) | Value::String(name)) => Ok(name.clone()),
+        Some(Value::Expr(Expr::Field(name)) | Value::Name(name) | Value::String(name)) => {
+            Ok(name.clone())
+        }
         Some(_) => Err(Error::semantic("parameter mark must be the name of the field to add")),
     }
 }

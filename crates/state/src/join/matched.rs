@@ -11,7 +11,9 @@ pub struct Matched {
 impl Matched {
     /// No match yet, for this many rows.
     pub fn new(rows: usize) -> Matched {
-        Matched { words: std::iter::repeat_with(AtomicU64::default).take(rows.div_ceil(64)).collect() }
+        Matched {
+            words: std::iter::repeat_with(AtomicU64::default).take(rows.div_ceil(64)).collect(),
+        }
     }
 
     /// Bytes a bitmap for this many rows takes.

@@ -43,15 +43,19 @@ pub(super) fn stored_positions(chunk: &Chunk, positions: &[u32]) -> UInt32Array 
         None => UInt32Array::from(positions.to_vec()),
         Some(selection) => {
             let stored = selection.values();
-            UInt32Array::from_iter_values(positions.iter().map(|position| stored[*position as usize]))
+            UInt32Array::from_iter_values(
+                positions.iter().map(|position| stored[*position as usize]),
+            )
         }
     }
 }
 
-/// The stream tuples at `pairs.positions` (ascending), each with the build tuple of its row ([`NO_ROW`]: NULLs).
+/// The stream tuples at `pairs.positions` (ascending), each with the build tuple of its row
+/// ([`NO_ROW`]: NULLs).
 ///
-/// Where every stream tuple stands at most once, its columns may be shared under a selection; the build columns are then
-/// gathered to the places of the stored tuples. That is done when it copies less.
+/// Where every stream tuple stands at most once, its columns may be shared under a selection; the
+/// build columns are then gathered to the places of the stored tuples. That is done when it copies
+/// less.
 pub fn pairs_chunk(chunk: &Chunk, table: &impl BuildSide, pairs: &Candidates) -> Result<Chunk> {
     let (matches, stored_rows) = (pairs.len(), chunk.rows_stored());
     let (stream_width, build_width) = (chunk.width(), table.width());
@@ -69,14 +73,19 @@ pub fn pairs_chunk(chunk: &Chunk, table: &impl BuildSide, pairs: &Candidates) ->
         // Places that do not count read a row that is in the cache anyway.
         let filler = pairs.rows.first().copied().unwrap_or(NO_ROW);
         let mut rows = vec![filler; stored_rows];
-        stored.values().iter().zip(&pairs.rows).for_each(|(place, row)| rows[*place as usize] = *row);
+        stored
+            .values()
+            .iter()
+            .zip(&pairs.rows)
+            .for_each(|(place, row)| rows[*place as usize] = *row);
         let mut columns = chunk.stored().to_vec();
         for field in 0..build_width {
             columns.push(table.gather(field, &rows)?);
         }
         return Ok(Chunk::new(columns, stored_rows).select(Arc::new(stored)));
     }
-    let mut columns = chunk.stored().iter().map(|column| column.take(&stored)).collect::<Result<Vec<_>>>()?;
+    let mut columns =
+        chunk.stored().iter().map(|column| column.take(&stored)).collect::<Result<Vec<_>>>()?;
     for field in 0..build_width {
         columns.push(table.gather(field, &pairs.rows)?);
     }
@@ -122,8 +131,9 @@ impl Residual {
         for name in expr.fields() {
             let place = stream.index_of(&name).map(|index| (false, index));
             let place = place.or_else(|| build.index_of(&name).map(|index| (true, index)));
-            let (of_build, index) = place
-                .ok_or_else(|| Error::internal(format!("a residual reads {name}, which is not there")))?;
+            let (of_build, index) = place.ok_or_else(|| {
+                Error::internal(format!("a residual reads {name}, which is not there"))
+            })?;
             fields.push((of_build, index));
             read.push(if of_build { build } else { stream }.fields()[index].clone());
         }
@@ -150,7 +160,8 @@ impl Residual {
         let kept = self.bound.select(Chunk::new(columns, pairs.len()), run)?;
         if let Some(selection) = kept.selection() {
             pairs.rows = selection.values().iter().map(|at| pairs.rows[*at as usize]).collect();
-            pairs.positions = selection.values().iter().map(|at| pairs.positions[*at as usize]).collect();
+            pairs.positions =
+                selection.values().iter().map(|at| pairs.positions[*at as usize]).collect();
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Pairs of stream tuples and rows of a join table, by number: compiled code reads their fields where they lie, others get columns.
+//! Pairs of stream tuples and rows of a join table, by number: compiled code reads their fields
+//! where they lie, others get columns.
 
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ struct Numbers {
 }
 
 impl Pairs {
-    /// Whether tuples of this type can be paired by number: lists and the like cannot, of which as many copies may be too many for a column.
+    /// Whether tuples of this type can be paired by number: lists and the like cannot, of which as
+    /// many copies may be too many for a column.
     pub fn may_be_of(tuple: &Tuple) -> bool {
         let is_flat = |field: &Field| {
             let physical = field.atom().map(|atom| Physical::of(&atom.arrow()));

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arrow::array::Array;
 
 use tessera_context::{Reservation, Run};
-use tessera_rows::spill::{PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples};
+use tessera_rows::spill::{
+    PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
+};
 use tessera_rows::{Incoming, RowLayout, Rows};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
@@ -50,7 +52,8 @@ pub struct SpilledBuild {
 impl SpilledBuild {
     /// For rows of this layout with keys at these positions.
     pub fn new(run: &Run, layout: &Arc<RowLayout>, keys: &[usize]) -> Arc<SpilledBuild> {
-        let partitions = SpilledPartitions::new(SpillFile::new(run), layout.clone(), run.context.clone());
+        let partitions =
+            SpilledPartitions::new(SpillFile::new(run), layout.clone(), run.context.clone());
         Arc::new(SpilledBuild {
             partitions,
             key: keys.first().copied().unwrap_or(0),
@@ -116,7 +119,8 @@ impl SpilledBuild {
         self.partitions.blocks(partition)
     }
 
-    /// Shows the keys of all tuples that have left, block by block: their columns and hashes. `build` is what has left.
+    /// Shows the keys of all tuples that have left, block by block: their columns and hashes.
+    /// `build` is what has left.
     ///
     /// # Errors
     /// The scratch directory is exhausted; or those of `see`.
@@ -129,7 +133,8 @@ impl SpilledBuild {
         for partition in 0..PARTITIONS {
             for block in self.blocks(partition)? {
                 let chunk = read_tuples(self.file(), &block)?;
-                let keys = build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
+                let keys =
+                    build.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
                 build.hash(&keys, chunk.rows(), &mut hashes)?;
                 see(&keys, &hashes)?;
             }
@@ -148,7 +153,8 @@ impl SpilledBuild {
     }
 }
 
-/// Stream tuples whose partitions of the build have left memory: they leave too, and are joined later.
+/// Stream tuples whose partitions of the build have left memory: they leave too, and are joined
+/// later.
 #[derive(Debug)]
 pub struct Away {
     build: Arc<TableBuild>,
@@ -195,7 +201,8 @@ impl Away {
 
     /// Takes the tuples of partitions that have left; gives the others, if there are any.
     pub fn put(&self, chunk: Chunk) -> Result<Option<Chunk>> {
-        let columns = self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
+        let columns =
+            self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
         let mut hashes = Vec::new();
         self.build.hash(&columns, chunk.rows(), &mut hashes)?;
         let (mut stay, mut leave) = (vec![0; hashes.len()], vec![0; hashes.len()]);
@@ -222,12 +229,18 @@ impl Away {
             return Ok(());
         }
         let mut partitions: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
-        leave
-            .iter()
-            .for_each(|position| partitions[partition_of(hashes[*position as usize])].push(*position));
+        leave.iter().for_each(|position| {
+            partitions[partition_of(hashes[*position as usize])].push(*position)
+        });
         let incoming = Incoming::of_chunk(chunk)?;
-        for (partition, positions) in partitions.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
-            self.partitions.append(partition, &incoming, stored_positions(chunk, positions).values())?;
+        for (partition, positions) in
+            partitions.iter().enumerate().filter(|(_, list)| !list.is_empty())
+        {
+            self.partitions.append(
+                partition,
+                &incoming,
+                stored_positions(chunk, positions).values(),
+            )?;
         }
         Ok(())
     }
@@ -254,8 +267,8 @@ impl Away {
     }
 }
 
-/// A filter of the keys that have left; nothing where one further up the stream knows them, where they are what such a filter let
-/// pass, or where it would be too much of the memory.
+/// A filter of the keys that have left; nothing where one further up the stream knows them, where
+/// they are what such a filter let pass, or where it would be too much of the memory.
 fn filter(
     build: &TableBuild,
     spilled: &SpilledBuild,

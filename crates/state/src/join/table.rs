@@ -1,10 +1,13 @@
-//! The join table: unchained (Birler, Kemper, Neumann, VLDB 2024), in the layout of `docs/layout.md`.
+//! The join table: unchained (Birler, Kemper, Neumann, VLDB 2024), in the layout of
+//! `docs/layout.md`.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use tessera_codegen::{InputPlace, RawInput, RawTable, WRITTEN_AT_ONCE};
-use tessera_rows::{Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which};
+use tessera_rows::{
+    Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which,
+};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::physical::Physical;
 use tessera_vector::{Chunk, Column};
@@ -14,8 +17,8 @@ use super::compiled::CompiledLookup;
 use super::directory::Directory;
 use super::spilled::SpilledBuild;
 
-/// How many directory entries are on their way to the cache at once: the loop around one is about 40 instructions, so that the
-/// processor by itself would look ahead to 10.
+/// How many directory entries are on their way to the cache at once: the loop around one is about
+/// 40 instructions, so that the processor by itself would look ahead to 10.
 const PREFETCH_AHEAD: usize = 24;
 
 /// A hash table of tuples, complete; read by all workers.
@@ -90,19 +93,25 @@ impl JoinTable {
         self.part.gather(&self.build.layout, field, Which::Listed(rows))
     }
 
-    /// Where the keys stand in a row, if compiled code can look them up: whole numbers of at most 64 bits.
+    /// Where the keys stand in a row, if compiled code can look them up: whole numbers of at most
+    /// 64 bits.
     pub(super) fn coded_offsets(&self) -> Option<Vec<usize>> {
         let offset = |key: &usize| {
             let place = &self.layout().fields[*key];
             let is_word = |physical| {
-                matches!(physical, Physical::Bits8 | Physical::Bits16 | Physical::Bits32 | Physical::Bits64)
+                matches!(
+                    physical,
+                    Physical::Bits8 | Physical::Bits16 | Physical::Bits32 | Physical::Bits64
+                )
             };
-            matches!(place.kind, Kind::Value(physical, _) if is_word(physical)).then_some(place.offset)
+            matches!(place.kind, Kind::Value(physical, _) if is_word(physical))
+                .then_some(place.offset)
         };
         self.keys().iter().map(offset).collect()
     }
 
-    /// The table as compiled code reads it, with room for so many pairs; none where it has keys that are NULL, or hashes of its own.
+    /// The table as compiled code reads it, with room for so many pairs; none where it has keys
+    /// that are NULL, or hashes of its own.
     pub(super) fn raw(&self, room: usize) -> Option<RawTable> {
         let has_nulls = self.keys().iter().any(|key| self.part.has_nulls[*key]);
         if has_nulls || self.build.hash_mask != u64::MAX || self.build.depth > 0 {
@@ -117,8 +126,8 @@ impl JoinTable {
         self.part.input(self.layout(), field, first, (64, rows.as_ptr().cast()))
     }
 
-    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key columns. Compiled code, where there is
-    /// some, finds all matches at once.
+    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key
+    /// columns. Compiled code, where there is some, finds all matches at once.
     pub fn lookup(
         &self,
         chunk: &Chunk,
@@ -165,9 +174,14 @@ impl JoinTable {
         Ok(())
     }
 
-    /// More matches: up to `limit` pairs of row and position into `pairs` (replaced), positions ascending. There may be
-    /// fewer, even none; [`Lookup::is_done`] says whether that was all.
-    pub fn next_pairs(&self, lookup: &mut Lookup, limit: usize, pairs: &mut Candidates) -> Result<()> {
+    /// More matches: up to `limit` pairs of row and position into `pairs` (replaced), positions
+    /// ascending. There may be fewer, even none; [`Lookup::is_done`] says whether that was all.
+    pub fn next_pairs(
+        &self,
+        lookup: &mut Lookup,
+        limit: usize,
+        pairs: &mut Candidates,
+    ) -> Result<()> {
         pairs.clear();
         if lookup.give(limit, pairs) {
             return Ok(());
@@ -175,8 +189,9 @@ impl JoinTable {
         self.expand(lookup, pairs, InOrder { limit })
     }
 
-    /// The next match or matches of each position that is still wanted: up to `limit` pairs, shared out among the positions,
-    /// which keeps early ends early. Positions for which `wanted` is false are given up.
+    /// The next match or matches of each position that is still wanted: up to `limit` pairs, shared
+    /// out among the positions, which keeps early ends early. Positions for which `wanted` is false
+    /// are given up.
     pub fn next_round(
         &self,
         lookup: &mut Lookup,
@@ -202,11 +217,18 @@ impl JoinTable {
         self.expand(lookup, pairs, SharedOut { limit, share })
     }
 
-    /// Expands candidates with the cheapest test of a candidate (a single integer key: the key itself, which decides; else the
-    /// hash), then compares keys where the test did not decide.
-    fn expand(&self, lookup: &mut Lookup, pairs: &mut Candidates, expand: impl Expand) -> Result<()> {
+    /// Expands candidates with the cheapest test of a candidate (a single integer key: the key
+    /// itself, which decides; else the hash), then compares keys where the test did not decide.
+    fn expand(
+        &self,
+        lookup: &mut Lookup,
+        pairs: &mut Candidates,
+        expand: impl Expand,
+    ) -> Result<()> {
         let Lookup { hashes, keys, positions, ranges, next, .. } = lookup;
-        let Some(keys) = keys else { return Err(Error::internal("matches asked for before a lookup")) };
+        let Some(keys) = keys else {
+            return Err(Error::internal("matches asked for before a lookup"));
+        };
         let pages = &self.part.pages;
         if let ([field], [column]) = (&self.build.keys[..], keys.columns())
             && !self.part.has_nulls[*field]
@@ -217,13 +239,15 @@ impl JoinTable {
             match (&place.kind, &column.values) {
                 (Kind::Value(Physical::Bits64, _), Values::Bits64(values)) => {
                     let stored = pages.field::<u64>(place.offset);
-                    let test = |row: u64, position: u32| stored.get(row) == values[position as usize];
+                    let test =
+                        |row: u64, position: u32| stored.get(row) == values[position as usize];
                     expand.run(positions, ranges, next, pairs, test);
                     return Ok(());
                 }
                 (Kind::Value(Physical::Bits32, _), Values::Bits32(values)) => {
                     let stored = pages.field::<u32>(place.offset);
-                    let test = |row: u64, position: u32| stored.get(row) == values[position as usize];
+                    let test =
+                        |row: u64, position: u32| stored.get(row) == values[position as usize];
                     expand.run(positions, ranges, next, pairs, test);
                     return Ok(());
                 }
@@ -239,7 +263,9 @@ impl JoinTable {
 
     /// Keeps the pairs whose keys SQL's `IN` cannot call unequal: NULL may equal anything.
     pub fn retain_not_unequal(&self, lookup: &Lookup, pairs: &mut Candidates) -> Result<()> {
-        let Some(keys) = &lookup.keys else { return Err(Error::internal("keys compared before a lookup")) };
+        let Some(keys) = &lookup.keys else {
+            return Err(Error::internal("keys compared before a lookup"));
+        };
         let view = self.part.view(&self.build.layout);
         view.retain_equal(&self.build.keys, keys, NullKeys::Unknown, pairs)
     }
@@ -253,10 +279,16 @@ impl JoinTable {
         if self.build.keys.iter().any(|key| self.part.has_nulls[*key]) {
             for first in (0..self.len() as u64).step_by(2_048) {
                 let rows: Vec<u64> = self.row_range(first, 2_048).collect();
-                let keys =
-                    self.build.keys.iter().map(|key| self.gather(*key, &rows)).collect::<Result<Vec<_>>>()?;
+                let keys = self
+                    .build
+                    .keys
+                    .iter()
+                    .map(|key| self.gather(*key, &rows))
+                    .collect::<Result<Vec<_>>>()?;
                 let keys = Incoming::new(&keys, rows.len())?;
-                found.extend(rows.iter().enumerate().filter(|(i, _)| keys.any_null(*i)).map(|(_, row)| *row));
+                found.extend(
+                    rows.iter().enumerate().filter(|(i, _)| keys.any_null(*i)).map(|(_, row)| *row),
+                );
             }
         }
         Ok(self.null_rows.get_or_init(|| found))
@@ -288,7 +320,8 @@ impl Lookup {
         }
     }
 
-    /// Gives out more of what compiled code has found, at most `limit` pairs; whether it was that which found them.
+    /// Gives out more of what compiled code has found, at most `limit` pairs; whether it was that
+    /// which found them.
     fn give(&mut self, limit: usize, pairs: &mut Candidates) -> bool {
         let Some(given) = &mut self.given else { return false };
         if *given == 0 && self.all.len() <= limit {
@@ -334,8 +367,9 @@ struct SharedOut {
 }
 
 impl Expand for InOrder {
-    /// Lists the candidates of many positions, then tests them: in neither loop does a branch depend on how many rows a slot has or
-    /// on whether they match, which the processor could not foresee.
+    /// Lists the candidates of many positions, then tests them: in neither loop does a branch
+    /// depend on how many rows a slot has or on whether they match, which the processor could not
+    /// foresee.
     #[inline(always)]
     fn run(
         self,

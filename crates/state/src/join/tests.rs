@@ -20,13 +20,17 @@ fn table_with_mask(rows: i64, distinct: i64, hash_mask: u64) -> Arc<JoinTable> {
     let (keys, depth, spilled) = (vec![0], 0, None);
     let (hasher, writer) = (KeyHasher::vectorized(&keys), RowWriter::vectorized());
     let null_equal = false;
-    let build = TableBuild { layout, keys, hasher, writer, null_equal, hash_mask, depth, spilled, context };
+    let build =
+        TableBuild { layout, keys, hasher, writer, null_equal, hash_mask, depth, spilled, context };
     let build = Arc::new(build);
     let mut buffers: Vec<_> = (0..3).map(|_| BuildBuffers::new(build.clone())).collect();
     for first in (0..rows).step_by(1000) {
         let values = first..(first + 1000).min(rows);
         let keys = Int64Array::from_iter_values(values.clone().map(|v| v % distinct));
-        let chunk = Chunk::from_arrays(vec![Arc::new(keys), Arc::new(Int64Array::from_iter_values(values))]);
+        let chunk = Chunk::from_arrays(vec![
+            Arc::new(keys),
+            Arc::new(Int64Array::from_iter_values(values)),
+        ]);
         // The last worker gets few rows and stays unpartitioned.
         let worker = if first == 3000 { 2 } else { first as usize / 1000 % 2 };
         buffers[worker].push(chunk).unwrap();

@@ -1,18 +1,19 @@
-//! Tests of hashes on processors with AVX-512: eight at once, each of which looks at its block. Compilers make no such loop: they do
-//! not gather where a look-up may be outside, nor pack positions. (Bits in the cache that are one look away are faster one by one.)
+//! Tests of hashes on processors with AVX-512: eight at once, each of which looks at its block.
+//! Compilers make no such loop: they do not gather where a look-up may be outside, nor pack
+//! positions. (Bits in the cache that are one look away are faster one by one.)
 
 use std::arch::x86_64::{
     __mmask8, _mm256_add_epi32, _mm256_maskz_compress_epi32, _mm256_set1_epi32, _mm256_setr_epi32,
     _mm256_storeu_si256, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_i64gather_epi64,
-    _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_sllv_epi64, _mm512_srli_epi64,
-    _mm512_srlv_epi64,
+    _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_sllv_epi64,
+    _mm512_srli_epi64, _mm512_srlv_epi64,
 };
 
 /// How many are tested at once.
 const LANES: usize = 8;
 
-/// The positions of the hashes whose 4 bits ([`super::bloom`]) are set in their block, whose number `shift` leaves of them; none on other
-/// processors.
+/// The positions of the hashes whose 4 bits ([`super::bloom`]) are set in their block, whose number
+/// `shift` leaves of them; none on other processors.
 pub(super) fn passing(blocks: &[u64], shift: u32, hashes: &[u64]) -> Option<Vec<u32>> {
     let is_there = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
     assert!(shift < 64 && blocks.len() >= 1 << (64 - shift), "a block outside the filter");
@@ -38,12 +39,14 @@ unsafe fn passing_of(blocks: &[u64], shift: u32, hashes: &[u64]) -> Vec<u32> {
         // SAFETY: the caller's promise; what is missing is 0.
         let block = unsafe { _mm512_i64gather_epi64::<8>(block, blocks.as_ptr().cast()) };
         let two = _mm512_or_si512(bit(hash), bit(_mm512_srli_epi64::<6>(hash)));
-        let others = _mm512_or_si512(bit(_mm512_srli_epi64::<12>(hash)), bit(_mm512_srli_epi64::<18>(hash)));
+        let others =
+            _mm512_or_si512(bit(_mm512_srli_epi64::<12>(hash)), bit(_mm512_srli_epi64::<18>(hash)));
         let places = _mm512_or_si512(two, others);
         let passes = _mm512_cmpeq_epi64_mask(_mm512_and_si512(block, places), places) & are_there;
         let all = _mm256_add_epi32(lanes, _mm256_set1_epi32((number * LANES) as i32));
         let packed = _mm256_maskz_compress_epi32(passes, all);
-        // SAFETY: no more have passed than came before, and behind so many there is room for all lanes.
+        // SAFETY: no more have passed than came before, and behind so many there is room for all
+        // lanes.
         unsafe { _mm256_storeu_si256(positions.as_mut_ptr().add(passed).cast(), packed) };
         passed += passes.count_ones() as usize;
     }

@@ -1,8 +1,10 @@
-//! A Bloom filter of hashes, of blocks as long as a register: a test is one access to memory and one comparison.
+//! A Bloom filter of hashes, of blocks as long as a register: a test is one access to memory and
+//! one comparison.
 //!
-//! Source: Lang, Neumann, Kemper, Boncz, *Performance-optimal filtering: Bloom overtakes Cuckoo at high throughput*, VLDB 2019
-//! (register-blocked Bloom filters). A block is 64 bits; its number is in the top bits of the hash, the places of 4 bits in the
-//! lowest 24. With 8 to 16 bits for each key, 1 to 4 % of other keys pass.
+//! Source: Lang, Neumann, Kemper, Boncz, *Performance-optimal filtering: Bloom overtakes Cuckoo at
+//! high throughput*, VLDB 2019 (register-blocked Bloom filters). A block is 64 bits; its number is
+//! in the top bits of the hash, the places of 4 bits in the lowest 24. With 8 to 16 bits for each
+//! key, 1 to 4 % of other keys pass.
 
 use tessera_types::{Error, Result};
 
@@ -10,8 +12,8 @@ use super::passing;
 
 /// Bits for each key, at least.
 const BITS_OF_KEY: usize = 8;
-/// The most blocks: as far as the number of a block and the places in it take different bits of the hash, and there is no sense
-/// in filters of gigabytes.
+/// The most blocks: as far as the number of a block and the places in it take different bits of the
+/// hash, and there is no sense in filters of gigabytes.
 const BLOCKS_MAX: usize = 1 << 27;
 
 /// The filter.
@@ -113,7 +115,11 @@ impl Bloom {
     /// The bytes are no filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bloom> {
         let (words, rest) = bytes.as_chunks::<8>();
-        if words.len() < 2 || !words.len().is_power_of_two() || words.len() > BLOCKS_MAX || !rest.is_empty() {
+        if words.len() < 2
+            || !words.len().is_power_of_two()
+            || words.len() > BLOCKS_MAX
+            || !rest.is_empty()
+        {
             return Err(Error::data(format!(
                 "{} bytes are no filter of keys; take what a key_filter yields",
                 bytes.len()
@@ -144,7 +150,8 @@ mod tests {
         for (keys, len) in [(0, 9), (3, 0), (3, 1), (40, 7), (100, 8), (100, 65), (5_000, 10_001)] {
             let bloom = filter(0..keys);
             let hashes: Vec<u64> = hashes(0..len).collect();
-            let expected = passing(hashes.len(), hashes.iter().map(|hash| bloom.may_contain(*hash)));
+            let expected =
+                passing(hashes.len(), hashes.iter().map(|hash| bloom.may_contain(*hash)));
             assert!(expected.len() as u64 >= keys.min(len));
             assert_eq!(bloom.select(&hashes), expected, "{keys} keys, {len} hashes");
         }
@@ -156,7 +163,8 @@ mod tests {
             let bloom = filter(0..keys);
             assert!(hashes(0..keys).all(|hash| bloom.may_contain(hash)), "{keys} keys");
             assert_eq!(bloom.is_empty(), keys == 0);
-            let others = hashes(1_000_000..1_100_000).filter(|hash| bloom.may_contain(*hash)).count();
+            let others =
+                hashes(1_000_000..1_100_000).filter(|hash| bloom.may_contain(*hash)).count();
             assert!(others < 6_000, "{others} of 100,000 others pass a filter of {keys} keys");
         }
     }

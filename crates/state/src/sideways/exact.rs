@@ -1,4 +1,5 @@
-//! A bit for each number between the least and the greatest key: exact, and a test is a subtraction and a look at one bit.
+//! A bit for each number between the least and the greatest key: exact, and a test is a subtraction
+//! and a look at one bit.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
@@ -13,8 +14,8 @@ use super::passing;
 const TIMES_BLOOM_MAX: usize = 8;
 /// or what is in the cache anyway;
 const BYTES_FREE: usize = 64 << 10;
-/// and never more than these: keys of tables that were loaded in order come in order, so that what is looked at is in the cache, while a
-/// Bloom filter has it all over the place.
+/// and never more than these: keys of tables that were loaded in order come in order, so that what
+/// is looked at is in the cache, while a Bloom filter has it all over the place.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Bytes before the words: that it is exact, and the least key.
@@ -56,8 +57,9 @@ fn width(data_type: &DataType) -> Option<Physical> {
 }
 
 impl Exact {
-    /// A filter without keys for those between two of them, one-element arrays, of which a Bloom filter would take so many bytes; none
-    /// where they are no such numbers, or it would be too large.
+    /// A filter without keys for those between two of them, one-element arrays, of which a Bloom
+    /// filter would take so many bytes; none where they are no such numbers, or it would be too
+    /// large.
     pub fn between(least: &ArrayRef, greatest: &ArrayRef, bloom_bytes: usize) -> Option<Exact> {
         if least.is_empty() || greatest.is_empty() || least.is_null(0) || greatest.is_null(0) {
             return None;
@@ -73,7 +75,8 @@ impl Exact {
         (words * 8 <= bytes_max).then(|| Exact { least, words: vec![0; words] })
     }
 
-    /// Adds the values of an array without NULLs; those that are not between the least and the greatest are left out.
+    /// Adds the values of an array without NULLs; those that are not between the least and the
+    /// greatest are left out.
     pub fn add(&mut self, array: &ArrayRef) {
         let _ = each_number!(array, values => values.for_each(|value| self.set(value)));
     }
@@ -86,14 +89,16 @@ impl Exact {
         }
     }
 
-    /// The positions of those values of an array that are keys, ascending; none where it is of another type.
+    /// The positions of those values of an array that are keys, ascending; none where it is of
+    /// another type.
     pub fn select(&self, array: &ArrayRef) -> Option<Vec<u32>> {
         let (words, last) = (&self.words[..], self.words.len() - 1);
         let is_key = |value: i64| {
             let place = value.wrapping_sub(self.least) as u64;
             words[((place / 64) as usize).min(last)] >> (place % 64) & 1 == 1
         };
-        let mut positions = each_number!(array, values => passing(array.len(), values.map(is_key)))?;
+        let mut positions =
+            each_number!(array, values => passing(array.len(), values.map(is_key)))?;
         if let Some(nulls) = array.nulls() {
             positions.retain(|position| nulls.is_valid(*position as usize));
         }
@@ -114,7 +119,8 @@ impl Exact {
 
     /// The keys of both; none where that would be too large.
     pub fn merged(&self, other: &Exact) -> Option<Exact> {
-        let (least, greatest) = (self.least.min(other.least), self.greatest().max(other.greatest()));
+        let (least, greatest) =
+            (self.least.min(other.least), self.greatest().max(other.greatest()));
         let mut both = Exact::of_range(least, greatest, BYTES_MAX)?;
         self.keys().chain(other.keys()).for_each(|key| both.set(key));
         Some(both)
@@ -150,7 +156,9 @@ impl Exact {
     /// # Errors
     /// The bytes are neither such a filter nor a Bloom filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Option<Exact>> {
-        let Some((header, words)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let Some((header, words)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
         let (words, rest) = words.as_chunks::<8>();
         let [MARK, least @ ..] = header else { return Ok(None) };
         if !rest.is_empty() {
@@ -192,10 +200,17 @@ mod tests {
 
     #[test]
     fn keys_pass_and_nothing_else() {
-        for keys in [&[5][..], &[0, 63, 64, 65], &[-3, 200, 100_000], &[i64::MIN, i64::MIN + 64], &[i64::MAX]]
-        {
+        for keys in [
+            &[5][..],
+            &[0, 63, 64, 65],
+            &[-3, 200, 100_000],
+            &[i64::MIN, i64::MIN + 64],
+            &[i64::MAX],
+        ] {
             let filter = exact(keys).unwrap();
-            let near = keys.iter().flat_map(|key| [*key, key.wrapping_add(1), key.wrapping_sub(1), key ^ 64]);
+            let near = keys
+                .iter()
+                .flat_map(|key| [*key, key.wrapping_add(1), key.wrapping_sub(1), key ^ 64]);
             let mut all: Vec<i64> = near.chain([i64::MIN, i64::MAX, 0]).collect();
             all.sort_unstable();
             let passed = filter.select(&long(all.iter().copied())).unwrap();

@@ -78,7 +78,9 @@ impl Keys {
         }
         let bloom = |keys| match keys {
             Keys::Bloom(bloom) => bloom,
-            Keys::Exact(exact) => exact.to_bloom(&atoms.first().map_or(DataType::Null, Atom::arrow)),
+            Keys::Exact(exact) => {
+                exact.to_bloom(&atoms.first().map_or(DataType::Null, Atom::arrow))
+            }
         };
         let mut both = bloom(self);
         both.merge(&bloom(other));
@@ -103,7 +105,8 @@ impl FilterOf {
     /// # Errors
     /// It is ill-formed, or names no column.
     pub fn list(node: &Node, columns: &Tuple) -> Result<Vec<FilterOf>> {
-        let wrong = || Error::semantic("parameter filters must be [{of = :name, keys = [a, b]}, …]");
+        let wrong =
+            || Error::semantic("parameter filters must be [{of = :name, keys = [a, b]}, …]");
         let list = match node.params.get("filters") {
             None => return Ok(Vec::new()),
             Some(Value::List(list)) => list,
@@ -141,7 +144,8 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// Those of some filters that have been told by now, for a scan of these columns: it is for the scan to drop what they do.
+    /// Those of some filters that have been told by now, for a scan of these columns: it is for the
+    /// scan to drop what they do.
     pub fn now(filters: &[FilterOf], columns: &Tuple, run: &Run) -> Vec<Heard> {
         let heard = filters.iter().filter_map(|of| {
             let filter = run.board.find::<KeyFilter>(&of.name)?;
@@ -169,7 +173,9 @@ pub fn filter_tuple<'a>(keys: impl Iterator<Item = &'a Field>) -> Tuple {
 /// # Errors
 /// It is none.
 pub fn filter_keys(tuple: &Tuple) -> Result<Vec<Atom>> {
-    let wrong = || Error::semantic(format!("{tuple} is no filter of keys; take the output of a key_filter"));
+    let wrong = || {
+        Error::semantic(format!("{tuple} is no filter of keys; take the output of a key_filter"))
+    };
     let fields = tuple.fields();
     let is_filter =
         fields.first().is_some_and(|f| &*f.name == FILTER_FIELD && f.atom() == Some(&Atom::Bytes));
@@ -237,7 +243,8 @@ impl KeyFilter {
 
     /// Whether it is known that few tuples pass.
     pub fn passes_few(&self) -> bool {
-        let (tested, passed) = (self.tested.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
+        let (tested, passed) =
+            (self.tested.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
         tested >= TRIAL_ROWS && passed * 100 < tested * FEW_PERCENT
     }
 
@@ -262,7 +269,8 @@ impl KeyFilter {
         self.keys.memory_bytes()
     }
 
-    /// What is true of every tuple with such keys, for statistics to refute: `fields` are the keys there.
+    /// What is true of every tuple with such keys, for statistics to refute: `fields` are the keys
+    /// there.
     pub fn wanted(&self, fields: &[Arc<str>]) -> Option<Expr> {
         if self.keys.is_empty() {
             return Some(Expr::boolean(false));
@@ -279,7 +287,8 @@ impl KeyFilter {
         (!all.is_empty()).then(|| Expr::all(all))
     }
 
-    /// Which of some tuples may have such keys: their positions, ascending. `hashes` is room to work in.
+    /// Which of some tuples may have such keys: their positions, ascending. `hashes` is room to
+    /// work in.
     ///
     /// # Errors
     /// A column holds no keys.
@@ -314,7 +323,8 @@ fn widest(a: (Scalar, Scalar), b: (Scalar, Scalar)) -> Option<(Scalar, Scalar)> 
     Some((least, greatest))
 }
 
-/// The least and the greatest of many values; nothing while there are none, or where they have no order that statistics know.
+/// The least and the greatest of many values; nothing while there are none, or where they have no
+/// order that statistics know.
 #[derive(Debug)]
 pub struct Extremes {
     known: bool,
@@ -344,7 +354,8 @@ impl Extremes {
         self.known
     }
 
-    /// Takes values, in plain form. Where NULLs are not left, one among them makes the rest worthless: no bounds hold for it.
+    /// Takes values, in plain form. Where NULLs are not left, one among them makes the rest
+    /// worthless: no bounds hold for it.
     pub fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if !self.known {
             return Ok(());
@@ -385,7 +396,10 @@ fn ends(values: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
         T::Native: PartialOrd,
     {
         let one = |value: T::Native| -> ArrayRef {
-            Arc::new(PrimitiveArray::<T>::from_value(value, 1).with_data_type(values.data_type().clone()))
+            Arc::new(
+                PrimitiveArray::<T>::from_value(value, 1)
+                    .with_data_type(values.data_type().clone()),
+            )
         };
         Some((one(min(values)?), one(max(values)?)))
     }
@@ -447,7 +461,8 @@ mod tests {
     #[test]
     fn ends_are_those_of_all_parts() {
         let wanted = |chunks| filter(chunks).wanted(&["a".into()]);
-        let compared = |function, value| Expr::call(function, vec![Expr::field("a"), Expr::int64(value)]);
+        let compared =
+            |function, value| Expr::call(function, vec![Expr::field("a"), Expr::int64(value)]);
         let both = wanted(vec![side(5..9), side(2..3), side(0..0)]);
         assert_eq!(both, Some(Expr::all(vec![compared("gt_eq", 2), compared("lt_eq", 8)])));
         assert_eq!(wanted(vec![side(0..0)]), Some(Expr::boolean(false)));

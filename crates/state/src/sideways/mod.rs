@@ -12,7 +12,8 @@ pub use exact::Exact;
 pub use key_filter::{Extremes, FilterOf, Heard, KeyFilter, filter_keys, filter_tuple};
 pub use threshold::{Threshold, ThresholdOf, wanted, within};
 
-/// The positions at which `passes` is true, of so many at most. Without a branch on what passes, which the processor could not foresee.
+/// The positions at which `passes` is true, of so many at most. Without a branch on what passes,
+/// which the processor could not foresee.
 #[inline(always)]
 fn passing(rows: usize, passes: impl Iterator<Item = bool>) -> Vec<u32> {
     let mut positions = vec![0; rows];

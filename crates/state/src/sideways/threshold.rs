@@ -1,4 +1,5 @@
-//! What a `top_k` tells the scans of its stream while both run. Whoever reads it may be late: an older threshold only keeps more.
+//! What a `top_k` tells the scans of its stream while both run. Whoever reads it may be late: an
+//! older threshold only keeps more.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -19,7 +20,8 @@ pub struct Threshold {
     value: RwLock<Option<ArrayRef>>,
 }
 
-/// A threshold as a scan sees it: the parameter `{of = :name, field = a, descending = true, nulls_first = true}`.
+/// A threshold as a scan sees it: the parameter `{of = :name, field = a, descending = true,
+/// nulls_first = true}`.
 #[derive(Debug, Clone)]
 pub struct ThresholdOf {
     /// Its name.
@@ -70,7 +72,8 @@ impl ThresholdOf {
     }
 }
 
-/// What is true of every tuple that is not behind `value`, for statistics to refute; nothing where none could.
+/// What is true of every tuple that is not behind `value`, for statistics to refute; nothing where
+/// none could.
 pub fn wanted(key: &SortKey, atom: &Atom, value: &ArrayRef) -> Option<Expr> {
     let field = Expr::Field(key.field.clone());
     let null = || Expr::IsNull(Box::new(field.clone()));
@@ -99,7 +102,8 @@ pub fn within(key: &SortKey, values: ArrayRef, value: &ArrayRef) -> Result<Boole
     }
     let values = normalised(values)?;
     let value = Scalar::new(value.clone());
-    let mask = if key.descending { cmp::gt_eq(&values, &value)? } else { cmp::lt_eq(&values, &value)? };
+    let mask =
+        if key.descending { cmp::gt_eq(&values, &value)? } else { cmp::lt_eq(&values, &value)? };
     if values.logical_null_count() == 0 {
         return Ok(mask);
     }

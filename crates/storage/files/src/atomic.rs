@@ -27,10 +27,11 @@ const ATTEMPTS_MAX: usize = 100;
 /// execute.
 const MODE_KEPT: u32 = 0o777;
 
-/// A file that is written beside its place and moved there when complete; dropped before that, it leaves nothing.
+/// A file that is written beside its place and moved there when complete; dropped before that, it
+/// leaves nothing.
 ///
-/// The temporary file is locked while it is written, so that one without a lock is what a killed process has left: the
-/// next writer of the same target removes it.
+/// The temporary file is locked while it is written, so that one without a lock is what a killed
+/// process has left: the next writer of the same target removes it.
 #[derive(Debug)]
 pub struct AtomicFile {
     /// As the user wrote it.
@@ -42,11 +43,12 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts writing what shall become the file at `path`, in the directory of that file. A symbolic link stays: what
-    /// it leads to is written.
+    /// Starts writing what shall become the file at `path`, in the directory of that file. A
+    /// symbolic link stays: what it leads to is written.
     ///
     /// # Errors
-    /// The directory does not exist or may not be written, or `path` leads to something else than a regular file.
+    /// The directory does not exist or may not be written, or `path` leads to something else than a
+    /// regular file.
     pub fn create(path: &str) -> Result<AtomicFile> {
         match Target::of(path)? {
             Target::File(target, replaced) => AtomicFile::replacing(path, target, replaced),
@@ -55,7 +57,11 @@ impl AtomicFile {
     }
 
     /// As [`AtomicFile::create`], of a path whose links have been followed.
-    pub(crate) fn replacing(path: &str, target: PathBuf, replaced: Option<Metadata>) -> Result<AtomicFile> {
+    pub(crate) fn replacing(
+        path: &str,
+        target: PathBuf,
+        replaced: Option<Metadata>,
+    ) -> Result<AtomicFile> {
         let failed = |error| io_error("write", path, error);
         if replaced.is_some() {
             may_be_written(&target).map_err(failed)?;
@@ -73,11 +79,17 @@ impl AtomicFile {
             })?;
         }
         let writer = Some(BufWriter::with_capacity(1 << 18, file));
-        Ok(AtomicFile { path: path.to_string(), target, replaced, temporary: Some(temporary), writer })
+        Ok(AtomicFile {
+            path: path.to_string(),
+            target,
+            replaced,
+            temporary: Some(temporary),
+            writer,
+        })
     }
 
-    /// Makes the file appear, complete and durable; without `overwrite` only where there is none. Gives its path behind all
-    /// links.
+    /// Makes the file appear, complete and durable; without `overwrite` only where there is none.
+    /// Gives its path behind all links.
     ///
     /// # Errors
     /// It cannot be written, or there is one; nothing is left behind.
@@ -94,7 +106,11 @@ impl AtomicFile {
         // What others put there meanwhile decides, too.
         match fs::symlink_metadata(&self.target) {
             Ok(now) if now.is_file() => self.replaced = Some(now),
-            Ok(_) => return Err(io::Error::other("something else than a file has been put in its place")),
+            Ok(_) => {
+                return Err(io::Error::other(
+                    "something else than a file has been put in its place",
+                ));
+            }
             Err(_) => {}
         }
         if let Some(replaced) = &self.replaced {
@@ -125,8 +141,8 @@ fn may_be_written(target: &Path) -> io::Result<()> {
     }
 }
 
-/// A new temporary file, locked. One that replaces another is for its owner alone until it takes the other's mode; a new
-/// one has the mode of any file that the user makes.
+/// A new temporary file, locked. One that replaces another is for its owner alone until it takes
+/// the other's mode; a new one has the mode of any file that the user makes.
 fn begin(target: &Path, replaces: bool) -> io::Result<(File, TempPath)> {
     let folder = folder_of(target);
     let prefix = prefix_of(target);
@@ -159,14 +175,16 @@ fn prefix_of(target: &Path) -> String {
     format!(".{}{MARK}", &name[..end])
 }
 
-/// Removes temporary files of killed processes. What cannot be looked at stays: it costs room, nothing else.
+/// Removes temporary files of killed processes. What cannot be looked at stays: it costs room,
+/// nothing else.
 fn remove_abandoned(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let random = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_suffix(SUFFIX));
         let is_ours = |random: &str| {
-            random.len() == RANDOM_LETTERS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            random.len() == RANDOM_LETTERS
+                && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
         if random.is_some_and(is_ours) {
             drop(remove_if_abandoned(&entry.path()));
@@ -176,7 +194,8 @@ fn remove_abandoned(folder: &Path, prefix: &str) {
 
 fn remove_if_abandoned(path: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).write(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file =
+        File::options().read(true).write(true).custom_flags(flags.bits() as i32).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(());
@@ -201,7 +220,8 @@ fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies the access control list: where there is one, a mode alone would let the file's group do what the list forbids.
+/// Copies the access control list: where there is one, a mode alone would let the file's group do
+/// what the list forbids.
 #[cfg(target_os = "linux")]
 fn keep_access_list(replaced: &Path, file: &File) -> io::Result<()> {
     const LIST: &str = "system.posix_acl_access";
@@ -257,7 +277,8 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let name =
+            |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
         let mut names: Vec<String> = fs::read_dir(folder).unwrap().map(name).collect();
         names.sort();
         names
@@ -289,7 +310,10 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(
-            AtomicFile::create("/no/such/folder/x.csv").unwrap_err().to_string().contains("no such file")
+            AtomicFile::create("/no/such/folder/x.csv")
+                .unwrap_err()
+                .to_string()
+                .contains("no such file")
         );
     }
 
@@ -317,7 +341,8 @@ mod tests {
             fs::write(&path, "old").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(wanted)).unwrap();
             let mut file = AtomicFile::create(path.to_str().unwrap()).unwrap();
-            let beside = names(folder.path()).into_iter().find(|name| name.ends_with(SUFFIX)).unwrap();
+            let beside =
+                names(folder.path()).into_iter().find(|name| name.ends_with(SUFFIX)).unwrap();
             assert_eq!(mode(&folder.path().join(beside)), 0o600);
             file.write_all(b"new").unwrap();
             Box::new(file).commit().unwrap();
@@ -335,8 +360,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         let left = ".x.csv.tessera-AbCdEf012345.tmp";
-        let of_users =
-            [".x.csv.tmp", ".x.csv.tessera-notes.tmp", ".y.csv.tessera-AbCdEf012345.tmp", "x.csv.old"];
+        let of_users = [
+            ".x.csv.tmp",
+            ".x.csv.tessera-notes.tmp",
+            ".y.csv.tessera-AbCdEf012345.tmp",
+            "x.csv.old",
+        ];
         for name in of_users.iter().chain([&left]) {
             fs::write(folder.path().join(name), "x").unwrap();
         }
@@ -344,7 +373,10 @@ mod tests {
         assert!(!folder.path().join(left).exists());
         let with_living = names(folder.path());
         write(&path, b"second").unwrap();
-        assert!(with_living.iter().all(|name| folder.path().join(name).exists()), "{with_living:?}");
+        assert!(
+            with_living.iter().all(|name| folder.path().join(name).exists()),
+            "{with_living:?}"
+        );
         Box::new(living).commit().unwrap();
         let mut expected: Vec<&str> = of_users.to_vec();
         expected.push("x.csv");

@@ -1,8 +1,9 @@
 //! Files that are compressed as a whole: `x.csv.gz`, `x.json.zst`.
 //!
-//! Scans read ranges, in any order and several at once, which such files do not offer. So one is decompressed
-//! into a file without a name in the temporary directory, once a statement, and read from there: memory
-//! stays bounded whatever the file says of itself, and nothing is left, however the program ends.
+//! Scans read ranges, in any order and several at once, which such files do not offer. So one is
+//! decompressed into a file without a name in the temporary directory, once a statement, and read
+//! from there: memory stays bounded whatever the file says of itself, and nothing is left, however
+//! the program ends.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
@@ -49,8 +50,8 @@ impl Compression {
     }
 }
 
-/// What a compressed file holds, decompressed into a file of the directory that has no name. `check` is asked
-/// again and again whether to go on.
+/// What a compressed file holds, decompressed into a file of the directory that has no name.
+/// `check` is asked again and again whether to go on.
 ///
 /// # Errors
 /// The file is damaged, there is no room, or `check` fails.
@@ -71,8 +72,10 @@ pub fn decompress(
     };
     let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;
     let mut failed = None;
-    let input =
-        BufReader::with_capacity(STEP_BYTES, Ranges { source, position: 0, failed: &mut failed, check });
+    let input = BufReader::with_capacity(
+        STEP_BYTES,
+        Ranges { source, position: 0, failed: &mut failed, check },
+    );
     let unpacked = match compression {
         Compression::Gzip => unpack(flate2::bufread::MultiGzDecoder::new(input), &mut file, check),
         Compression::Zstandard => match zstd::stream::read::Decoder::with_buffer(input) {
@@ -193,7 +196,10 @@ mod tests {
         assert_eq!(Compression::of_path("a.csv.GZ"), Some(Compression::Gzip));
         assert_eq!(Compression::of_path("a.json.zst"), Some(Compression::Zstandard));
         assert_eq!(Compression::of_path("a.gz/b.csv"), None);
-        assert_eq!((Compression::strip("a.csv.gz"), Compression::strip("a.csv")), ("a.csv", "a.csv"));
+        assert_eq!(
+            (Compression::strip("a.csv.gz"), Compression::strip("a.csv")),
+            ("a.csv", "a.csv")
+        );
     }
 
     #[test]

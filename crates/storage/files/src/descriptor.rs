@@ -1,7 +1,8 @@
-//! Paths that stand for an open descriptor: `/dev/stdin`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N`.
+//! Paths that stand for an open descriptor: `/dev/stdin`, `/dev/stdout`, `/dev/stderr`,
+//! `/dev/fd/N`, `/proc/self/fd/N`.
 //!
-//! To open such a path opens the file behind it once more: at its beginning, and not at all where it is a socket. So the
-//! descriptor itself is duplicated, which shares its position.
+//! To open such a path opens the file behind it once more: at its beginning, and not at all where
+//! it is a socket. So the descriptor itself is duplicated, which shares its position.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -51,8 +52,9 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
         2 => return own_of(io::stderr().as_fd()),
         _ => {}
     }
-    // SAFETY: the borrow ends with this function, which only asks the system for flags and a duplicate. A number that is
-    // not open, or that another thread closes meanwhile, makes these calls fail; nothing is read, written or closed through it.
+    // SAFETY: the borrow ends with this function, which only asks the system for flags and a
+    // duplicate. A number that is not open, or that another thread closes meanwhile, makes these
+    // calls fail; nothing is read, written or closed through it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     // What a parent hands down lacks this flag; what this program opens for itself has it.
     if fcntl_getfd(borrowed)?.contains(FdFlags::CLOEXEC) {

@@ -38,7 +38,8 @@ impl FileFormat {
     /// The extension is unknown, or that of a compression that is not read.
     pub fn of_path(path: &str) -> Result<FileFormat> {
         let name = Compression::strip(path.rsplit('/').next().unwrap_or(path));
-        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+        let extension =
+            name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
         if let Some(format) = FileFormat::called(&extension) {
             return Ok(format);
         }
@@ -74,8 +75,10 @@ impl FileFormat {
         if text.contains('\0') {
             return None;
         }
-        let mut characters =
-            text.trim_start_matches('\u{feff}').chars().filter(|character| !character.is_whitespace());
+        let mut characters = text
+            .trim_start_matches('\u{feff}')
+            .chars()
+            .filter(|character| !character.is_whitespace());
         match (characters.next(), characters.next()) {
             (Some('{'), Some('"' | '}')) | (Some('['), Some('{' | ']')) => Some(FileFormat::Json),
             _ => Some(FileFormat::Csv),

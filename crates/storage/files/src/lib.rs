@@ -1,11 +1,12 @@
 //! Local files: opening, listing and writing them, and what their names say.
 //!
-//! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a sorted list
-//! of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads `year=2024/` folders as
-//! columns; [`open`] gives a [`RangeReader`](tessera_context::RangeReader) that scans read by ranges; [`AtomicFile`] writes
-//! a file whole or not at all, [`create`] whatever a path leads to; [`InputStream`] is what can be read only once;
-//! [`write_own`] writes what is for this user alone; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks files that are
-//! compressed as a whole.
+//! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a
+//! sorted list of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads
+//! `year=2024/` folders as columns; [`open`] gives a [`RangeReader`](tessera_context::RangeReader)
+//! that scans read by ranges; [`AtomicFile`] writes a file whole or not at all, [`create`] whatever
+//! a path leads to; [`InputStream`] is what can be read only once; [`write_own`] writes what is for
+//! this user alone; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks
+//! files that are compressed as a whole.
 //!
 //! ```
 //! use tessera_files::{FileFormat, Partitions, expand};

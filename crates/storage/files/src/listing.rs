@@ -18,7 +18,8 @@ pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[']) && !Path::new(path).exists()
 }
 
-/// The files behind a path: itself, the matches of a pattern, or what a directory holds ([`list`]); sorted.
+/// The files behind a path: itself, the matches of a pattern, or what a directory holds ([`list`]);
+/// sorted.
 ///
 /// # Errors
 /// Nothing is there, or nothing matches.
@@ -40,7 +41,8 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
     let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
     let mut paths = Vec::new();
     for entry in glob::glob_with(pattern, options).map_err(|error| bad(&error))? {
-        let entry = entry.map_err(|error| Error::io(format!("cannot read '{pattern}': {error}")))?;
+        let entry =
+            entry.map_err(|error| Error::io(format!("cannot read '{pattern}': {error}")))?;
         if entry.is_file() {
             paths.push(text(&entry)?);
         }
@@ -55,8 +57,8 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The data files of a directory, folders below it included, sorted. Names that start with `.` or `_` (hidden,
-/// temporary, markers) are skipped.
+/// The data files of a directory, folders below it included, sorted. Names that start with `.` or
+/// `_` (hidden, temporary, markers) are skipped.
 ///
 /// # Errors
 /// The directory cannot be read, or holds no file.
@@ -84,7 +86,8 @@ fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
         let file_name = entry.file_name();
         let file_name = file_name.to_string_lossy();
         // A folder such as `_year=2024` is a partition, not a marker.
-        let hidden = file_name.starts_with('.') || (file_name.starts_with('_') && !file_name.contains('='));
+        let hidden =
+            file_name.starts_with('.') || (file_name.starts_with('_') && !file_name.contains('='));
         if hidden || file_name.ends_with(".tmp") {
             continue;
         }
@@ -104,7 +107,9 @@ fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
 fn too_many(path: &str) -> Error {
     Error::new(
         tessera_types::Code::Limit,
-        format!("'{path}' stands for more than {FILES_MAX} files; name fewer with a narrower pattern"),
+        format!(
+            "'{path}' stands for more than {FILES_MAX} files; name fewer with a narrower pattern"
+        ),
     )
 }
 
@@ -136,8 +141,15 @@ mod tests {
 
     #[test]
     fn directories_are_listed_in_order_without_hidden_files() {
-        let folder =
-            folder(&["b.csv", "a.csv", "k=1/c.csv", ".hidden.csv", "_SUCCESS", "x.tmp", "README.md"]);
+        let folder = folder(&[
+            "b.csv",
+            "a.csv",
+            "k=1/c.csv",
+            ".hidden.csv",
+            "_SUCCESS",
+            "x.tmp",
+            "README.md",
+        ]);
         let paths = expand(folder.path().to_str().unwrap()).unwrap();
         assert_eq!(names(&folder, paths), ["a.csv", "b.csv", "k=1/c.csv"]);
     }
@@ -151,7 +163,11 @@ mod tests {
         assert_eq!(expanded("a?.csv").unwrap(), ["a1.csv", "a2.csv"]);
         assert_eq!(expanded("a[2-3].csv").unwrap(), ["a2.csv"]);
         assert_eq!(expanded("**/a*.csv").unwrap(), ["a1.csv", "a2.csv", "deep/er/a3.csv"]);
-        assert_eq!(expanded("odd[1].csv").unwrap(), ["odd[1].csv"], "an existing file is no pattern");
+        assert_eq!(
+            expanded("odd[1].csv").unwrap(),
+            ["odd[1].csv"],
+            "an existing file is no pattern"
+        );
         assert!(expanded("*.parquet").unwrap_err().to_string().contains("no file matches"));
     }
 

@@ -18,12 +18,14 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Reads the `name=value` folders of `paths`. A type is `int64` or `date` where all values are, else `string`.
+    /// Reads the `name=value` folders of `paths`. A type is `int64` or `date` where all values are,
+    /// else `string`.
     ///
     /// # Errors
     /// The paths do not agree on which partitions there are.
     pub fn discover(paths: &[String]) -> Result<Partitions> {
-        let keys: Vec<Vec<(String, Option<String>)>> = paths.iter().map(|path| folders(path)).collect();
+        let keys: Vec<Vec<(String, Option<String>)>> =
+            paths.iter().map(|path| folders(path)).collect();
         let Some(first) = keys.first() else { return Ok(Partitions::default()) };
         let mut fields = Vec::with_capacity(first.len());
         let mut values = vec![Vec::with_capacity(first.len()); paths.len()];
@@ -48,7 +50,8 @@ impl Partitions {
             }
             let nullable = texts.iter().any(Option::is_none);
             fields.push(
-                Field { name: Arc::from(name.as_str()), ..Field::nullable("", atom) }.with_nullable(nullable),
+                Field { name: Arc::from(name.as_str()), ..Field::nullable("", atom) }
+                    .with_nullable(nullable),
             );
         }
         Ok(Partitions { fields, values })
@@ -151,7 +154,8 @@ fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut position = 0;
     while let Some(&byte) = bytes.get(position) {
-        let hex = |offset: usize| bytes.get(position + offset).and_then(|b| (*b as char).to_digit(16));
+        let hex =
+            |offset: usize| bytes.get(position + offset).and_then(|b| (*b as char).to_digit(16));
         match (byte, hex(1), hex(2)) {
             (b'%', Some(high), Some(low)) => {
                 out.push((high * 16 + low) as u8);
@@ -177,8 +181,10 @@ mod tests {
     #[test]
     fn types_hold_for_all_paths() {
         let found =
-            discover(&["t/y=2024/d=2024-02-29/c=a%2Fb/1.csv", "t/y=7/d=1969-12-31/c=x/1.csv"]).unwrap();
-        let types: Vec<_> = found.fields.iter().map(|field| field.atom().unwrap().clone()).collect();
+            discover(&["t/y=2024/d=2024-02-29/c=a%2Fb/1.csv", "t/y=7/d=1969-12-31/c=x/1.csv"])
+                .unwrap();
+        let types: Vec<_> =
+            found.fields.iter().map(|field| field.atom().unwrap().clone()).collect();
         assert_eq!(types, [Atom::Int64, Atom::Date, Atom::String]);
         assert_eq!(
             found.values[0],

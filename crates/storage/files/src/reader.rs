@@ -35,7 +35,8 @@ pub struct FileVersion {
 /// Opens a local file.
 ///
 /// # Errors
-/// It does not exist, is a directory, or may not be read; the message says which and names the path.
+/// It does not exist, is a directory, or may not be read; the message says which and names the
+/// path.
 pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
     open_version(path).map(|(reader, _)| reader)
 }
@@ -145,7 +146,10 @@ mod tests {
     #[test]
     fn errors_name_path_and_cause() {
         let missing = open("/no/such/file.parquet").unwrap_err();
-        assert_eq!(missing.message(), "cannot open '/no/such/file.parquet': no such file or directory");
+        assert_eq!(
+            missing.message(),
+            "cannot open '/no/such/file.parquet': no such file or directory"
+        );
         let folder = std::env::temp_dir();
         let message = open(folder.to_str().unwrap()).unwrap_err().to_string();
         assert!(message.contains("is a directory"), "{message}");
@@ -187,7 +191,11 @@ mod tests {
             Read::Blocked(_) => panic!("local files never block"),
         }
         assert!(
-            reader.read_into(5..11, ReadBuffer::default()).unwrap_err().to_string().contains("truncated")
+            reader
+                .read_into(5..11, ReadBuffer::default())
+                .unwrap_err()
+                .to_string()
+                .contains("truncated")
         );
     }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_context::Scratch;
 use tessera_types::{Error, Result, io_cause};
 
-/// A file without a name: nothing is left of it when it is closed, also by the end of the process, however that comes.
+/// A file without a name: nothing is left of it when it is closed, also by the end of the process,
+/// however that comes.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
@@ -66,7 +67,8 @@ mod tests {
     fn what_is_appended_is_read_and_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = ScratchFile::create(folder.path()).unwrap();
-        let places = [b"one".as_slice(), b"", b"three"].map(|bytes| (file.append(bytes).unwrap(), bytes));
+        let places =
+            [b"one".as_slice(), b"", b"three"].map(|bytes| (file.append(bytes).unwrap(), bytes));
         for (start, bytes) in places {
             assert_eq!(file.read(start, bytes.len()).unwrap(), bytes);
         }
@@ -76,7 +78,11 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_not_there_is_named() {
-        let message = ScratchFile::create(Path::new("/no/such/folder")).unwrap_err().message().to_string();
-        assert!(message.contains("/no/such/folder") && message.contains("--temp-directory"), "{message}");
+        let message =
+            ScratchFile::create(Path::new("/no/such/folder")).unwrap_err().message().to_string();
+        assert!(
+            message.contains("/no/such/folder") && message.contains("--temp-directory"),
+            "{message}"
+        );
     }
 }

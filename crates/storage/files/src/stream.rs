@@ -1,6 +1,8 @@
-//! What is written or read from front to back: FIFOs, devices, sockets, and descriptors such as the standard output.
+//! What is written or read from front to back: FIFOs, devices, sockets, and descriptors such as the
+//! standard output.
 //!
-//! Every wait is short and asks in between whether the statement goes on: the other side may stay silent for ever.
+//! Every wait is short and asks in between whether the statement goes on: the other side may stay
+//! silent for ever.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
@@ -31,8 +33,8 @@ const PIPE_BYTES: usize = 4 << 10;
 /// Bytes that are read or written at once.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Starts writing at `path`: a regular file appears whole or not at all, anything else is written as a stream. Waits end with
-/// `interrupt`.
+/// Starts writing at `path`: a regular file appears whole or not at all, anything else is written
+/// as a stream. Waits end with `interrupt`.
 ///
 /// # Errors
 /// It may not be written, or is a directory or a disk.
@@ -45,7 +47,10 @@ pub fn create(path: &str, interrupt: &Arc<Interrupt>) -> Result<Box<dyn Output>>
         Target::Descriptor(number) => Stream::of_descriptor(number, interrupt),
         Target::Socket(target) => Stream::of_socket(&target, interrupt),
         Target::Device(target) => {
-            return Ok(Box::new(StreamFile::new(path, Stream::of_device(path, &target, interrupt)?)));
+            return Ok(Box::new(StreamFile::new(
+                path,
+                Stream::of_device(path, &target, interrupt)?,
+            )));
         }
     };
     Ok(Box::new(StreamFile::new(path, target.map_err(failed)?)))
@@ -53,7 +58,8 @@ pub fn create(path: &str, interrupt: &Arc<Interrupt>) -> Result<Box<dyn Output>>
 
 /// Whether writing has failed because the reader of this program's standard output has gone.
 pub fn is_standard_output_closed(error: &Error) -> bool {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<Closed>())
 }
 
@@ -72,7 +78,10 @@ struct StreamFile {
 
 impl StreamFile {
     fn new(path: &str, stream: Stream) -> StreamFile {
-        StreamFile { path: path.to_string(), writer: Some(BufWriter::with_capacity(1 << 18, stream)) }
+        StreamFile {
+            path: path.to_string(),
+            writer: Some(BufWriter::with_capacity(1 << 18, stream)),
+        }
     }
 }
 
@@ -207,14 +216,14 @@ pub struct InputStream {
 }
 
 impl InputStream {
-    /// The stream at a path, where that is one: a FIFO, a device, a socket, or a descriptor of whatever kind.
+    /// The stream at a path, where that is one: a FIFO, a device, a socket, or a descriptor of
+    /// whatever kind.
     pub fn at(path: &str) -> Option<InputStream> {
         let path = Path::new(path);
         let descriptor = descriptor::named(path);
         let is_file = match descriptor {
-            Some(number) => {
-                descriptor::duplicate(number).is_ok_and(|own| is_file_at_its_beginning(File::from(own)))
-            }
+            Some(number) => descriptor::duplicate(number)
+                .is_ok_and(|own| is_file_at_its_beginning(File::from(own))),
             None => {
                 let kind = fs::metadata(path).ok()?.file_type();
                 if kind.is_file() || kind.is_dir() {
@@ -234,7 +243,8 @@ impl InputStream {
         }
     }
 
-    /// Whether it has nothing more to give once it has been read: of a FIFO, another writer may come.
+    /// Whether it has nothing more to give once it has been read: of a FIFO, another writer may
+    /// come.
     pub fn is_read_once(&self) -> bool {
         self.descriptor.is_some() && !self.is_file
     }
@@ -244,7 +254,8 @@ impl InputStream {
         self.descriptor == Some(0)
     }
 
-    /// Reads it to its end, into a file of the directory that has no name; of a file, nothing is copied.
+    /// Reads it to its end, into a file of the directory that has no name; of a file, nothing is
+    /// copied.
     ///
     /// # Errors
     /// It cannot be read, there is no room, or `interrupt` ends it.
@@ -277,7 +288,10 @@ impl InputStream {
                 Ok(0) => return Ok(Arc::new(FileReader { path, file, len, version: None })),
                 Ok(count) => count,
                 Err(error)
-                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) =>
                 {
                     continue;
                 }
@@ -370,7 +384,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(&folder, "pipe");
         let soon = || Arc::new(Interrupt::after(Duration::from_millis(100)));
-        assert!(create(&path, &soon()).unwrap_err().message().contains("deadline"), "no reader comes");
+        assert!(
+            create(&path, &soon()).unwrap_err().message().contains("deadline"),
+            "no reader comes"
+        );
         let spooled = |path: &str| InputStream::at(path).unwrap().spool(folder.path(), &soon());
         assert!(spooled(&path).unwrap_err().message().contains("deadline"), "no writer comes");
         let silent = File::options().read(true).write(true).open(&path).unwrap();
@@ -385,8 +402,11 @@ mod tests {
     fn a_reader_that_goes_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(&folder, "pipe");
-        let reader =
-            File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path).unwrap();
+        let reader = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(&path)
+            .unwrap();
         let mut output = create(&path, &Arc::default()).unwrap();
         drop(reader);
         let error = output.write_all(&[0; 1 << 20]).unwrap_err();
@@ -427,8 +447,12 @@ mod tests {
             received
         });
         write(text, b"hello").unwrap();
-        let reader = InputStream::at(text).unwrap().spool(folder.path(), &Interrupt::default()).unwrap();
-        assert_eq!((served.join().unwrap().as_str(), whole(&*reader)), ("hello", b"a\n1\n".to_vec()));
+        let reader =
+            InputStream::at(text).unwrap().spool(folder.path(), &Interrupt::default()).unwrap();
+        assert_eq!(
+            (served.join().unwrap().as_str(), whole(&*reader)),
+            ("hello", b"a\n1\n".to_vec())
+        );
         assert!(fs::metadata(&path).unwrap().file_type().is_socket());
     }
 
@@ -439,8 +463,9 @@ mod tests {
         file.write_all(b"head\nrest").unwrap();
         let path = handed_down(&file);
         file.rewind().unwrap();
-        let read =
-            |stream: &InputStream| whole(&*stream.spool(folder.path(), &Interrupt::default()).unwrap());
+        let read = |stream: &InputStream| {
+            whole(&*stream.spool(folder.path(), &Interrupt::default()).unwrap())
+        };
         let stream = InputStream::at(&path).unwrap();
         assert_eq!(
             (read(&stream), read(&stream), stream.is_read_once()),

@@ -27,7 +27,8 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Follows links one by one, as the last may lead to a descriptor or to a file that is not there yet.
+    /// Follows links one by one, as the last may lead to a descriptor or to a file that is not
+    /// there yet.
     ///
     /// # Errors
     /// It is a directory or a disk, links lead in a circle, or it may not be looked at.
@@ -118,8 +119,12 @@ mod tests {
         symlink("/proc/self/fd", at("descriptors")).unwrap();
         symlink("deep", at("folder")).unwrap();
         symlink("/proc/self/comm", at("setting")).unwrap();
-        assert!(matches!(of("two").unwrap(), Target::File(path, Some(_)) if path == at("deep/file")));
-        assert!(matches!(of("dangling").unwrap(), Target::File(path, None) if path == at("deep/none")));
+        assert!(
+            matches!(of("two").unwrap(), Target::File(path, Some(_)) if path == at("deep/file"))
+        );
+        assert!(
+            matches!(of("dangling").unwrap(), Target::File(path, None) if path == at("deep/none"))
+        );
         assert!(matches!(of("out").unwrap(), Target::Descriptor(1)));
         assert!(matches!(of("descriptors/2").unwrap(), Target::Descriptor(2)));
         assert!(matches!(Target::of("/dev/null").unwrap(), Target::Device(_)));

@@ -58,10 +58,13 @@ pub(crate) fn reason(error: &StoreError) -> String {
         source = inner.source();
     }
     let status = texts.iter().find_map(|text| status_text(text));
-    let innermost = texts.iter().rev().find(|text| !text.trim().is_empty()).map_or("", |text| text.trim());
+    let innermost =
+        texts.iter().rev().find(|text| !text.trim().is_empty()).map_or("", |text| text.trim());
     let text = match status {
         Some(status) => status,
-        None if texts.iter().any(|text| text.contains("operation timed out")) => "it timed out".to_string(),
+        None if texts.iter().any(|text| text.contains("operation timed out")) => {
+            "it timed out".to_string()
+        }
         None => innermost.to_string(),
     };
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -71,7 +74,8 @@ pub(crate) fn reason(error: &StoreError) -> String {
     }
 }
 
-/// What a server that answered with a status other than success said: `503 Service Unavailable: SlowDown`.
+/// What a server that answered with a status other than success said: `503 Service Unavailable:
+/// SlowDown`.
 fn status_text(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("status code: ")?;
     let (status, body) = rest.split_once(": ").unwrap_or((rest, ""));
@@ -120,10 +124,12 @@ mod tests {
         let error = StoreError::PermissionDenied { path: "x".into(), source: "no".into() };
         let message = store_error("read", "s3://b/x", error).message().to_string();
         assert!(
-            message.starts_with("cannot read 's3://b/x': permission denied; check AWS_ACCESS_KEY_ID"),
+            message
+                .starts_with("cannot read 's3://b/x': permission denied; check AWS_ACCESS_KEY_ID"),
             "{message}"
         );
-        let listed = "Server returned non-2xx status code: 404 Not Found: <Code>ContainerNotFound</Code>";
+        let listed =
+            "Server returned non-2xx status code: 404 Not Found: <Code>ContainerNotFound</Code>";
         let error = StoreError::Generic { store: "Azure", source: listed.into() };
         let message = store_error("list", "az://b/x", error).message().to_string();
         assert!(

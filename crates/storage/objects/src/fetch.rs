@@ -1,4 +1,5 @@
-//! One range of an object on its way: in parts that are requested together, each until all its bytes are there.
+//! One range of an object on its way: in parts that are requested together, each until all its
+//! bytes are there.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -19,8 +20,8 @@ use crate::io::{self, TOTALS, Transfer};
 use crate::object::Object;
 use crate::store::pause;
 
-/// A longer range is requested in parts: one connection gives some 100 MB/s, and AnyBlob (section 4) finds 8 to 16 MiB the
-/// cheapest size of a request.
+/// A longer range is requested in parts: one connection gives some 100 MB/s, and AnyBlob (section
+/// 4) finds 8 to 16 MiB the cheapest size of a request.
 const PART_BYTES_MAX: u64 = 8 << 20;
 /// How often a part is requested again from where its body was cut.
 const CUTS_MAX: usize = 6;
@@ -65,7 +66,11 @@ impl Fetch {
     ///
     /// # Errors
     /// There is no I/O thread.
-    pub(crate) fn start(object: Arc<Object>, range: Range<u64>, cost: Arc<Cost>) -> Result<Arc<Fetch>> {
+    pub(crate) fn start(
+        object: Arc<Object>,
+        range: Range<u64>,
+        cost: Arc<Cost>,
+    ) -> Result<Arc<Fetch>> {
         let fetch = Arc::new(Fetch {
             object,
             range,
@@ -148,7 +153,12 @@ async fn range(object: &Object, range: Range<u64>, cost: &Cost) -> Result<Bytes>
 }
 
 /// Receives a part; a body that is cut is asked for again from there on.
-async fn part(object: &Object, range: Range<u64>, mut buffer: BytesMut, cost: &Cost) -> Result<BytesMut> {
+async fn part(
+    object: &Object,
+    range: Range<u64>,
+    mut buffer: BytesMut,
+    cost: &Cost,
+) -> Result<BytesMut> {
     let len = (range.end - range.start) as usize;
     let mut cuts = 0;
     loop {
@@ -173,7 +183,8 @@ async fn part(object: &Object, range: Range<u64>, mut buffer: BytesMut, cost: &C
     }
 }
 
-/// One request: what comes of its body, and why it was cut. An error of the request itself was tried again already.
+/// One request: what comes of its body, and why it was cut. An error of the request itself was
+/// tried again already.
 async fn receive(
     object: &Object,
     range: Range<u64>,
@@ -182,8 +193,9 @@ async fn receive(
     cost: &Cost,
 ) -> Result<Option<StoreError>> {
     cost.requests.fetch_add(1, Ordering::Relaxed);
-    let options =
-        GetOptions::new().with_range(Some(GetRange::Bounded(range))).with_if_match(object.strong_tag());
+    let options = GetOptions::new()
+        .with_range(Some(GetRange::Bounded(range)))
+        .with_if_match(object.strong_tag());
     let failed = |error| store_error("read", &object.address, error);
     let answer = object.store.get_opts(&object.path, options).await.map_err(failed)?;
     if !object.is(&answer.meta) {

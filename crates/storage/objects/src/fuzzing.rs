@@ -67,7 +67,8 @@ pub fn listings(data: &[u8]) {
             ("AWS_ACCESS_KEY_ID", "key"),
             ("AWS_SECRET_ACCESS_KEY", "none"),
             ("AWS_REGION", "local"),
-            // An answer that cannot be read is asked for again elsewhere: the server may have ended it early.
+            // An answer that cannot be read is asked for again elsewhere: the server may have ended
+            // it early.
             (RETRIES, "0"),
         ];
         Objects::new(settings.map(|(name, value)| (name.to_string(), value.to_string())).into())
@@ -123,7 +124,8 @@ mod tests {
             let headers = [header(":message-type", "event"), header(":event-type", kind)].concat();
             [&[headers.len() as u8, 9][..], &headers, payload].concat()
         };
-        let stats = b"<Stats><BytesScanned>512</BytesScanned><BytesReturned>7</BytesReturned></Stats>";
+        let stats =
+            b"<Stats><BytesScanned>512</BytesScanned><BytesReturned>7</BytesReturned></Stats>";
         let seeds = [of("Records", b"1,2\n3"), of("Stats", stats), of("End", b"")];
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         tessera_fuzzing::mutate("select_events", &seeds, super::select_events);

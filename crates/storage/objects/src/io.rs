@@ -1,8 +1,11 @@
-//! The I/O thread: one for the process, started on first use. All requests are made and all bodies received on it.
+//! The I/O thread: one for the process, started on first use. All requests are made and all bodies
+//! received on it.
 //!
-//! Reads of ranges go through [`submit`]: they start in the order in which they came, as long as the bytes that are under way or not
-//! yet taken stay below [`BYTES_MAX`]. Where all that was started has come and nobody takes it for a while, because who should
-//! waits for what has not been started, the next one starts in any case: bytes that wait can slow things down but not stop them.
+//! Reads of ranges go through [`submit`]: they start in the order in which they came, as long as
+//! the bytes that are under way or not yet taken stay below [`BYTES_MAX`]. Where all that was
+//! started has come and nobody takes it for a while, because who should waits for what has not been
+//! started, the next one starts in any case: bytes that wait can slow things down but not stop
+//! them.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,7 +19,8 @@ use tessera_types::{Error, Result, io_cause};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 
-/// The most bytes of ranges that are under way or have come and are not taken yet, in the whole process.
+/// The most bytes of ranges that are under way or have come and are not taken yet, in the whole
+/// process.
 pub(crate) const BYTES_MAX: u64 = 256 << 20;
 /// How long nothing moves before a range starts beyond [`BYTES_MAX`].
 const STALL: Duration = Duration::from_millis(250);
@@ -27,7 +31,8 @@ const LOOKUP_THREADS_MAX: usize = 2;
 /// How often a thread that waits asks whether it should go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Kinds of requests, as stores bill them: reading (and selecting), looking, listing, writing, deleting.
+/// Kinds of requests, as stores bill them: reading (and selecting), looking, listing, writing,
+/// deleting.
 pub const KINDS: [&str; 5] = ["get", "head", "list", "put", "delete"];
 
 /// What the process has asked of stores so far.
@@ -167,7 +172,8 @@ pub(crate) async fn happened(interrupt: &Interrupt) -> Error {
     }
 }
 
-/// Runs something on the I/O thread and waits for it; for threads that are no workers, and for writing.
+/// Runs something on the I/O thread and waits for it; for threads that are no workers, and for
+/// writing.
 ///
 /// # Errors
 /// It was interrupted, or fails.
@@ -193,7 +199,8 @@ pub(crate) trait Transfer: Send + Sync {
     /// The bytes it counts for.
     fn bytes(&self) -> u64;
 
-    /// Begins it: its bytes count from now on, until [`release`]. No, where nobody wants it any more.
+    /// Begins it: its bytes count from now on, until [`release`]. No, where nobody wants it any
+    /// more.
     fn claim(&self) -> bool;
 
     /// Reads it, keeps what came and tells those who wait.
@@ -263,7 +270,8 @@ fn admit(handle: &Handle, mut must: bool) {
         let next = {
             let mut traffic = lock(&TRAFFIC);
             let Some(next) = traffic.waiting.front() else { return };
-            let fits = traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.under_way < RANGES_MAX;
+            let fits =
+                traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.under_way < RANGES_MAX;
             if !fits && !must {
                 if traffic.under_way == 0 && !traffic.watched {
                     traffic.watched = true;

@@ -12,9 +12,13 @@ pub(crate) struct Pattern {
     prefix: String,
 }
 
-/// As in a shell, and as for local files: `*` stays in its folder and does not match a dot at the start of a name.
-const OPTIONS: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+/// As in a shell, and as for local files: `*` stays in its folder and does not match a dot at the
+/// start of a name.
+const OPTIONS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
 
 impl Pattern {
     /// The pattern that a key is; none for a plain key.
@@ -41,8 +45,8 @@ impl Pattern {
     }
 }
 
-/// Whether a key below a prefix is data: names that start with `.` or `_` are hidden, temporary or marks; a folder such as
-/// `_year=2024` is a partition.
+/// Whether a key below a prefix is data: names that start with `.` or `_` are hidden, temporary or
+/// marks; a folder such as `_year=2024` is a partition.
 pub(crate) fn is_data(below: &str) -> bool {
     let mut names = below.split('/').rev();
     let file = names.next().unwrap_or_default();

@@ -10,7 +10,8 @@ pub(crate) enum Kind {
     S3,
     /// Google Cloud Storage: `gs://bucket/key`.
     Google,
-    /// Azure Blob Storage: `az://container/key`, `abfss://container@account.dfs.core.windows.net/key`.
+    /// Azure Blob Storage: `az://container/key`,
+    /// `abfss://container@account.dfs.core.windows.net/key`.
     Azure,
     /// A web server: `https://host/path`. It has no listing.
     Web,
@@ -74,7 +75,9 @@ impl Location {
             Kind::Web => Path::from_url_path(key),
             _ => Path::parse(key),
         };
-        path.map_err(|error| Error::semantic(format!("'{}' can be no object's: {error}", self.address())))
+        path.map_err(|error| {
+            Error::semantic(format!("'{}' can be no object's: {error}", self.address()))
+        })
     }
 
     /// The address of another key of the same store.
@@ -94,7 +97,8 @@ mod tests {
         assert_eq!(location.path().unwrap().as_ref(), "a b/c%20.parquet", "keys are not decoded");
         let web = Location::parse("https://host:8080/a%20b.csv").unwrap();
         assert_eq!(web.path().unwrap().as_ref(), "a b.csv", "paths of the web are");
-        let azure = Location::parse("abfss://box@account.dfs.core.windows.net/t/x.parquet").unwrap();
+        let azure =
+            Location::parse("abfss://box@account.dfs.core.windows.net/t/x.parquet").unwrap();
         assert_eq!((azure.kind, &*azure.key), (Kind::Azure, "t/x.parquet"));
         assert_eq!(Location::parse("gs://b").unwrap().address(), "gs://b/");
     }

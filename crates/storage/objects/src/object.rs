@@ -12,7 +12,8 @@ use object_store::{ObjectMeta, ObjectStore};
 use tessera_context::{file_changed, lock};
 use tessera_types::Error;
 
-/// Bytes at the start and at the end of an object that are read at once: headers and footers are mostly shorter.
+/// Bytes at the start and at the end of an object that are read at once: headers and footers are
+/// mostly shorter.
 pub(crate) const EDGE_BYTES: u64 = 64 << 10;
 /// The most bytes of starts and ends that are kept, in the whole process.
 const EDGES_BYTES_MAX: u64 = 64 << 20;
@@ -36,7 +37,8 @@ pub(crate) struct Object {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) len: u64,
-    /// Only this content is read; where the store gives no tag, the length must be the same. In quotes, as headers have it.
+    /// Only this content is read; where the store gives no tag, the length must be the same. In
+    /// quotes, as headers have it.
     tag: Option<String>,
     changed: SystemTime,
     pub(crate) retries: usize,
@@ -72,7 +74,8 @@ impl Object {
         Stamp { len: self.len, tag: self.tag.clone(), changed: self.changed }
     }
 
-    /// The tag by which requests ask for this content. One that is weak (`W/"…"`) matches nothing there.
+    /// The tag by which requests ask for this content. One that is weak (`W/"…"`) matches nothing
+    /// there.
     pub(crate) fn strong_tag(&self) -> Option<String> {
         self.tag.clone().filter(|tag| tag.starts_with('"'))
     }
@@ -80,7 +83,8 @@ impl Object {
     /// Whether what a store says of an answer is said of this content: some ignore the tag that was
     /// asked for, some web servers tell only when a file was written, in seconds.
     pub(crate) fn is(&self, meta: &ObjectMeta) -> bool {
-        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let seconds =
+            |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let same = match (&self.tag, &meta.e_tag) {
             (Some(tag), Some(came)) => *tag == quoted(came.clone()),
             (None, None) => seconds(self.changed) == seconds(meta.last_modified.into()),
@@ -99,7 +103,8 @@ impl Object {
         let slice = |bytes: &Option<Bytes>, start: u64| {
             let bytes = bytes.as_ref()?;
             let inside = range.start >= start && range.end <= start + bytes.len() as u64;
-            inside.then(|| bytes.slice((range.start - start) as usize..(range.end - start) as usize))
+            inside
+                .then(|| bytes.slice((range.start - start) as usize..(range.end - start) as usize))
         };
         let tail_start = self.len - edges.tail.as_ref().map_or(0, |tail| tail.len() as u64);
         slice(&edges.head, 0).or_else(|| slice(&edges.tail, tail_start))
@@ -141,7 +146,8 @@ fn quoted(tag: String) -> String {
 impl Drop for Object {
     fn drop(&mut self) {
         let edges = lock(&self.edges);
-        let bytes = [&edges.head, &edges.tail].into_iter().flatten().map(|edge| edge.len() as u64).sum();
+        let bytes =
+            [&edges.head, &edges.tail].into_iter().flatten().map(|edge| edge.len() as u64).sum();
         EDGES_BYTES.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
-use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{
+    Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
+};
 use tessera_context::{Interrupt, Output, RangeReader, lock};
 use tessera_types::{Code, Error, Result};
 
@@ -47,8 +49,8 @@ pub struct Edges {
     pub tail: bool,
 }
 
-/// The stores and objects that a session knows. Looking waits for the store, and is done by the session's own thread; readers
-/// never wait.
+/// The stores and objects that a session knows. Looking waits for the store, and is done by the
+/// session's own thread; readers never wait.
 pub struct Objects {
     settings: Vec<(String, String)>,
     timeouts: Shared,
@@ -118,8 +120,8 @@ impl Objects {
         self.interrupt.clone()
     }
 
-    /// The objects behind an address: itself, the matches of a pattern (`*`, `**`, `?`, `[…]`), or all below a prefix. Of the object
-    /// itself, `edges` are read with its version.
+    /// The objects behind an address: itself, the matches of a pattern (`*`, `**`, `?`, `[…]`), or
+    /// all below a prefix. Of the object itself, `edges` are read with its version.
     ///
     /// # Errors
     /// Nothing is there, nothing matches, or the store refuses.
@@ -133,7 +135,10 @@ impl Objects {
             if found.is_empty() {
                 return Err(Error::io(format!("no object matches '{address}'")));
             }
-            return Ok(Expanded { addresses: found, root: format!("{}{}", location.root, pattern.prefix()) });
+            return Ok(Expanded {
+                addresses: found,
+                root: format!("{}{}", location.root, pattern.prefix()),
+            });
         }
         let named = location.key.rsplit('/').next().unwrap_or_default();
         if named.contains('.') {
@@ -150,14 +155,19 @@ impl Objects {
         let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
         let addresses = self.list(&location, &prefix, |key| is_data(&key[prefix.len()..]))?;
         if addresses.is_empty() {
-            return Err(Error::io(format!("cannot open '{address}': there is no such object or prefix")));
+            return Err(Error::io(format!(
+                "cannot open '{address}': there is no such object or prefix"
+            )));
         }
         Ok(Expanded { addresses, root: format!("{}{prefix}", location.root) })
     }
 
     fn web_object(&self, location: &Location, edges: Edges) -> Result<Expanded> {
         let address = location.address();
-        if location.key.is_empty() || location.key.ends_with('/') || location.key.contains(['*', '?', '[']) {
+        if location.key.is_empty()
+            || location.key.ends_with('/')
+            || location.key.contains(['*', '?', '['])
+        {
             return Err(Error::unsupported(format!(
                 "'{address}': a web server has no listing, so patterns, folders and query strings cannot be read; name one file"
             )));
@@ -213,7 +223,12 @@ impl Objects {
     }
 
     /// The addresses below a prefix whose keys are wanted, sorted.
-    fn list(&self, location: &Location, prefix: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+    fn list(
+        &self,
+        location: &Location,
+        prefix: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
         let folder = prefix.trim_end_matches('/');
         let within = Location { key: folder.to_string(), ..location.clone() };
         let path = (!folder.is_empty()).then(|| within.path()).transpose()?;
@@ -235,7 +250,10 @@ impl Objects {
         for meta in found {
             // Some stores keep an empty object as the mark of a folder.
             let is_mark = meta.size == 0 && meta.location.as_ref() == folder;
-            if !is_mark && meta.location.as_ref().starts_with(prefix) && wanted(meta.location.as_ref()) {
+            if !is_mark
+                && meta.location.as_ref().starts_with(prefix)
+                && wanted(meta.location.as_ref())
+            {
                 addresses.push(self.remember(location, meta)?.address.clone());
             }
         }
@@ -260,20 +278,25 @@ impl Objects {
                 match store.get_opts(&path, options).await {
                     Ok(answer) => {
                         let (meta, range) = (answer.meta.clone(), answer.range.clone());
-                        let bytes =
-                            answer.bytes().await.map_err(|error| store_error("read", &shown, error))?;
+                        let bytes = answer
+                            .bytes()
+                            .await
+                            .map_err(|error| store_error("read", &shown, error))?;
                         TOTALS.add_bytes(bytes.len() as u64);
                         let whole = bytes.len() as u64 == range.end - range.start;
                         return Ok((meta, whole.then_some((range, bytes))));
                     }
-                    Err(error @ (StoreError::NotFound { .. } | StoreError::PermissionDenied { .. })) => {
+                    Err(
+                        error @ (StoreError::NotFound { .. } | StoreError::PermissionDenied { .. }),
+                    ) => {
                         return Err(store_error("open", &shown, error));
                     }
                     // An empty object has no last bytes; whatever else is wrong shows again.
                     Err(_) => {}
                 }
             }
-            let meta = store.head(&path).await.map_err(|error| store_error("open", &shown, error))?;
+            let meta =
+                store.head(&path).await.map_err(|error| store_error("open", &shown, error))?;
             Ok((meta, None))
         })?;
         let object = self.remember(location, meta)?;
@@ -283,7 +306,8 @@ impl Objects {
         Ok(object)
     }
 
-    /// Looks at objects that this statement has not seen, and reads those edges of all of them that are not kept yet; many at once.
+    /// Looks at objects that this statement has not seen, and reads those edges of all of them that
+    /// are not kept yet; many at once.
     ///
     /// # Errors
     /// One is not there, or the store refuses.
@@ -318,7 +342,8 @@ impl Objects {
                 }
             }
         }
-        // What is kept is bounded, so it is read some at a time; a scan reads the rest when it starts.
+        // What is kept is bounded, so it is read some at a time; a scan reads the rest when it
+        // starts.
         for some in wanted.chunks(LOOKS_MAX) {
             if !Object::has_room() {
                 break;
@@ -394,7 +419,8 @@ impl Objects {
         Ok(Box::new(output))
     }
 
-    /// Waits until stores have forgotten what was written and not committed, some seconds at most. Dropping this does, too.
+    /// Waits until stores have forgotten what was written and not committed, some seconds at most.
+    /// Dropping this does, too.
     pub fn settle(&self) {
         self.given_up.wait();
     }
@@ -409,8 +435,11 @@ impl Objects {
                 Some(client) => client.clone(),
                 None => {
                     let _runtime = io::handle()?.enter();
-                    let client =
-                        Arc::new(SelectClient::new(&location, &self.settings, self.timeouts.clone())?);
+                    let client = Arc::new(SelectClient::new(
+                        &location,
+                        &self.settings,
+                        self.timeouts.clone(),
+                    )?);
                     clients.insert(location.root.clone(), client.clone());
                     client
                 }
@@ -421,9 +450,11 @@ impl Objects {
 
     /// What the store of an address is, where it says so and what it selects can be relied on.
     pub(crate) fn dialect(&self, address: &str) -> Option<Dialect> {
-        let location = Location::parse(address).ok().filter(|location| location.kind == Kind::S3)?;
+        let location =
+            Location::parse(address).ok().filter(|location| location.kind == Kind::S3)?;
         let named = |(name, value): &(String, String)| (name == SELECT_AS).then(|| value.clone());
-        let named = self.settings.iter().rev().find_map(named).or_else(|| std::env::var(SELECT_AS).ok());
+        let named =
+            self.settings.iter().rev().find_map(named).or_else(|| std::env::var(SELECT_AS).ok());
         if let Some(name) = named {
             return Dialect::of_server(&name);
         }
@@ -495,6 +526,8 @@ fn is_missing(error: &Error) -> bool {
 fn too_many(address: &str) -> Error {
     Error::new(
         Code::Limit,
-        format!("'{address}' stands for more than {OBJECTS_MAX} objects; name fewer with a longer prefix"),
+        format!(
+            "'{address}' stands for more than {OBJECTS_MAX} objects; name fewer with a longer prefix"
+        ),
     )
 }

@@ -1,4 +1,5 @@
-//! Objects that appear whole or not at all: a small one by one request, a larger one by a multipart upload.
+//! Objects that appear whole or not at all: a small one by one request, a larger one by a multipart
+//! upload.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -78,7 +79,8 @@ impl ObjectOutput {
     /// Sends a part; waits while too many are under way.
     fn send(&mut self, part: Bytes) -> Result<()> {
         if self.upload.is_none() {
-            let (store, path, address) = (self.store.clone(), self.path.clone(), self.address.clone());
+            let (store, path, address) =
+                (self.store.clone(), self.path.clone(), self.address.clone());
             self.upload = Some(wait(&self.interrupt, async move {
                 let upload = store.put_multipart(&path).await;
                 upload.map_err(|error| store_error("write", &address, error))
@@ -133,7 +135,8 @@ impl ObjectOutput {
             };
             Ok((upload, done))
         })?;
-        let done = done.and_then(|done| done.map_err(|error| store_error("write", &self.address, error)));
+        let done =
+            done.and_then(|done| done.map_err(|error| store_error("write", &self.address, error)));
         done.map(drop).inspect_err(|_| self.upload = Some(upload))
     }
 }

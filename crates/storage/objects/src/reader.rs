@@ -9,7 +9,8 @@ use tessera_types::{Error, Result};
 use crate::fetch::{Cost, Fetch};
 use crate::object::{EDGE_BYTES, Object};
 
-/// Reads an object for one worker or one look: what it has asked for and nobody took is given up when it is dropped.
+/// Reads an object for one worker or one look: what it has asked for and nobody took is given up
+/// when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ObjectReader {
     object: Arc<Object>,
@@ -35,9 +36,11 @@ impl ObjectReader {
         )))
     }
 
-    /// What to ask for when these bytes are needed: a short range at the start or end together with its surroundings.
+    /// What to ask for when these bytes are needed: a short range at the start or end together with
+    /// its surroundings.
     fn widened(&self, range: &Range<u64>) -> Range<u64> {
-        let inside = |edge: Range<u64>| (range.start >= edge.start && range.end <= edge.end).then_some(edge);
+        let inside =
+            |edge: Range<u64>| (range.start >= edge.start && range.end <= edge.end).then_some(edge);
         let len = range.end - range.start;
         let edge = match range.end == self.object.len {
             _ if len >= EDGE_BYTES => None,
@@ -70,11 +73,13 @@ impl RangeReader for ObjectReader {
             return Ok(Read::Ready(ReadBuffer::adopt(bytes)));
         }
         let mut fetches = lock(&self.fetches);
-        let covers = |fetch: &Arc<Fetch>| fetch.range.start <= range.start && range.end <= fetch.range.end;
+        let covers =
+            |fetch: &Arc<Fetch>| fetch.range.start <= range.start && range.end <= fetch.range.end;
         let position = match fetches.iter().position(covers) {
             Some(position) => position,
             None => {
-                let fetch = Fetch::start(self.object.clone(), self.widened(&range), self.cost.clone())?;
+                let fetch =
+                    Fetch::start(self.object.clone(), self.widened(&range), self.cost.clone())?;
                 fetches.push(fetch);
                 fetches.len() - 1
             }
@@ -84,8 +89,8 @@ impl RangeReader for ObjectReader {
             self.interrupt.check()?;
             return Ok(Read::Blocked(fetch.token.clone()));
         };
-        // Ranges are read in order: when the end was taken, all was. An error is told once. A short range stays, since what
-        // was asked for with the last bytes lies before them.
+        // Ranges are read in order: when the end was taken, all was. An error is told once. A short
+        // range stays, since what was asked for with the last bytes lies before them.
         let short = fetch.range.end - fetch.range.start <= EDGE_BYTES;
         let all = result.is_err() || (range.end == fetch.range.end && !short);
         if all {
@@ -103,9 +108,14 @@ impl RangeReader for ObjectReader {
         let mut fetches = lock(&self.fetches);
         for range in ranges {
             self.check(range)?;
-            let known = fetches.iter().any(|f| f.range.start <= range.start && range.end <= f.range.end);
+            let known =
+                fetches.iter().any(|f| f.range.start <= range.start && range.end <= f.range.end);
             if !range.is_empty() && !known && self.object.edge(range).is_none() {
-                fetches.push(Fetch::start(self.object.clone(), self.widened(range), self.cost.clone())?);
+                fetches.push(Fetch::start(
+                    self.object.clone(),
+                    self.widened(range),
+                    self.cost.clone(),
+                )?);
             }
         }
         Ok(())

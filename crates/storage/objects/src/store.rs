@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider,
+};
 use tessera_context::lock;
 use tessera_types::{Error, Result};
 
@@ -17,7 +21,8 @@ use crate::io::TOTALS;
 use crate::location::{Kind, Location};
 use crate::timeouts::{self, Shared};
 
-/// How often a request that failed for a passing reason is sent again, unless [`RETRIES`] says otherwise.
+/// How often a request that failed for a passing reason is sent again, unless [`RETRIES`] says
+/// otherwise.
 const RETRIES_DEFAULT: usize = 8;
 /// The environment variable that says how often.
 pub(crate) const RETRIES: &str = "TESSERA_STORE_RETRIES";
@@ -30,13 +35,13 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// How often a request is sent again.
 pub(crate) fn retries(settings: &[(String, String)]) -> Result<usize> {
-    let set = settings.iter().rev().find(|(name, _)| name == RETRIES).map(|(_, value)| value.clone());
+    let set =
+        settings.iter().rev().find(|(name, _)| name == RETRIES).map(|(_, value)| value.clone());
     match set.or_else(|| std::env::var(RETRIES).ok()) {
         None => Ok(RETRIES_DEFAULT),
-        Some(text) => text
-            .trim()
-            .parse()
-            .map_err(|_| Error::semantic(format!("{RETRIES} must be a number of retries, not '{text}'"))),
+        Some(text) => text.trim().parse().map_err(|_| {
+            Error::semantic(format!("{RETRIES} must be a number of retries, not '{text}'"))
+        }),
     }
 }
 
@@ -45,7 +50,8 @@ pub(crate) fn pause(attempt: usize) -> Duration {
     BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX)
 }
 
-/// Whether to ask again after the `attempt`-th answer, from 0, was cut, which the client does not do by itself; waits before that.
+/// Whether to ask again after the `attempt`-th answer, from 0, was cut, which the client does not
+/// do by itself; waits before that.
 pub(crate) async fn again(error: &object_store::Error, attempt: usize, retries: usize) -> bool {
     let again = matches!(error, object_store::Error::Generic { .. }) && attempt < retries;
     if again {
@@ -77,7 +83,8 @@ fn google(settings: &[(String, String)]) -> GoogleCloudStorageBuilder {
     let builder = from_environment!(GoogleCloudStorageBuilder, settings);
     let unsigned = builder.get_config_value(&GoogleConfigKey::SkipSignature);
     match unsigned.is_some_and(|unsigned| unsigned.eq_ignore_ascii_case("true")) {
-        // The client looks for credentials in any case: the files that hold them, and for writing a server that gives them.
+        // The client looks for credentials in any case: the files that hold them, and for writing a
+        // server that gives them.
         true => builder.with_credentials(Arc::new(StaticCredentialProvider::new(GcpCredential {
             bearer: String::new(),
         }))),
@@ -91,7 +98,8 @@ pub(crate) fn region(builder: &AmazonS3Builder) -> String {
     region.unwrap_or_else(|| "us-east-1".to_string())
 }
 
-/// A client of the store that a location is in: what the environment says, with `settings` of the same names before it.
+/// A client of the store that a location is in: what the environment says, with `settings` of the
+/// same names before it.
 ///
 /// # Errors
 /// What the environment says does not fit together.
@@ -120,7 +128,8 @@ pub(crate) fn build(
         Kind::Azure => finished!(from_environment!(MicrosoftAzureBuilder, settings)),
         Kind::Web => {
             let options = ClientOptions::new().with_allow_http(true);
-            let builder = HttpBuilder::new().with_client_options(options).with_http_connector(counting);
+            let builder =
+                HttpBuilder::new().with_client_options(options).with_http_connector(counting);
             builder
                 .with_retry(retry)
                 .with_url(url)
@@ -200,7 +209,10 @@ struct Counted {
 type Answer = std::result::Result<HttpResponse, HttpError>;
 
 impl HttpService for Counted {
-    fn call<'a, 'b>(&'a self, request: HttpRequest) -> Pin<Box<dyn Future<Output = Answer> + Send + 'b>>
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'b>>
     where
         'a: 'b,
         Self: 'b,
@@ -240,7 +252,8 @@ mod tests {
             ("abfss://box@account.dfs.core.windows.net/x", "account: account, container: box"),
             ("https://example.org/x", "HttpStore"),
         ] {
-            let (store, _) = build(&Location::parse(address).unwrap(), &settings, Shared::default()).unwrap();
+            let (store, _) =
+                build(&Location::parse(address).unwrap(), &settings, Shared::default()).unwrap();
             assert!(store.to_string().contains(shown), "{address}: {store}");
         }
         let wrong = [(RETRIES.to_string(), "many".to_string())];

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use object_store::ClientOptions;
 use object_store::client::{
-    ClientConfigKey, HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    ClientConfigKey, HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody,
 };
 use tessera_context::lock;
 use tessera_types::{Error, Result, parse_timeout};
@@ -54,10 +55,18 @@ impl Timeouts {
             ("TESSERA_FIRST_BYTE_TIMEOUT", &mut timeouts.first_byte),
             ("TESSERA_STALL_TIMEOUT", &mut timeouts.stall),
         ] {
-            let set = settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-            if let Some(text) = set.or_else(|| std::env::var(name).ok()).filter(|text| !text.is_empty()) {
+            let set = settings
+                .iter()
+                .rev()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone());
+            if let Some(text) =
+                set.or_else(|| std::env::var(name).ok()).filter(|text| !text.is_empty())
+            {
                 *timeout = parse_timeout(&text).ok_or_else(|| {
-                    Error::semantic(format!("{name} must be a number of seconds or none, not '{text}'"))
+                    Error::semantic(format!(
+                        "{name} must be a number of seconds or none, not '{text}'"
+                    ))
                 })?;
             }
         }
@@ -121,7 +130,9 @@ impl fmt::Display for TooLate {
         let (what, setting) = match late {
             Late::Connect => ("there was no connection to the server", "connect_timeout"),
             Late::FirstByte => ("the server did not answer", "first_byte_timeout"),
-            Late::Stall => ("the server stopped within its answer, for longer than", "stall_timeout"),
+            Late::Stall => {
+                ("the server stopped within its answer, for longer than", "stall_timeout")
+            }
         };
         let within = if matches!(late, Late::Stall) { "" } else { " within" };
         write!(f, "{what}{within} {} s (setting {setting})", time.as_secs_f64())

@@ -63,7 +63,11 @@ fn objects_appear_when_committed() {
     output.write_all(&vec![1; 40 << 20]).unwrap();
     drop(output);
     objects.settle();
-    assert_eq!((server.uploads(), server.paths().len()), ((0, 2), 1), "what is given up leaves nothing");
+    assert_eq!(
+        (server.uploads(), server.paths().len()),
+        ((0, 2), 1),
+        "what is given up leaves nothing"
+    );
     // Nobody was asked for credentials.
     assert!(server.log().iter().all(|request| request.path.starts_with("b/")));
 }

@@ -46,7 +46,9 @@ fn ranges_are_read_whole_and_in_parts() {
     let (_objects, reader, content) = opened(&server, 20 << 20);
     assert_eq!(reader.len(), 20 << 20);
     server.log();
-    for range in [0..0, 5_000_000..5_000_001, 200_000..(19 << 20), 0..1_000, (20 << 20) - 8..20 << 20] {
+    for range in
+        [0..0, 5_000_000..5_000_001, 200_000..(19 << 20), 0..1_000, (20 << 20) - 8..20 << 20]
+    {
         let expected = &content[range.start as usize..range.end as usize];
         assert!(read(&*reader, range.clone()).unwrap() == expected, "{range:?}");
     }
@@ -90,7 +92,8 @@ fn more_than_the_budget_is_read_in_turns() {
     for reader in readers.iter().rev() {
         for half in [32 << 20..64 << 20, 0..32 << 20] {
             assert!(
-                read(&**reader, half.clone()).unwrap() == content[half.start as usize..half.end as usize]
+                read(&**reader, half.clone()).unwrap()
+                    == content[half.start as usize..half.end as usize]
             );
         }
     }
@@ -146,9 +149,17 @@ fn an_object_that_is_replaced_is_told() {
         server.set_second(1);
         let error = read(&*reader, 100_000..200_000).unwrap_err();
         assert!(error.message().contains("changed while it was read"), "{error}");
-        assert_eq!(objects.open("s3://b/x.bin").unwrap().len(), content.len() as u64, "as it was looked at");
+        assert_eq!(
+            objects.open("s3://b/x.bin").unwrap().len(),
+            content.len() as u64,
+            "as it was looked at"
+        );
         objects.begin(None);
-        assert_eq!(objects.stamp("s3://b/x.bin").unwrap().len, other.len() as u64, "looked at again");
+        assert_eq!(
+            objects.stamp("s3://b/x.bin").unwrap().len,
+            other.len() as u64,
+            "looked at again"
+        );
         let reader = objects.open("s3://b/x.bin").unwrap();
         assert!(read(&*reader, 100_000..200_000).unwrap() == other[100_000..200_000]);
     }
@@ -201,9 +212,15 @@ fn what_is_given_up_is_not_requested() {
 #[test]
 fn prefixes_patterns_and_single_objects() {
     let server = Server::start();
-    for path in
-        ["b/t/a.csv", "b/t/k=1/b.csv", "b/t/k=2/c.csv", "b/t/_SUCCESS", "b/t/.x.csv", "b/u.csv", "b/t/d.csv"]
-    {
+    for path in [
+        "b/t/a.csv",
+        "b/t/k=1/b.csv",
+        "b/t/k=2/c.csv",
+        "b/t/_SUCCESS",
+        "b/t/.x.csv",
+        "b/u.csv",
+        "b/t/d.csv",
+    ] {
         server.put(path, "x\n1\n");
     }
     let objects = objects(&server);
@@ -252,7 +269,8 @@ fn files_of_a_web_server() {
     assert_eq!(*objects.expand(&address, Edges::default()).unwrap().addresses, [address.as_str()]);
     assert!(read(&*objects.open(&address).unwrap(), 10..20).unwrap() == bytes(1_000)[10..20]);
     for wrong in ["data/*.csv", "data/", "x.csv?y=1"] {
-        let error = objects.expand(&format!("{}/{wrong}", server.address()), Edges::default()).unwrap_err();
+        let error =
+            objects.expand(&format!("{}/{wrong}", server.address()), Edges::default()).unwrap_err();
         assert!(error.message().contains("no listing"), "{error}");
     }
     assert!(objects.create(&address).unwrap_err().message().contains("only read"));

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray,
-    UInt32Array, downcast_primitive_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, Int64Array,
+    PrimitiveArray, UInt32Array, downcast_primitive_array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::{self, take};
 use arrow::datatypes::{
-    DataType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use tessera_types::Result;
 
@@ -48,13 +48,20 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`Aggregate::of_plain`].
-    pub fn of_runs(self, values: &ArrayRef, lens: impl IntoIterator<Item = u32>) -> Result<Option<ArrayRef>> {
+    pub fn of_runs(
+        self,
+        values: &ArrayRef,
+        lens: impl IntoIterator<Item = u32>,
+    ) -> Result<Option<ArrayRef>> {
         match self {
             Aggregate::Count => {
                 let nulls = values.logical_nulls();
                 let is_there = |at: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at));
                 let lens = (0..values.len()).zip(lens);
-                let count = lens.filter(|(at, _)| is_there(*at)).map(|(_, len)| i64::from(len)).sum::<i64>();
+                let count = lens
+                    .filter(|(at, _)| is_there(*at))
+                    .map(|(_, len)| i64::from(len))
+                    .sum::<i64>();
                 Ok(Some(Arc::new(Int64Array::from(vec![count]))))
             }
             Aggregate::Min | Aggregate::Max => extreme(values, self == Aggregate::Max),
@@ -86,7 +93,9 @@ impl Aggregate {
     /// # Errors
     /// Arrow refuses the type.
     pub fn sum(of: &DataType, sum: i128) -> Result<Option<ArrayRef>> {
-        let Some(scale) = sum_scale(of).filter(|_| sum.unsigned_abs() < 10u128.pow(SUM_DIGITS.into())) else {
+        let Some(scale) =
+            sum_scale(of).filter(|_| sum.unsigned_abs() < 10u128.pow(SUM_DIGITS.into()))
+        else {
             return Ok(None);
         };
         let sum = Decimal128Array::from(vec![sum]).with_precision_and_scale(SUM_DIGITS, scale)?;
@@ -103,7 +112,10 @@ fn sum_scale(of: &DataType) -> Option<i8> {
 }
 
 fn sum(values: &ArrayRef, lens: impl IntoIterator<Item = u32>) -> Option<i128> {
-    fn of<T: ArrowPrimitiveType>(values: &ArrayRef, mut lens: impl Iterator<Item = u32>) -> Option<i128>
+    fn of<T: ArrowPrimitiveType>(
+        values: &ArrayRef,
+        mut lens: impl Iterator<Item = u32>,
+    ) -> Option<i128>
     where
         T::Native: Into<i128>,
     {
@@ -141,9 +153,17 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
     }
     /// By a key that has the order of values; as few types are found so, their keys need not be
     /// fast.
-    fn by_key<K: Ord>(values: &ArrayRef, greatest: bool, key: impl Fn(usize) -> K) -> Result<ArrayRef> {
+    fn by_key<K: Ord>(
+        values: &ArrayRef,
+        greatest: bool,
+        key: impl Fn(usize) -> K,
+    ) -> Result<ArrayRef> {
         let there = (0..values.len()).filter(|at| values.is_valid(*at));
-        let found = if greatest { there.max_by_key(|at| key(*at)) } else { there.min_by_key(|at| key(*at)) };
+        let found = if greatest {
+            there.max_by_key(|at| key(*at))
+        } else {
+            there.min_by_key(|at| key(*at))
+        };
         Ok(take(values, &UInt32Array::from(vec![found.map(|at| at as u32)]), None)?)
     }
     // The bits of a float as a whole number that has its order.
@@ -151,7 +171,8 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
     Ok(Some(match values.data_type() {
         DataType::Float32 => {
             let floats = values.as_primitive::<Float32Type>();
-            let wide = |at: usize| f64::from(f32::from_bits(canonical32(floats.value(at).to_bits())));
+            let wide =
+                |at: usize| f64::from(f32::from_bits(canonical32(floats.value(at).to_bits())));
             by_key(values, greatest, |at| ordered(canonical64(wide(at).to_bits())))?
         }
         DataType::Float64 => {
@@ -174,8 +195,11 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
         }
         DataType::Boolean => {
             let booleans = values.as_boolean();
-            let found =
-                if greatest { compute::max_boolean(booleans) } else { compute::min_boolean(booleans) };
+            let found = if greatest {
+                compute::max_boolean(booleans)
+            } else {
+                compute::min_boolean(booleans)
+            };
             Arc::new(BooleanArray::from(vec![found]))
         }
         _ => downcast_primitive_array!(

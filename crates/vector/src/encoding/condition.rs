@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};
 use arrow::compute::kernels::cmp;
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, IntervalMonthDayNanoType};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Float32Type, Float64Type, IntervalMonthDayNanoType,
+};
 use tessera_codegen::Comparison;
 use tessera_types::{Error, Result};
 
@@ -37,7 +39,9 @@ impl Condition {
         let is_there = constant.is_valid(0);
         let number = match constant.as_primitive_opt::<Decimal128Type>() {
             Some(decimals) => Some(decimals.value(0)),
-            None => Values::new(constant).numbers().and_then(|numbers| Some(i128::from(*numbers.first()?))),
+            None => Values::new(constant)
+                .numbers()
+                .and_then(|numbers| Some(i128::from(*numbers.first()?))),
         };
         Some(Condition {
             comparison,
@@ -114,11 +118,17 @@ fn comparable(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float32 => {
             let floats = values.as_primitive::<Float32Type>();
-            Arc::new(floats.unary::<_, Float32Type>(|value| f32::from_bits(canonical32(value.to_bits()))))
+            Arc::new(
+                floats
+                    .unary::<_, Float32Type>(|value| f32::from_bits(canonical32(value.to_bits()))),
+            )
         }
         DataType::Float64 => {
             let floats = values.as_primitive::<Float64Type>();
-            Arc::new(floats.unary::<_, Float64Type>(|value| f64::from_bits(canonical64(value.to_bits()))))
+            Arc::new(
+                floats
+                    .unary::<_, Float64Type>(|value| f64::from_bits(canonical64(value.to_bits()))),
+            )
         }
         DataType::Interval(_) => match values.as_primitive_opt::<IntervalMonthDayNanoType>() {
             Some(intervals) => Arc::new(intervals.unary::<_, Decimal128Type>(interval_length)),

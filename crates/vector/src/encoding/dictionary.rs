@@ -52,15 +52,21 @@ impl Encoding for Dictionary {
         }
         let mut distinct: Vec<(&str, u64)> = numbers.into_iter().collect();
         distinct.sort_unstable_by_key(|(_, number)| *number);
-        let distinct: ArrayRef =
-            Arc::new(StringViewArray::from_iter_values(distinct.into_iter().map(|(string, _)| string)));
+        let distinct: ArrayRef = Arc::new(StringViewArray::from_iter_values(
+            distinct.into_iter().map(|(string, _)| string),
+        ));
         let bits = u64::BITS - (distinct.len() as u64 - 1).leading_zeros();
         let bytes = Column::Plain(distinct.clone()).value_bytes()
             + Packed::bytes_of(keys.len(), bits)
             + values.null_bytes();
         Offer::new(bytes, move || {
             let (len, nulls) = (keys.len(), values.nulls().cloned());
-            Ok(Dictionary { values: own_strings(&distinct), keys: Packed::new(&keys, bits), nulls, len })
+            Ok(Dictionary {
+                values: own_strings(&distinct),
+                keys: Packed::new(&keys, bits),
+                nulls,
+                len,
+            })
         })
     }
 

@@ -31,12 +31,16 @@ impl Encoding for FrameOfReference {
 
     fn encode(values: &Values) -> Result<Option<Offer<'_>>> {
         let (array, nulls) = (values.array(), values.nulls());
-        let Some(numbers) = values.numbers().filter(|_| !values.is_all_null()) else { return Ok(None) };
+        let Some(numbers) = values.numbers().filter(|_| !values.is_all_null()) else {
+            return Ok(None);
+        };
         // Those of NULLs count for nothing.
         let is_there = move |at: usize| nulls.is_none_or(|nulls| nulls.is_valid(at));
-        let there = numbers.iter().enumerate().filter(|(at, _)| is_there(*at)).map(|(_, number)| *number);
-        let (least, greatest) =
-            there.fold((i64::MAX, i64::MIN), |(least, most), number| (least.min(number), most.max(number)));
+        let there =
+            numbers.iter().enumerate().filter(|(at, _)| is_there(*at)).map(|(_, number)| *number);
+        let (least, greatest) = there.fold((i64::MAX, i64::MIN), |(least, most), number| {
+            (least.min(number), most.max(number))
+        });
         let bits = u64::BITS - (greatest.wrapping_sub(least) as u64).leading_zeros();
         let width = array.data_type().primitive_width().unwrap_or(8);
         let is_constant = bits == 0 && nulls.is_none();
@@ -84,8 +88,12 @@ impl Encoding for FrameOfReference {
         let Some(number) = condition.number() else { return Ok(Verdict::Decode) };
         let (least, greatest) = (i128::from(self.least), i128::from(self.greatest));
         let (all, none) = match condition.comparison() {
-            Comparison::Eq => (least == number && greatest == number, number < least || number > greatest),
-            Comparison::NotEq => (number < least || number > greatest, least == number && greatest == number),
+            Comparison::Eq => {
+                (least == number && greatest == number, number < least || number > greatest)
+            }
+            Comparison::NotEq => {
+                (number < least || number > greatest, least == number && greatest == number)
+            }
             Comparison::Lt => (greatest < number, least >= number),
             Comparison::LtEq => (greatest <= number, least > number),
             Comparison::Gt => (least > number, greatest <= number),
@@ -103,7 +111,8 @@ impl Encoding for FrameOfReference {
         let of = |number: i64| {
             let packed = Packed::new(&[0], 0);
             let data = ArrayData::builder(self.data_type.clone()).len(1);
-            let data = data.add_buffer(buffer_of(&self.data_type, number, &packed, &Rows::Range(0..1)));
+            let data =
+                data.add_buffer(buffer_of(&self.data_type, number, &packed, &Rows::Range(0..1)));
             Ok(Some(make_array(data.build()?)))
         };
         match aggregate {
@@ -115,7 +124,10 @@ impl Encoding for FrameOfReference {
                 // The differences of NULLs are 0.
                 let differences: Vec<u64> = self.differences.unpack(0, self.len, 0);
                 let differences: i128 = differences.into_iter().map(i128::from).sum();
-                Aggregate::sum(&self.data_type, i128::from(self.least) * count as i128 + differences)
+                Aggregate::sum(
+                    &self.data_type,
+                    i128::from(self.least) * count as i128 + differences,
+                )
             }
         }
     }

@@ -34,8 +34,13 @@ use crate::column::Column;
 use crate::segment::Positions;
 
 /// All encodings. Of offers of the same length the first one wins.
-pub const ENCODINGS: &[Encode] =
-    &[Constant::encode, FrameOfReference::encode, Dictionary::encode, RunLength::encode, Plain::encode];
+pub const ENCODINGS: &[Encode] = &[
+    Constant::encode,
+    FrameOfReference::encode,
+    Dictionary::encode,
+    RunLength::encode,
+    Plain::encode,
+];
 
 /// [`Encoding::encode`] of an encoding.
 pub type Encode = for<'a> fn(&'a Values) -> Result<Option<Offer<'a>>>;
@@ -169,7 +174,10 @@ pub(crate) fn shortest(array: &ArrayRef, encodings: &[Encode]) -> Result<Box<dyn
 }
 
 /// The values at some positions.
-pub(crate) fn values_at<E: Encoding + ?Sized>(encoding: &E, positions: &Positions) -> Result<Column> {
+pub(crate) fn values_at<E: Encoding + ?Sized>(
+    encoding: &E,
+    positions: &Positions,
+) -> Result<Column> {
     match positions {
         Positions::Range(start, len) => encoding.decode(*start..start + len),
         Positions::Listed(list) => encoding.take(list),

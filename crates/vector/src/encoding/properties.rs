@@ -30,7 +30,8 @@ fn arrays() -> impl Strategy<Value = (ArrayRef, [Positions; 2])> {
             let len = numbers.len();
             let array = kind.get(&conformance::of_every_type(len, |row| numbers[row])).clone();
             let start = start.index(len + 1);
-            let mut list: Vec<u32> = list.iter().filter(|_| len > 0).map(|at| at.index(len) as u32).collect();
+            let mut list: Vec<u32> =
+                list.iter().filter(|_| len > 0).map(|at| at.index(len) as u32).collect();
             if is_sorted {
                 list.sort_unstable();
             }

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, DictionaryArray, UInt32Array,
-    make_array,
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, DictionaryArray,
+    UInt32Array, make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::take;
@@ -32,14 +32,18 @@ impl Encoding for RunLength {
     }
 
     fn encode(values: &Values) -> Result<Option<Offer<'_>>> {
-        let Some(ends) = values.run_ends().filter(|ends| !ends.is_empty() && !values.is_constant()) else {
+        let Some(ends) = values.run_ends().filter(|ends| !ends.is_empty() && !values.is_constant())
+        else {
             return Ok(None);
         };
         let last = UInt32Array::from_iter_values(ends.iter().map(|end| end - 1));
         let of_runs = take(values.array(), &last, None)?;
         let null_bytes = if values.nulls().is_some() { ends.len().div_ceil(8) } else { 0 };
-        let bytes = Column::Plain(of_runs.clone()).value_bytes() + null_bytes + size_of_val::<[u32]>(ends);
-        Offer::new(bytes, move || Ok(RunLength { values: own_strings(&of_runs), ends: ends.into() }))
+        let bytes =
+            Column::Plain(of_runs.clone()).value_bytes() + null_bytes + size_of_val::<[u32]>(ends);
+        Offer::new(bytes, move || {
+            Ok(RunLength { values: own_strings(&of_runs), ends: ends.into() })
+        })
     }
 
     fn len(&self) -> usize {
@@ -60,7 +64,8 @@ impl Encoding for RunLength {
             ($native:ty) => {{
                 let data = self.values.to_data();
                 let values = &data.buffer::<$native>(0)[runs.clone()];
-                let buffer = Buffer::from_vec(self.repeated(&runs, &rows, |run| values[run - runs.start]));
+                let buffer =
+                    Buffer::from_vec(self.repeated(&runs, &rows, |run| values[run - runs.start]));
                 let data = ArrayData::builder(data.data_type().clone()).len(rows.len());
                 Ok(Column::Plain(make_array(data.nulls(nulls).add_buffer(buffer).build()?)))
             }};
@@ -83,7 +88,10 @@ impl Encoding for RunLength {
             _ => {
                 let keys = self.repeated(&runs, &rows, |run| run as u32);
                 let keys = UInt32Array::new(keys.into(), nulls);
-                Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(keys, self.values.clone())?)))
+                Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(
+                    keys,
+                    self.values.clone(),
+                )?)))
             }
         }
     }
@@ -105,7 +113,8 @@ impl Encoding for RunLength {
                 let runs = self.runs(&rows);
                 let truth = condition.of_plain(&self.values.slice(runs.start, runs.len()))?;
                 let nulls = truth.nulls().map(|nulls| {
-                    let bits = self.repeated_bits(&runs, &rows, |run| nulls.is_valid(run - runs.start));
+                    let bits =
+                        self.repeated_bits(&runs, &rows, |run| nulls.is_valid(run - runs.start));
                     NullBuffer::new(bits)
                 });
                 let bits = self.repeated_bits(&runs, &rows, |run| truth.value(run - runs.start));

@@ -75,7 +75,8 @@ fn run_ends(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Option<Vec<u32>> {
     macro_rules! of_bits {
         ($native:ty) => {{
             let data = array.to_data();
-            let values = &data.buffers().first()?.typed_data::<$native>()[data.offset()..data.offset() + len];
+            let values = &data.buffers().first()?.typed_data::<$native>()
+                [data.offset()..data.offset() + len];
             ends(len, nulls, |at| values[at] == values[at - 1])
         }};
     }
@@ -105,7 +106,11 @@ fn run_ends(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Option<Vec<u32>> {
 
 /// The ends of runs; `is_same` tells whether a value is the same as the one before it. NULLs are
 /// the same as each other.
-fn ends(len: usize, nulls: Option<&NullBuffer>, is_same: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
+fn ends(
+    len: usize,
+    nulls: Option<&NullBuffer>,
+    is_same: impl Fn(usize) -> bool,
+) -> Option<Vec<u32>> {
     let ends_max = (len / ROWS_OF_RUN_MIN).max(1);
     let mut ends = Vec::new();
     for at in 1..len {
@@ -163,7 +168,9 @@ fn is_signed(data_type: &DataType) -> Option<bool> {
     match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Some(false),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Some(true),
-        DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => Some(true),
+        DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => {
+            Some(true)
+        }
         DataType::Timestamp(..) | DataType::Duration(_) => Some(true),
         DataType::Decimal64(..) | DataType::Decimal128(..) => Some(true),
         _ => None,

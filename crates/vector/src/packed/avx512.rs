@@ -1,8 +1,10 @@
-//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width, or sixteen short ones.
+//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width, or
+//! sixteen short ones.
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutexvar_epi8,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srlv_epi32, _mm512_srlv_epi64, _mm512_storeu_si512,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_srlv_epi32, _mm512_srlv_epi64,
+    _mm512_storeu_si512,
 };
 use std::mem::MaybeUninit;
 
@@ -18,8 +20,9 @@ const SHORT: usize = 2 * GROUP;
 const SHORT_BITS_MAX: usize = 25;
 const _: () = assert!((SHORT - 1) * SHORT_BITS_MAX / 8 + 4 <= BYTES);
 
-/// Unpacks groups of numbers from a group on, while there are whole registers of bytes; gives how many numbers it has written. None on
-/// other processors, and none of 128 bits, which are spread faster one by one.
+/// Unpacks groups of numbers from a group on, while there are whole registers of bytes; gives how
+/// many numbers it has written. None on other processors, and none of 128 bits, which are spread
+/// faster one by one.
 pub(super) fn unpack<N: Number>(
     bytes: &[u8],
     start: usize,
@@ -55,13 +58,17 @@ unsafe fn unpack_short<N: Number>(
     let (mask, base) = (_mm512_set1_epi32((1 << bits) - 1), _mm512_set1_epi32(base as i32));
     let mut done = 0;
     for out in out {
-        let Some(bytes) = bytes.get(done * 2 * bits..).and_then(|rest| rest.first_chunk::<BYTES>()) else {
+        let Some(bytes) = bytes.get(done * 2 * bits..).and_then(|rest| rest.first_chunk::<BYTES>())
+        else {
             break;
         };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));
         let differences = _mm512_and_si512(_mm512_srlv_epi32(spread, shifts), mask);
-        // SAFETY: sixteen numbers of 32 bits, of which every value is one of the type, are as many bytes.
-        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi32(differences, base)) };
+        // SAFETY: sixteen numbers of 32 bits, of which every value is one of the type, are as many
+        // bytes.
+        unsafe {
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi32(differences, base))
+        };
         done += 1;
     }
     done
@@ -81,7 +88,8 @@ fn unpack_groups<N: Number>(
     let mask = _mm512_set1_epi64((1i64 << bits) - 1);
     let mut done = 0;
     for out in out {
-        let Some(bytes) = bytes.get(done * bits..).and_then(|rest| rest.first_chunk::<BYTES>()) else {
+        let Some(bytes) = bytes.get(done * bits..).and_then(|rest| rest.first_chunk::<BYTES>())
+        else {
             break;
         };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));

@@ -13,8 +13,8 @@ use super::dictionary::{Dictionary, Mask};
 use super::text;
 use super::values::{Values, Width};
 
-/// Strings with larger dictionaries leave the scan as plain views: what consumers keep per dictionary value would
-/// cost more than it saves.
+/// Strings with larger dictionaries leave the scan as plain views: what consumers keep per
+/// dictionary value would cost more than it saves.
 const DICTIONARY_VALUES_MAX: usize = 8_192;
 
 /// Decoded values of some rows: codes into a dictionary, or the values.
@@ -51,7 +51,10 @@ impl Decoded {
             }
         };
         let valid = |nulls: NullBuffer| {
-            positions.iter().map(|position| nulls.is_valid(*position as usize)).collect::<NullBuffer>()
+            positions
+                .iter()
+                .map(|position| nulls.is_valid(*position as usize))
+                .collect::<NullBuffer>()
         };
         Decoded { values, nulls: self.nulls.map(valid) }
     }
@@ -72,7 +75,8 @@ impl Decoded {
     /// Of `candidates` (or all rows), those whose value the mask lets pass.
     pub(crate) fn select(&self, mask: &Mask, candidates: Option<&[u32]>) -> Vec<u32> {
         let DecodedValues::Codes(codes, _) = &self.values else { return Vec::new() };
-        // Codes were checked against the dictionary, which the mask is as long as; NULL's code may be beyond an empty one.
+        // Codes were checked against the dictionary, which the mask is as long as; NULL's code may
+        // be beyond an empty one.
         let test = |row: usize| mask.values.get(codes[row] as usize).copied().unwrap_or(false);
         let passes = |row: usize| match &self.nulls {
             Some(nulls) if nulls.is_null(row) => mask.null,
@@ -113,8 +117,8 @@ impl Decoded {
                 if width == Width::View && dictionary.array.len() <= DICTIONARY_VALUES_MAX =>
             {
                 let keys = Int32Array::new(ScalarBuffer::from(Buffer::from(codes)), nulls);
-                let array =
-                    DictionaryArray::<Int32Type>::try_new(keys, dictionary.array.clone()).map_err(text)?;
+                let array = DictionaryArray::<Int32Type>::try_new(keys, dictionary.array.clone())
+                    .map_err(text)?;
                 return Ok(Column::Dictionary(Arc::new(array)));
             }
             DecodedValues::Codes(codes, dictionary) => {

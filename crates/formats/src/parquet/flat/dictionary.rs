@@ -17,7 +17,8 @@ use tessera_types::Atom;
 use super::page::PageValues;
 use super::values::{Values, Width, fixed_array, four_array, string_array};
 
-/// What the morsels of a row group share: decoded dictionaries, by leaf, and what predicates say of their values.
+/// What the morsels of a row group share: decoded dictionaries, by leaf, and what predicates say of
+/// their values.
 #[derive(Debug, Default)]
 pub(crate) struct RowGroupShared {
     dictionaries: Mutex<HashMap<usize, Arc<Dictionary>>>,
@@ -34,7 +35,8 @@ pub(crate) struct Dictionary {
     pub(super) bytes: usize,
 }
 
-/// A dictionary's values as they are stored; they share memory with its array where both look the same.
+/// A dictionary's values as they are stored; they share memory with its array where both look the
+/// same.
 #[derive(Debug, Clone)]
 pub(super) enum DictionaryValues {
     Four(ScalarBuffer<u32>),
@@ -54,7 +56,11 @@ impl RowGroupShared {
         lock(&self.dictionaries).get(&leaf).cloned()
     }
 
-    pub(super) fn keep_dictionary(&self, leaf: usize, dictionary: Arc<Dictionary>) -> Arc<Dictionary> {
+    pub(super) fn keep_dictionary(
+        &self,
+        leaf: usize,
+        dictionary: Arc<Dictionary>,
+    ) -> Arc<Dictionary> {
         let mut dictionaries = lock(&self.dictionaries);
         dictionaries.entry(leaf).or_insert(dictionary).clone()
     }
@@ -64,7 +70,11 @@ impl RowGroupShared {
     }
 
     /// What the conjunct at `position` says of its column's dictionary, computed once.
-    pub(crate) fn mask(&self, position: usize, make: impl FnOnce() -> Option<Mask>) -> Option<Arc<Mask>> {
+    pub(crate) fn mask(
+        &self,
+        position: usize,
+        make: impl FnOnce() -> Option<Mask>,
+    ) -> Option<Arc<Mask>> {
         let mut masks = lock(&self.masks);
         masks.entry(position).or_insert_with(|| make().map(Arc::new)).clone()
     }
@@ -75,7 +85,8 @@ pub(crate) fn is_all_dictionary(chunk: &ColumnChunkMetaData) -> bool {
     if chunk.dictionary_page_offset().is_none() {
         return false;
     }
-    let is_dictionary = |encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
+    let is_dictionary =
+        |encoding| matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
     if let Some(mask) = chunk.page_encoding_stats_mask() {
         return mask.encodings().all(is_dictionary);
     }
@@ -90,23 +101,32 @@ pub(crate) fn is_all_dictionary(chunk: &ColumnChunkMetaData) -> bool {
 
 impl Dictionary {
     /// The dictionary in a page.
-    pub(super) fn decode(page: &Page, width: Width, atom: &Atom) -> Result<Arc<Dictionary>, String> {
+    pub(super) fn decode(
+        page: &Page,
+        width: Width,
+        atom: &Atom,
+    ) -> Result<Arc<Dictionary>, String> {
         let Page::DictionaryPage { buf, num_values, encoding, .. } = page else {
             return Err("a dictionary page was expected".to_string());
         };
-        if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY) {
+        if !matches!(
+            encoding,
+            Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY
+        ) {
             return Err(format!("a dictionary in encoding {encoding}"));
         }
         let short = || "a dictionary is shorter than its header says".to_string();
         let count = *num_values as usize;
-        // A value takes at least a byte (a string four), so that a wrong count cannot ask for much memory.
+        // A value takes at least a byte (a string four), so that a wrong count cannot ask for much
+        // memory.
         if count > buf.len() {
             return Err(short());
         }
         let values = match width {
             Width::View => {
                 let valid = *atom == Atom::Bytes || buf.is_ascii();
-                let mut source = PageValues::Strings { buffer: Buffer::from(buf.clone()), offset: 0, valid };
+                let mut source =
+                    PageValues::Strings { buffer: Buffer::from(buf.clone()), offset: 0, valid };
                 let mut values = Values::with_capacity(width, count);
                 source.read_into(&mut values, count, None)?;
                 let Values::Views(views, buffers) = values else { return Err(short()) };
@@ -118,7 +138,9 @@ impl Dictionary {
         let array = match values.clone() {
             DictionaryValues::Views(views, buffers) => string_array(views, buffers, None, atom),
             DictionaryValues::Four(values) => four_array(values, atom, None)?,
-            DictionaryValues::Eight(values) => fixed_array(values.into_inner(), atom.arrow(), None)?,
+            DictionaryValues::Eight(values) => {
+                fixed_array(values.into_inner(), atom.arrow(), None)?
+            }
         };
         Ok(Arc::new(Dictionary { array, values, bytes: buf.len() }))
     }
@@ -139,7 +161,8 @@ impl Dictionary {
 fn aligned<T: ArrowNativeType>(bytes: &Bytes, count: usize) -> Option<ScalarBuffer<T>> {
     let len = count.checked_mul(size_of::<T>())?;
     let bytes = bytes.get(..len).map(|_| bytes.slice(..len))?;
-    let in_place = cfg!(target_endian = "little") && bytes.as_ptr().align_offset(align_of::<T>()) == 0;
+    let in_place =
+        cfg!(target_endian = "little") && bytes.as_ptr().align_offset(align_of::<T>()) == 0;
     let buffer = if in_place { Buffer::from(bytes) } else { Buffer::from_slice_ref(&bytes) };
     Some(ScalarBuffer::new(buffer, 0, count))
 }
@@ -149,6 +172,9 @@ impl Mask {
     pub(crate) fn new(answers: &BooleanArray) -> Mask {
         let passes = |i: usize| answers.is_valid(i) && answers.value(i);
         let values = answers.len().saturating_sub(1);
-        Mask { values: (0..values).map(passes).collect(), null: answers.len() > values && passes(values) }
+        Mask {
+            values: (0..values).map(passes).collect(),
+            null: answers.len() > values && passes(values),
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! Decodes a column chunk that is not nested: plain and dictionary pages of fixed-width values and strings.
+//! Decodes a column chunk that is not nested: plain and dictionary pages of fixed-width values and
+//! strings.
 //!
-//! Dictionary codes stay codes as long as possible: a predicate over one column is evaluated once per dictionary, and
-//! strings leave the scan as dictionary arrays whose values are shared by all chunks of a row group. Plain
-//! strings become views into the decompressed page, without a copy.
+//! Dictionary codes stay codes as long as possible: a predicate over one column is evaluated once
+//! per dictionary, and strings leave the scan as dictionary arrays whose values are shared by all
+//! chunks of a row group. Plain strings become views into the decompressed page, without a copy.
 //!
-//! Parts: `page` reads a data page, `dictionary` holds a chunk's dictionary and what is known of its values, `values` are
-//! numbers and views on their way to arrays, `decoded` what the scan gets.
+//! Parts: `page` reads a data page, `dictionary` holds a chunk's dictionary and what is known of
+//! its values, `values` are numbers and views on their way to arrays, `decoded` what the scan gets.
 
 mod decoded;
 mod dictionary;
@@ -64,7 +65,8 @@ pub(super) fn is_supported(chunk: &ColumnChunkMetaData, arrow: &DataType, atom: 
 }
 
 impl FlatColumn {
-    /// Begins to decode a chunk. With `pages`, only those hold rows that will be asked for; `end` is the row after them.
+    /// Begins to decode a chunk. With `pages`, only those hold rows that will be asked for; `end`
+    /// is the row after them.
     pub(super) fn new(
         fetched: Arc<Fetched>,
         chunk: &ColumnChunkMetaData,
@@ -73,29 +75,38 @@ impl FlatColumn {
         (leaf, shared): (usize, Arc<RowGroupShared>),
         (arrow, atom): (&DataType, &Atom),
     ) -> Result<FlatColumn, String> {
-        let width = Width::of(chunk.column_type(), arrow, atom).ok_or("a column of another type")?;
+        let width =
+            Width::of(chunk.column_type(), arrow, atom).ok_or("a column of another type")?;
         let mut dictionary = shared.dictionary(leaf);
         let locations = pages.as_ref().map(|pages| pages.locations.clone());
-        let mut reader = SerializedPageReader::new(fetched.clone(), chunk, rows, locations).map_err(text)?;
+        let mut reader =
+            SerializedPageReader::new(fetched.clone(), chunk, rows, locations).map_err(text)?;
         let mut page_rows = None;
         if let Some(pages) = pages {
             let starts = pages.locations.iter().map(|page| page.first_row_index.max(0) as usize);
             page_rows = Some(starts.chain([pages.end]).collect());
-            // What the reader takes for a dictionary page may span pages that were skipped: pass over it, and read the
-            // dictionary by itself.
+            // What the reader takes for a dictionary page may span pages that were skipped: pass
+            // over it, and read the dictionary by itself.
             if reader.peek_next_page().map_err(text)?.is_some_and(|page| page.is_dict) {
                 reader.skip_next_page().map_err(text)?;
             }
             if dictionary.is_none() && pages.dictionary {
-                let mut first = SerializedPageReader::new(fetched, chunk, rows, None).map_err(text)?;
-                if let Some(page @ Page::DictionaryPage { .. }) = first.get_next_page().map_err(text)? {
-                    dictionary = Some(shared.keep_dictionary(leaf, Dictionary::decode(&page, width, atom)?));
+                let mut first =
+                    SerializedPageReader::new(fetched, chunk, rows, None).map_err(text)?;
+                if let Some(page @ Page::DictionaryPage { .. }) =
+                    first.get_next_page().map_err(text)?
+                {
+                    dictionary =
+                        Some(shared.keep_dictionary(leaf, Dictionary::decode(&page, width, atom)?));
                 }
             }
         }
         Ok(FlatColumn {
             pages: reader,
-            row: page_rows.as_ref().and_then(|rows: &VecDeque<usize>| rows.front().copied()).unwrap_or(0),
+            row: page_rows
+                .as_ref()
+                .and_then(|rows: &VecDeque<usize>| rows.front().copied())
+                .unwrap_or(0),
             page_rows,
             shared,
             leaf,
@@ -162,7 +173,8 @@ impl FlatColumn {
             }
             if let Some(rows) = &mut self.page_rows {
                 let start = rows.pop_front();
-                let expected = start.zip(rows.front().copied()).map(|(start, end)| end.saturating_sub(start));
+                let expected =
+                    start.zip(rows.front().copied()).map(|(start, end)| end.saturating_sub(start));
                 if expected.is_some_and(|expected| expected != page.num_values() as usize) {
                     return Err("a page holds other rows than the page index says".to_string());
                 }
@@ -188,7 +200,8 @@ impl FlatColumn {
             let Some(page) = &mut self.page else { continue };
             let count = page.rows_left.min(rows - done);
             let levels = page.take_levels(count, &mut self.scratch)?;
-            let present = levels.map_or(count, |levels| levels.iter().filter(|level| **level != 0).count());
+            let present =
+                levels.map_or(count, |levels| levels.iter().filter(|level| **level != 0).count());
             let start = done;
             match (&mut page.values, &mut values) {
                 (PageValues::Codes(codes), Some(DecodedValues::Codes(out, _))) => {
@@ -221,7 +234,9 @@ impl FlatColumn {
                     Some(DecodedValues::Codes(out, _)) => spread(out, levels, present),
                     Some(DecodedValues::Values(Values::Four(out))) => spread(out, levels, present),
                     Some(DecodedValues::Values(Values::Eight(out))) => spread(out, levels, present),
-                    Some(DecodedValues::Values(Values::Views(out, _))) => spread(out, levels, present),
+                    Some(DecodedValues::Values(Values::Views(out, _))) => {
+                        spread(out, levels, present)
+                    }
                     None => {}
                 }
             } else if let Some(all) = &mut validity {
@@ -234,7 +249,8 @@ impl FlatColumn {
         if let Some(DecodedValues::Codes(codes, dictionary)) = &values {
             dictionary.check_codes(codes)?;
         }
-        let values = values.unwrap_or_else(|| DecodedValues::Values(Values::with_capacity(self.width, 0)));
+        let values =
+            values.unwrap_or_else(|| DecodedValues::Values(Values::with_capacity(self.width, 0)));
         Ok(Decoded { values, nulls: validity.map(NullBuffer::from) })
     }
 

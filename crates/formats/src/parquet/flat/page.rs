@@ -32,7 +32,9 @@ impl Pages {
         (first, end): (usize, usize),
         rows: usize,
     ) -> Pages {
-        let from = locations.partition_point(|page| page.first_row_index <= first as i64).saturating_sub(1);
+        let from = locations
+            .partition_point(|page| page.first_row_index <= first as i64)
+            .saturating_sub(1);
         let to = locations.partition_point(|page| page.first_row_index < end as i64).max(from);
         Pages {
             locations: locations[from..to].to_vec(),
@@ -61,7 +63,12 @@ pub(super) enum PageValues {
 
 impl PageState {
     /// Opens a data page of a column of type `atom` whose values may be NULL where `optional`.
-    pub(super) fn open(page: Page, optional: bool, width: Width, atom: &Atom) -> Result<PageState, String> {
+    pub(super) fn open(
+        page: Page,
+        optional: bool,
+        width: Width,
+        atom: &Atom,
+    ) -> Result<PageState, String> {
         let short = || "a page is shorter than its header says".to_string();
         let bytes = page.buffer().len();
         let (levels, mut values, encoding, rows) = match page {
@@ -82,7 +89,12 @@ impl PageState {
                 }
             }
             Page::DataPageV2 {
-                buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, ..
+                buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
             } => {
                 let (start, end) = (
                     rep_levels_byte_len as usize,
@@ -97,7 +109,8 @@ impl PageState {
         };
         let values = match (encoding, width) {
             (Encoding::PLAIN, Width::View) => {
-                // Bytes of lengths below 128 are ASCII too, so an all-ASCII page holds only valid strings.
+                // Bytes of lengths below 128 are ASCII too, so an all-ASCII page holds only valid
+                // strings.
                 let valid = *atom == Atom::Bytes || values.is_ascii();
                 PageValues::Strings { buffer: Buffer::from(values), offset: 0, valid }
             }
@@ -110,7 +123,11 @@ impl PageState {
                     PageValues::Codes(Hybrid::new(values, width)?)
                 }
             }
-            _ => return Err(format!("values in encoding {encoding}, which the footer does not mention")),
+            _ => {
+                return Err(format!(
+                    "values in encoding {encoding}, which the footer does not mention"
+                ));
+            }
         };
         let levels = levels.map(|levels| Hybrid::new(levels, 1)).transpose()?;
         Ok(PageState { rows_left: rows as usize, levels, values, bytes })
@@ -132,8 +149,9 @@ impl PageState {
     }
 
     pub(super) fn skip(&mut self, count: usize, scratch: &mut Vec<u32>) -> Result<(), String> {
-        let present =
-            self.take_levels(count, scratch)?.map_or(count, |l| l.iter().filter(|l| **l != 0).count());
+        let present = self
+            .take_levels(count, scratch)?
+            .map_or(count, |l| l.iter().filter(|l| **l != 0).count());
         match &mut self.values {
             PageValues::Codes(codes) => codes.skip(present)?,
             // The width is checked when values are read; a skip beyond the end shows then.
@@ -171,7 +189,8 @@ impl PageValues {
                     count: usize,
                     width: usize,
                 ) -> Option<&'a [u8]> {
-                    let range = offset.checked_mul(width)?..offset.checked_add(count)?.checked_mul(width)?;
+                    let range = offset.checked_mul(width)?
+                        ..offset.checked_add(count)?.checked_mul(width)?;
                     *offset += count;
                     bytes.get(range)
                 }
@@ -184,7 +203,9 @@ impl PageValues {
                         let slice = take(bytes, offset, count, 8).ok_or_else(short)?;
                         out.extend(slice.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)));
                     }
-                    Values::Views(..) => return Err("fixed-width values in a column of strings".to_string()),
+                    Values::Views(..) => {
+                        return Err("fixed-width values in a column of strings".to_string());
+                    }
                 }
             }
             PageValues::Strings { buffer, offset, valid } => {
@@ -196,7 +217,10 @@ impl PageValues {
                     let len = string_len(buffer, *offset)?;
                     let value = &buffer[*offset + 4..*offset + 4 + len];
                     if !*valid && std::str::from_utf8(value).is_err() {
-                        return Err(format!("{:?} is not valid UTF-8", String::from_utf8_lossy(value)));
+                        return Err(format!(
+                            "{:?} is not valid UTF-8",
+                            String::from_utf8_lossy(value)
+                        ));
                     }
                     views.push(make_view(value, block, *offset as u32 + 4));
                     *offset += 4 + len;
@@ -216,7 +240,11 @@ impl PageValues {
     }
 }
 
-pub(super) fn read_codes(codes: &mut Hybrid, out: &mut Vec<u32>, count: usize) -> Result<(), String> {
+pub(super) fn read_codes(
+    codes: &mut Hybrid,
+    out: &mut Vec<u32>,
+    count: usize,
+) -> Result<(), String> {
     let start = out.len();
     out.resize(start + count, 0);
     codes.read(&mut out[start..])
@@ -224,8 +252,9 @@ pub(super) fn read_codes(codes: &mut Hybrid, out: &mut Vec<u32>, count: usize) -
 
 fn string_len(buffer: &[u8], offset: usize) -> Result<usize, String> {
     let len = buffer.get(offset..).and_then(|tail| tail.first_chunk::<4>());
-    let len =
-        len.map(|len| u32::from_le_bytes(*len) as usize).filter(|len| buffer.len() - offset - 4 >= *len);
+    let len = len
+        .map(|len| u32::from_le_bytes(*len) as usize)
+        .filter(|len| buffer.len() - offset - 4 >= *len);
     len.ok_or_else(|| "a page ends in the middle of a string".to_string())
 }
 

@@ -22,8 +22,8 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// Of values of `atom`, which the file holds as type `physical` and Arrow as type `arrow`; nothing where they cannot
-    /// be decoded here.
+    /// Of values of `atom`, which the file holds as type `physical` and Arrow as type `arrow`;
+    /// nothing where they cannot be decoded here.
     pub(super) fn of(physical: Type, arrow: &DataType, atom: &Atom) -> Option<Width> {
         let arrow = match arrow {
             DataType::Dictionary(_, values) => values.as_ref(),
@@ -67,7 +67,8 @@ impl Values {
         }
     }
 
-    /// Adds the dictionary's values under `codes`, which are checked already; with `nulls`, the dictionary may be empty.
+    /// Adds the dictionary's values under `codes`, which are checked already; with `nulls`, the
+    /// dictionary may be empty.
     pub(super) fn gather(
         &mut self,
         codes: &[u32],
@@ -104,7 +105,11 @@ impl Values {
         Ok(())
     }
 
-    pub(super) fn into_array(self, atom: &Atom, nulls: Option<NullBuffer>) -> Result<ArrayRef, String> {
+    pub(super) fn into_array(
+        self,
+        atom: &Atom,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef, String> {
         match self {
             Values::Views(views, buffers) => Ok(string_array(views.into(), buffers, nulls, atom)),
             Values::Four(values) => four_array(values.into(), atom, nulls),
@@ -150,8 +155,10 @@ pub(super) fn fixed_array(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, String> {
     let width = arrow.primitive_width().ok_or("a type without a width")?;
-    let data =
-        arrow::array::ArrayData::builder(arrow).len(values.len() / width).add_buffer(values).nulls(nulls);
+    let data = arrow::array::ArrayData::builder(arrow)
+        .len(values.len() / width)
+        .add_buffer(values)
+        .nulls(nulls);
     data.build().map(make_array).map_err(text)
 }
 
@@ -162,9 +169,10 @@ pub(super) fn string_array(
     nulls: Option<NullBuffer>,
     atom: &Atom,
 ) -> ArrayRef {
-    // SAFETY: each view was made by `make_view` from bytes of one of `buffers`, which outlive it, at the offset it
-    // names, or is zero (the empty string); `gather` renumbers the buffer where it stands at another position. Bytes of
-    // strings were checked to be UTF-8: the whole page as ASCII, or each value by itself.
+    // SAFETY: each view was made by `make_view` from bytes of one of `buffers`, which outlive it,
+    // at the offset it names, or is zero (the empty string); `gather` renumbers the buffer where it
+    // stands at another position. Bytes of strings were checked to be UTF-8: the whole page as
+    // ASCII, or each value by itself.
     unsafe {
         match atom {
             Atom::Bytes => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),

@@ -1,6 +1,6 @@
-//! How many bytes of decompressed pages a reader holds. Each column has a page open; with a thousand
-//! columns that may be more than the budget. Pages that do not fit are closed after each batch and
-//! decompressed again for the next one.
+//! How many bytes of decompressed pages a reader holds. Each column has a page open; with a
+//! thousand columns that may be more than the budget. Pages that do not fit are closed after each
+//! batch and decompressed again for the next one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Which rows of a batch are wanted: what the predicate, a threshold and filters of keys say of the columns that decide.
+//! Which rows of a batch are wanted: what the predicate, a threshold and filters of keys say of the
+//! columns that decide.
 
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ impl MorselReader {
         let rows = self.batch_rows.min(current.end - start);
         self.next = (range, start + rows);
         let scan = self.scan.clone();
-        let mut loaded: Vec<Option<Loaded>> = scan.what.columns.fields().iter().map(|_| None).collect();
+        let mut loaded: Vec<Option<Loaded>> =
+            scan.what.columns.fields().iter().map(|_| None).collect();
         let mut selection: Option<Vec<u32>> = None;
         let mut rest: Vec<&RunConjunct> = Vec::new();
         // Masks first: a lookup each, and they never raise.
@@ -112,7 +114,8 @@ impl MorselReader {
         let scan = self.scan.clone();
         let Some(threshold) = &scan.threshold else { return Ok(()) };
         let column = threshold.column;
-        let (Some(value), false) = (threshold.told.get(), selection.as_ref().is_some_and(Vec::is_empty))
+        let (Some(value), false) =
+            (threshold.told.get(), selection.as_ref().is_some_and(Vec::is_empty))
         else {
             return Ok(());
         };
@@ -172,9 +175,15 @@ impl MorselReader {
                     None => column,
                 });
             }
-            let passed = heard.filter.select(&keys, few.as_ref().map_or(batch.1, Array::len), &mut hashes)?;
+            let passed = heard.filter.select(
+                &keys,
+                few.as_ref().map_or(batch.1, Array::len),
+                &mut hashes,
+            )?;
             *selection = match (selection.take(), few) {
-                (_, Some(few)) => Some(passed.iter().map(|position| few.value(*position as usize)).collect()),
+                (_, Some(few)) => {
+                    Some(passed.iter().map(|position| few.value(*position as usize)).collect())
+                }
                 (Some(selection), None) => Some(in_both(&selection, &passed)),
                 (None, None) => (passed.len() < batch.1).then_some(passed),
             };
@@ -185,8 +194,14 @@ impl MorselReader {
         Ok(())
     }
 
-    /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there raises.
-    fn mask(&self, position: usize, conjunct: &RunConjunct, decoded: &Decoded) -> Option<Arc<Mask>> {
+    /// What a conjunct says of a dictionary; nothing where it is too large, or evaluating it there
+    /// raises.
+    fn mask(
+        &self,
+        position: usize,
+        conjunct: &RunConjunct,
+        decoded: &Decoded,
+    ) -> Option<Arc<Mask>> {
         let dictionary = decoded.dictionary()?;
         if dictionary.array.len() > MASK_VALUES_MAX {
             return None;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal64Array, Decimal128Array, DictionaryArray,
-    Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringViewArray,
-    UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal64Array, Decimal128Array,
+    DictionaryArray, Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch,
+    StringViewArray, UInt32Array,
 };
 use arrow::compute;
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema};
@@ -55,7 +55,9 @@ impl SubOperator for Stressed {
 fn all_aggregates() -> Vec<Agg> {
     let mut list = vec![Agg { function: "count", arg: None, distinct: false, filter: None }];
     for arg in ["vi", "vl", "vd", "vw", "vf"] {
-        for function in ["count", "sum", "avg", "min", "max", "var_samp", "stddev_pop", "var_pop", "stddev"] {
+        for function in
+            ["count", "sum", "avg", "min", "max", "var_samp", "stddev_pop", "var_pop", "stddev"]
+        {
             if arg != "vw" || !function.contains('v') {
                 list.push(agg(function, arg));
             }
@@ -85,7 +87,8 @@ fn check_everywhere(batch: &RecordBatch, keys: &[&str], aggregates: &[Agg]) {
                 continue;
             }
             let found = plan.run(root, chunk_rows, workers).unwrap();
-            let what = format!("keys {keys:?}, limits {number}, chunks {chunk_rows}, workers {workers}");
+            let what =
+                format!("keys {keys:?}, limits {number}, chunks {chunk_rows}, workers {workers}");
             check(&found, keys.len(), &wanted, &what);
         }
     }
@@ -145,7 +148,9 @@ fn groups_that_left_memory_are_merged() {
             for (chunk_rows, workers) in [(700, 1), (2048, 3)] {
                 let context = TestContext::with_state_budget(chunk_rows, workers, budget);
                 let found = plan.run_in(root, context.clone()).unwrap();
-                let what = format!("keys {keys:?}, budget {budget}, chunks {chunk_rows}, workers {workers}");
+                let what = format!(
+                    "keys {keys:?}, budget {budget}, chunks {chunk_rows}, workers {workers}"
+                );
                 check(&found, keys.len(), &wanted, &what);
                 assert_eq!(context.used(), 0, "{what}");
                 assert!(context.spilled() > 0, "{what}: nothing has left memory");
@@ -165,13 +170,15 @@ fn parts_that_are_passed_on_make_the_whole() {
             let mut plan = test_plan();
             plan.registry.register(Stressed(limits));
             let given = plan.table(batch.clone());
-            let parts = plan.add("stressed", &[given], params(&["ki"], &aggregates).with("partial", true));
+            let parts =
+                plan.add("stressed", &[given], params(&["ki"], &aggregates).with("partial", true));
             let merged = merges.iter().enumerate().map(|(i, merge)| {
                 let name: Arc<str> = format!("a{i}").into();
                 (name.clone(), record(merge, vec![Expr::field(name)], vec![]))
             });
             let merged: Vec<_> = merged.collect();
-            let params = Params::new().with("keys", Value::names(["ki"])).with("aggregates", merged);
+            let params =
+                Params::new().with("keys", Value::names(["ki"])).with("aggregates", merged);
             let root = plan.add("reduce_by_key", &[parts], params);
             for (chunk_rows, workers) in SETTINGS {
                 let found = plan.run(root, chunk_rows, workers).unwrap();
@@ -192,7 +199,8 @@ fn parts_hold_no_more_than_a_table() {
     let mut plan = test_plan();
     plan.registry.register(Stressed(small(u64::MAX)));
     let given = plan.table(batch);
-    let parts = plan.add("stressed", &[given], params(&["ki"], &[agg("max", "vt")]).with("partial", true));
+    let parts =
+        plan.add("stressed", &[given], params(&["ki"], &[agg("max", "vt")]).with("partial", true));
     let sum = (Arc::from("n"), record("count", vec![], vec![]));
     let root = plan.add("reduce", &[parts], Params::new().with("aggregates", vec![sum]));
     // All groups together take more than a megabyte.
@@ -208,10 +216,16 @@ fn parts_hold_no_more_than_a_table() {
 fn distinct_and_filter() {
     let batch = table(1200, 12, 3);
     let mut aggregates = Vec::new();
-    for (function, arg) in
-        [("count", "vi"), ("sum", "vi"), ("avg", "vd"), ("count", "vs"), ("count", "kf"), ("min", "vs")]
-    {
-        for (distinct, filter) in [(true, None), (false, Some(100)), (true, Some(-500)), (false, Some(5000))]
+    for (function, arg) in [
+        ("count", "vi"),
+        ("sum", "vi"),
+        ("avg", "vd"),
+        ("count", "vs"),
+        ("count", "kf"),
+        ("min", "vs"),
+    ] {
+        for (distinct, filter) in
+            [(true, None), (false, Some(100)), (true, Some(-500)), (false, Some(5000))]
         {
             aggregates.push(Agg { function, arg: Some(arg), distinct, filter });
         }
@@ -262,10 +276,15 @@ fn dictionary_keys_group_as_plain_ones() {
         let keys: Int32Array = strings
             .iter()
             .enumerate()
-            .map(|(row, value)| if value.is_none() && row % 2 == 0 { None } else { Some(place(value)) })
+            .map(
+                |(row, value)| {
+                    if value.is_none() && row % 2 == 0 { None } else { Some(place(value)) }
+                },
+            )
             .collect();
         let values = Arc::new(StringViewArray::from_iter(distinct.iter().copied()));
-        let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values).unwrap());
+        let dictionary: ArrayRef =
+            Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values).unwrap());
         let mut columns = rows.columns().to_vec();
         columns[1] = dictionary;
         let booleans = rows.column(3).as_boolean();
@@ -277,7 +296,9 @@ fn dictionary_keys_group_as_plain_ones() {
             .fields()
             .iter()
             .zip(&columns)
-            .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), field.is_nullable()))
+            .map(|(field, column)| {
+                Field::new(field.name(), column.data_type().clone(), field.is_nullable())
+            })
             .collect();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
     };
@@ -306,7 +327,8 @@ fn ordered(function: &str, args: Vec<Expr>, order: &[(&str, bool)], distinct: bo
     let keys = order
         .iter()
         .map(|(field, descending)| {
-            SortKey { field: Arc::from(*field), descending: *descending, nulls_first: false }.to_value()
+            SortKey { field: Arc::from(*field), descending: *descending, nulls_first: false }
+                .to_value()
         })
         .collect();
     let mut more = vec![("distinct", Value::Boolean(distinct))];
@@ -337,7 +359,12 @@ fn values_that_are_kept_leave_memory() {
         ),
         (
             "discrete".into(),
-            ordered("percentile_disc", vec![Expr::field("vt"), fraction(0.9)], &[("vt", false)], false),
+            ordered(
+                "percentile_disc",
+                vec![Expr::field("vt"), fraction(0.9)],
+                &[("vt", false)],
+                false,
+            ),
         ),
         ("mode".into(), ordered("mode", vec![Expr::field("vt")], &[("vt", true)], false)),
         ("count".into(), ordered("count", vec![Expr::field("vt")], &[], true)),
@@ -390,7 +417,12 @@ fn order_within_aggregates() {
         ("distinct".into(), ordered("array_agg", vec![Expr::field("kb")], &[], true)),
         (
             "few".into(),
-            limited(ordered("array_agg", vec![Expr::field("n")], &[("vi", true), ("n", false)], false)),
+            limited(ordered(
+                "array_agg",
+                vec![Expr::field("n")],
+                &[("vi", true), ("n", false)],
+                false,
+            )),
         ),
         ("few_of_source".into(), limited(ordered("array_agg", vec![Expr::field("n")], &[], false))),
     ];
@@ -399,16 +431,19 @@ fn order_within_aggregates() {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     (0..batch.num_rows()).for_each(|row| groups.entry(key(&ki[row])).or_default().push(row));
     let rank = |v: &V| if let V::I(i) = v { (0, *i) } else { (1, 0) };
-    let join = |rows: &[usize], by: &str| rows.iter().map(usize::to_string).collect::<Vec<_>>().join(by);
+    let join =
+        |rows: &[usize], by: &str| rows.iter().map(usize::to_string).collect::<Vec<_>>().join(by);
     for limits in [Limits::default(), small(0)] {
         let mut plan = test_plan();
         plan.registry.register(Stressed(limits));
         let given = plan.table(batch.clone());
-        let params = Params::new().with("keys", Value::names(["ki"])).with("aggregates", aggregates.clone());
+        let params =
+            Params::new().with("keys", Value::names(["ki"])).with("aggregates", aggregates.clone());
         let root = plan.add("stressed", &[given], params);
         // Without memory for groups, their tuples are written and come back later.
-        let budgets =
-            [usize::MAX, 0].into_iter().flat_map(|budget| SETTINGS.map(|setting| (budget, setting)));
+        let budgets = [usize::MAX, 0]
+            .into_iter()
+            .flat_map(|budget| SETTINGS.map(|setting| (budget, setting)));
         for (budget, (chunk_rows, workers)) in budgets {
             let context = TestContext::with_state_budget(chunk_rows, workers, budget);
             let found = plan.run_in(root, context.clone()).unwrap();
@@ -447,7 +482,12 @@ fn order_within_aggregates() {
                     V::S(format!("[{}]", join(&rows[..rows.len().min(2)], ", "))),
                 ];
                 for (i, wanted) in wanted.iter().enumerate() {
-                    assert_eq!(&columns[1 + i][row], wanted, "{chunk_rows} {workers} {:?}", aggregates[i].0);
+                    assert_eq!(
+                        &columns[1 + i][row],
+                        wanted,
+                        "{chunk_rows} {workers} {:?}",
+                        aggregates[i].0
+                    );
                 }
             }
         }
@@ -512,7 +552,8 @@ fn library_functions_merge() {
 #[test]
 fn sums_that_overflow_raise() {
     let max = Int64Array::from(vec![i64::MAX, i64::MAX]);
-    let wide = Decimal128Array::from(vec![10i128.pow(38) - 1, 1]).with_precision_and_scale(38, 0).unwrap();
+    let wide =
+        Decimal128Array::from(vec![10i128.pow(38) - 1, 1]).with_precision_and_scale(38, 0).unwrap();
     let wrap = Decimal128Array::from(vec![10i128.pow(38) - 1, 10i128.pow(38) - 1])
         .with_precision_and_scale(38, 0)
         .unwrap();
@@ -532,11 +573,15 @@ fn sums_that_overflow_raise() {
             match plan.run(root, 2048, 1) {
                 Ok(found) => {
                     assert!(!overflows, "{operator} {arg}");
-                    let sum = found.column(keys.len()).as_primitive::<arrow::datatypes::Decimal128Type>();
+                    let sum =
+                        found.column(keys.len()).as_primitive::<arrow::datatypes::Decimal128Type>();
                     assert_eq!(sum.value(0), i128::from(i64::MAX) * 2);
                 }
                 Err(error) => {
-                    assert!(overflows && error.code() == Code::Overflow, "{operator} {arg}: {error}")
+                    assert!(
+                        overflows && error.code() == Code::Overflow,
+                        "{operator} {arg}: {error}"
+                    )
                 }
             }
         }
@@ -554,8 +599,14 @@ fn a_filter_keeps_arguments_from_raising() {
     let nonzero = Expr::call("not_eq", vec![Expr::field("x"), Expr::int64(0)]);
     for operator in ["reduce", "reduce_by_key"] {
         let aggregates: Vec<(Arc<str>, Value)> = vec![
-            ("a".into(), record("sum", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))])),
-            ("b".into(), record("max", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))])),
+            (
+                "a".into(),
+                record("sum", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))]),
+            ),
+            (
+                "b".into(),
+                record("max", vec![quotient()], vec![("filter", Value::Expr(nonzero.clone()))]),
+            ),
         ];
         let mut params = Params::new().with("aggregates", aggregates);
         if operator != "reduce" {
@@ -566,7 +617,10 @@ fn a_filter_keeps_arguments_from_raising() {
         let root = plan.add(operator, &[given], params);
         let found = plan.run(root, 2048, 1).unwrap();
         let sums = values(found.column(found.num_columns() - 2));
-        assert_eq!(sums, if operator == "reduce" { vec![V::I(14)] } else { vec![V::I(12), V::I(2)] });
+        assert_eq!(
+            sums,
+            if operator == "reduce" { vec![V::I(14)] } else { vec![V::I(12), V::I(2)] }
+        );
     }
 }
 

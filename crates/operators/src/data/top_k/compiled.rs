@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef};
 
-use tessera_codegen::{Comparison, InputCode, InputPlace, Machine, Op, Select, SelectCode, ValueCode};
+use tessera_codegen::{
+    Comparison, InputCode, InputPlace, Machine, Op, Select, SelectCode, ValueCode,
+};
 use tessera_context::Run;
 use tessera_functions::{Figures, Origin, Variants, positions_of};
 use tessera_plan::SortKey;
@@ -59,7 +61,8 @@ impl CompiledThreshold {
         Some(Arc::new(CompiledThreshold { asked, figures: Figures::new(run) }))
     }
 
-    /// The positions of the tuples of a chunk, of those that count, that are not behind a value; none where the vectorised tier is to say.
+    /// The positions of the tuples of a chunk, of those that count, that are not behind a value;
+    /// none where the vectorised tier is to say.
     ///
     /// # Errors
     /// Those of compiling.
@@ -72,9 +75,12 @@ impl CompiledThreshold {
     fn run_code(&self, chunk: &Chunk, value: &ArrayRef) -> Result<Option<Vec<u32>>> {
         let Asked { key, origin, predicate, variants } = &*self.asked;
         let run = self.figures.run();
-        let Some(compiler) = run.context.compiler().filter(|_| value.is_valid(0)) else { return Ok(None) };
+        let Some(compiler) = run.context.compiler().filter(|_| value.is_valid(0)) else {
+            return Ok(None);
+        };
         let ask = |inputs: &[InputCode]| {
-            let once = InputCode { place: InputPlace::Once, ..InputCode::column(key.machine, false) };
+            let once =
+                InputCode { place: InputPlace::Once, ..InputCode::column(key.machine, false) };
             let inputs = inputs.iter().copied().chain([once]).collect();
             Some(compiler.select(SelectCode { inputs, predicate: predicate.clone() }))
         };
@@ -84,7 +90,8 @@ impl CompiledThreshold {
         };
         let Some(code) = promise.get(0)? else { return Ok(None) };
         let inputs = inputs.with_value(value.clone());
-        // SAFETY: the key and the value are the inputs of the code, and the key was read of the chunk.
+        // SAFETY: the key and the value are the inputs of the code, and the key was read of the
+        // chunk.
         Ok(unsafe { positions_of(code, &inputs, chunk) })
     }
 }

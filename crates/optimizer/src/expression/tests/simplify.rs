@@ -1,6 +1,9 @@
-//! Simplified expressions give what the expressions they come from give: on random rows with NULLs, NaN and errors.
+//! Simplified expressions give what the expressions they come from give: on random rows with NULLs,
+//! NaN and errors.
 
-use arrow::array::{BooleanArray, Date32Array, Decimal64Array, Float64Array, Int32Array, Int64Array};
+use arrow::array::{
+    BooleanArray, Date32Array, Decimal64Array, Float64Array, Int32Array, Int64Array,
+};
 use proptest::prelude::*;
 use tessera_plan::{Scope, type_of};
 use tessera_types::TimeUnit;
@@ -8,8 +11,7 @@ use tessera_types::TimeUnit;
 use super::*;
 use crate::expression::{Known, Simplifier};
 
-const TUPLE: &str =
-    "<a: int32?, b: int64?, x: float64?, m: decimal(10,2)?, s: string?, d: date?, p: boolean?, q: boolean?>";
+const TUPLE: &str = "<a: int32?, b: int64?, x: float64?, m: decimal(10,2)?, s: string?, d: date?, p: boolean?, q: boolean?>";
 const DAY: i128 = 86_400_000_000;
 
 /// What the tests know of expressions over the tuple.
@@ -43,8 +45,15 @@ fn simplified(expr: Expr) -> Expr {
     Simplifier::new(&typed.library, &typed).tree(expr)
 }
 
-type Row =
-    (Option<i32>, Option<i64>, Option<f64>, Option<i64>, Option<String>, Option<i32>, [Option<bool>; 2]);
+type Row = (
+    Option<i32>,
+    Option<i64>,
+    Option<f64>,
+    Option<i64>,
+    Option<String>,
+    Option<i32>,
+    [Option<bool>; 2],
+);
 
 fn columns(row: &Row) -> Vec<ArrayRef> {
     let (a, b, x, m, s, d, [p, q]) = row;
@@ -84,7 +93,16 @@ fn rows() -> impl Strategy<Value = Row> {
 }
 
 fn comparison() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"])
+    prop::sample::select(vec![
+        "eq",
+        "not_eq",
+        "lt",
+        "lt_eq",
+        "gt",
+        "gt_eq",
+        "is_distinct",
+        "is_not_distinct",
+    ])
 }
 
 fn decimal(value: i128, scale: i8) -> Expr {
@@ -125,8 +143,14 @@ fn compared() -> impl Strategy<Value = Expr> {
         (longs(), longs()),
         ((-2_i64..3).prop_map(whole), Just(Expr::field("a").cast(Atom::Int64))),
         (Just(Expr::field("x")), floats.prop_map(float)),
-        (Just(Expr::field("m").cast(Atom::Decimal(12, 3))), (-2_500_i128..2_500).prop_map(|v| decimal(v, 3))),
-        (Just(Expr::field("a").cast(Atom::Decimal(12, 1))), (-20_i128..20).prop_map(|v| decimal(v, 1))),
+        (
+            Just(Expr::field("m").cast(Atom::Decimal(12, 3))),
+            (-2_500_i128..2_500).prop_map(|v| decimal(v, 3))
+        ),
+        (
+            Just(Expr::field("a").cast(Atom::Decimal(12, 1))),
+            (-20_i128..20).prop_map(|v| decimal(v, 1))
+        ),
         (Just(Expr::field("a").cast(Atom::Float64)), Just(float(1.0))),
         (Just(Expr::field("d").cast(Atom::Timestamp(TimeUnit::Microsecond, None))), hours),
         (Just(Expr::field("p")), prop::option::of(any::<bool>()).prop_map(truth)),
@@ -145,7 +169,8 @@ fn predicates() -> impl Strategy<Value = Expr> {
     let patterns = prop::sample::select(vec!["", "a", "ab", "a%", "a\\%", "_b"]);
     let sets = prop::collection::vec(prop::option::of(-1_i64..3), 1..4).prop_map(|list| {
         let null = || Expr::null(Atom::Int64);
-        let equal = |value: Option<i64>| call("eq", [Expr::field("b"), value.map_or_else(null, whole)]);
+        let equal =
+            |value: Option<i64>| call("eq", [Expr::field("b"), value.map_or_else(null, whole)]);
         Expr::Or(list.into_iter().map(equal).collect())
     });
     let leaf = prop_oneof![
@@ -164,12 +189,14 @@ fn predicates() -> impl Strategy<Value = Expr> {
             list().prop_map(Expr::Coalesce),
             inner.clone().prop_map(|inner| Expr::Not(Box::new(inner))),
             inner.clone().prop_map(|inner| Expr::IsNull(Box::new(inner))),
-            (list(), list(), prop::option::of(inner.clone())).prop_map(|(when, then, otherwise)| {
-                Expr::Case {
-                    branches: when.into_iter().zip(then).collect(),
-                    otherwise: otherwise.map(Box::new),
+            (list(), list(), prop::option::of(inner.clone())).prop_map(
+                |(when, then, otherwise)| {
+                    Expr::Case {
+                        branches: when.into_iter().zip(then).collect(),
+                        otherwise: otherwise.map(Box::new),
+                    }
                 }
-            }),
+            ),
         ]
     })
 }
@@ -191,7 +218,8 @@ proptest! {
 }
 
 fn holds_null(expr: &Expr) -> bool {
-    matches!(expr, Expr::Constant(Scalar::Null, _)) || expr.children().iter().any(|child| holds_null(child))
+    matches!(expr, Expr::Constant(Scalar::Null, _))
+        || expr.children().iter().any(|child| holds_null(child))
 }
 
 fn print(expr: Expr) -> String {
@@ -216,7 +244,10 @@ fn predicates_get_the_forms_that_scans_prune_by() {
     ] {
         let simple = simplified(written.clone());
         let shown = print(written);
-        assert!(shown == expected || shown.contains(expected), "{shown} for {expected}: {simple:?}");
+        assert!(
+            shown == expected || shown.contains(expected),
+            "{shown} for {expected}: {simple:?}"
+        );
     }
 }
 
@@ -229,7 +260,8 @@ fn what_raises_or_is_long_stays() {
     let kept = Expr::And(vec![call("eq", [by_zero(), whole(1)]), Expr::boolean(false)]);
     assert_eq!(simplified(kept.clone()), kept);
     // A guard of what raises stays, too.
-    let raises = call("eq", [call("div", [whole(1), Expr::field("a").cast(Atom::Int64)]), whole(1)]);
+    let raises =
+        call("eq", [call("div", [whole(1), Expr::field("a").cast(Atom::Int64)]), whole(1)]);
     let guarded = Expr::And(vec![Expr::field("p"), raises, Expr::field("q"), Expr::boolean(false)]);
     let Expr::And(list) = simplified(guarded.clone()) else { panic!("the guard is gone") };
     assert_eq!(list.first(), Some(&Expr::field("p")));
@@ -237,8 +269,10 @@ fn what_raises_or_is_long_stays() {
     // Beside a NULL nothing is evaluated.
     let beside = call("eq", [call("add", [by_zero(), Expr::null(Atom::Int64)]), Expr::field("b")]);
     assert_eq!(simplified(beside), Expr::null(Atom::Boolean));
-    let taken =
-        Expr::Case { branches: vec![(Expr::boolean(true), whole(1))], otherwise: Some(Box::new(by_zero())) };
+    let taken = Expr::Case {
+        branches: vec![(Expr::boolean(true), whole(1))],
+        otherwise: Some(Box::new(by_zero())),
+    };
     assert_eq!(simplified(taken), whole(1));
     let long = call("repeat", [Expr::string("abc"), whole(1 << 40)]);
     assert_eq!(simplified(long.clone()), long);

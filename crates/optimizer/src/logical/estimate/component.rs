@@ -1,10 +1,11 @@
 //! Sampled tuples of a relation, and what they say of predicates, joins and groups.
 //!
-//! A component is a sample of a relation made of one or more tables: each of its rows names a row of each table's sample. Joining
-//! two components joins what was sampled (as in Leis et al., Cardinality Estimation Done Right: Index-Based Join Sampling, 2017, with
-//! samples in the place of indexes), so that what is correlated within a table or along a key stays so. Where one side is
-//! sampled whole, as most dimensions are, the pairs found are a fair share of all; where both are parts of tables whose rows all
-//! had the same chance, too, if enough were found.
+//! A component is a sample of a relation made of one or more tables: each of its rows names a row
+//! of each table's sample. Joining two components joins what was sampled (as in Leis et al.,
+//! Cardinality Estimation Done Right: Index-Based Join Sampling, 2017, with samples in the place of
+//! indexes), so that what is correlated within a table or along a key stays so. Where one side is
+//! sampled whole, as most dimensions are, the pairs found are a fair share of all; where both are
+//! parts of tables whose rows all had the same chance, too, if enough were found.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -114,8 +115,12 @@ struct Key {
 impl Index {
     fn new(words: &[u64]) -> Index {
         let bits = (words.len() * SLOTS_PER_ROW).next_power_of_two().max(SLOTS_PER_ROW).ilog2();
-        let mut index =
-            Index { slots: vec![FREE; 1 << bits], shift: 64 - bits, keys: Vec::new(), rows: Vec::new() };
+        let mut index = Index {
+            slots: vec![FREE; 1 << bits],
+            shift: 64 - bits,
+            keys: Vec::new(),
+            rows: Vec::new(),
+        };
         let mut numbers = Vec::with_capacity(words.len());
         for word in words {
             numbers.push(if *word == NO_WORD { FREE } else { index.number(*word) });
@@ -256,11 +261,14 @@ impl Component {
     /// The same rows with these fields alone; nothing where it has none of them.
     pub(super) fn only(self: &Rc<Self>, needed: &HashSet<Name>) -> Option<Rc<Component>> {
         let names = self.parts.iter().flat_map(|part| &part.columns).map(|(name, _)| name);
-        let (kept, left_out): (Vec<&Name>, Vec<&Name>) = names.partition(|name| needed.contains(*name));
+        let (kept, left_out): (Vec<&Name>, Vec<&Name>) =
+            names.partition(|name| needed.contains(*name));
         match (kept.is_empty(), left_out.is_empty()) {
             (true, _) => None,
             (_, true) => Some(self.clone()),
-            _ => self.renamed(&kept.into_iter().map(|name| (name.clone(), name.clone())).collect::<Vec<_>>()),
+            _ => self.renamed(
+                &kept.into_iter().map(|name| (name.clone(), name.clone())).collect::<Vec<_>>(),
+            ),
         }
     }
 
@@ -328,7 +336,9 @@ impl Component {
 
     /// The rows at these positions, [`NO_ROW`] for a row of NULLs.
     fn at(&self, positions: &[u32]) -> Vec<Part> {
-        let row = |part: &Part, position: &u32| part.rows.get(*position as usize).copied().unwrap_or(NO_ROW);
+        let row = |part: &Part, position: &u32| {
+            part.rows.get(*position as usize).copied().unwrap_or(NO_ROW)
+        };
         let part = |part: &Part| Part {
             rows: Rc::new(positions.iter().map(|position| row(part, position)).collect()),
             ..part.clone()
@@ -352,7 +362,8 @@ impl Component {
     /// The rows that satisfy a predicate; nothing where it cannot be evaluated here.
     pub(super) fn filtered(&self, predicate: &Expr) -> Option<Rc<Component>> {
         self.made(Step::Filtered(predicate.clone()), || {
-            let kept = select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
+            let kept =
+                select(predicate, self.read(predicate)?, self.parts.first()?.sample.library())?;
             Some(Component::new(self.at(&kept), kept.len(), (self.whole, self.even), self.tables))
         })
     }
@@ -368,24 +379,28 @@ impl Component {
 
     /// How many ordered pairs of different rows have equal values in these fields.
     pub(super) fn pairs(&self, names: &[Name]) -> Option<f64> {
-        let counts = self.index(names)?.each().map(|(_, count)| f64::from(count)).collect::<Vec<_>>();
+        let counts =
+            self.index(names)?.each().map(|(_, count)| f64::from(count)).collect::<Vec<_>>();
         Some(counts.iter().map(|count| count * (count - 1.0)).sum())
     }
 
-    /// A row for each group by these fields, under new names, `(new, old)`. Of larger groups there are more than of small ones, unless all
-    /// are there; and then conditions on aggregates may leave out some, so that they count as a part.
+    /// A row for each group by these fields, under new names, `(new, old)`. Of larger groups there
+    /// are more than of small ones, unless all are there; and then conditions on aggregates may
+    /// leave out some, so that they count as a part.
     pub(super) fn groups(&self, keys: &[(Name, Name)]) -> Option<Rc<Component>> {
         self.made(Step::Groups(keys.to_vec()), || {
             let names: Vec<Name> = keys.iter().map(|(_, old)| old.clone()).collect();
             let index = self.index(&names)?;
             let firsts = index.each().map(|(start, _)| index.rows.get(start as usize).copied());
             let firsts = firsts.collect::<Option<Vec<u32>>>()?;
-            let groups = Component::new(self.at(&firsts), firsts.len(), (false, self.whole), self.tables);
+            let groups =
+                Component::new(self.at(&firsts), firsts.len(), (false, self.whole), self.tables);
             Some(groups.with_names(keys))
         })
     }
 
-    /// How many distinct values these fields have together among `rows` tuples of which these are some.
+    /// How many distinct values these fields have together among `rows` tuples of which these are
+    /// some.
     pub(super) fn distinct(&self, names: &[Name], rows: f64) -> Option<f64> {
         if self.rows == 0 {
             return None;
@@ -402,7 +417,8 @@ impl Component {
         Some(distinct(found, once, self.rows as f64, rows))
     }
 
-    /// The distinct values of a field that were counted in its table, of which no row has been left out.
+    /// The distinct values of a field that were counted in its table, of which no row has been left
+    /// out.
     fn counted(&self, names: &[Name]) -> Option<f64> {
         let ([name], 1) = (names, self.tables) else { return None };
         let (part, column) = self.part(name)?;
@@ -412,7 +428,12 @@ impl Component {
     }
 
     /// The rows joined with those of another component where fields of either are equal.
-    pub(super) fn joined(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<Rc<Joined>> {
+    pub(super) fn joined(
+        &self,
+        right: &Component,
+        kind: Kind,
+        keys: &[(Name, Name)],
+    ) -> Option<Rc<Joined>> {
         let asked = JoinOf { right: right.number, kind, keys: keys.to_vec() };
         if let Some(known) = self.joins.borrow().get(&asked) {
             return Some(known.clone());
@@ -449,7 +470,11 @@ impl Component {
                     let count = if alone { 1 } else { *count as usize };
                     while skipped < count {
                         lefts.push(row);
-                        rights.push(if alone { NO_ROW } else { index.rows[*start as usize + skipped] });
+                        rights.push(if alone {
+                            NO_ROW
+                        } else {
+                            index.rows[*start as usize + skipped]
+                        });
                         skipped += every;
                     }
                     skipped -= count;
@@ -466,7 +491,8 @@ impl Component {
             Kind::Semi | Kind::Anti => self.tables,
             _ => self.tables + right.tables,
         };
-        let component = Component::new(parts, lefts.len(), (whole, self.even && right.even), tables);
+        let component =
+            Component::new(parts, lefts.len(), (whole, self.even && right.even), tables);
         Some(Joined { pairs: pairs as f64, matched: matched as f64, component: Rc::new(component) })
     }
 }

@@ -24,7 +24,8 @@ impl Spread {
     }
 }
 
-/// The complementary error function, to some 1e-7 of itself (Press et al., Numerical Recipes in C, 1992, §6.2).
+/// The complementary error function, to some 1e-7 of itself (Press et al., Numerical Recipes in C,
+/// 1992, §6.2).
 fn erfc(x: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,
@@ -51,11 +52,13 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Of this many groups of `rows` tuples. Where a sample tells nothing, tuples are believed to have chosen their groups by chance.
+    /// Of this many groups of `rows` tuples. Where a sample tells nothing, tuples are believed to
+    /// have chosen their groups by chance.
     fn of(rows: f64, groups: f64, sample: Option<&Component>, keys: &[Name]) -> Sizes {
         let mean = rows / groups.max(1.0);
         let chance = Sizes { mean, variance: mean };
-        let Some(sample) = sample.filter(|sample| (sample.whole || sample.even) && sample.rows > 0) else {
+        let Some(sample) = sample.filter(|sample| (sample.whole || sample.even) && sample.rows > 0)
+        else {
             return chance;
         };
         let Some(pairs) = sample.pairs(keys) else { return chance };
@@ -110,9 +113,12 @@ pub(super) fn grouped(input: &Profile, aggregate: &Aggregate) -> Profile {
         rows = if sample.whole { groups } else { groups.min(rows) };
     }
     let sizes = Sizes::of(input.rows, rows, sample.map(|sample| &**sample), &names);
-    let spread = |call: &Call| aggregate.sets.is_none().then(|| sizes.spread(call, input)).flatten();
-    let spreads: Vec<Option<Spread>> = aggregate.calls.iter().map(|(_, call)| spread(call)).collect();
-    let kept = sample.filter(|_| aggregate.sets.is_none()).and_then(|sample| sample.groups(&fields));
+    let spread =
+        |call: &Call| aggregate.sets.is_none().then(|| sizes.spread(call, input)).flatten();
+    let spreads: Vec<Option<Spread>> =
+        aggregate.calls.iter().map(|(_, call)| spread(call)).collect();
+    let kept =
+        sample.filter(|_| aggregate.sets.is_none()).and_then(|sample| sample.groups(&fields));
     if let Some(sets) = &aggregate.sets {
         rows = (rows * sets.len() as f64).min(input.rows.max(1.0) * sets.len() as f64);
     }
@@ -135,7 +141,9 @@ mod tests {
     #[test]
     fn shares_of_a_normal_distribution() {
         let spread = Spread { mean: 100.0, deviation: 10.0 };
-        for (value, share) in [(100.0, 0.5), (110.0, 0.841_345), (80.0, 0.022_750), (130.0, 0.998_650)] {
+        for (value, share) in
+            [(100.0, 0.5), (110.0, 0.841_345), (80.0, 0.022_750), (130.0, 0.998_650)]
+        {
             assert!((spread.below(value) - share).abs() < 1e-5, "{value}: {}", spread.below(value));
         }
         assert_eq!((spread.below(-1e9), spread.below(1e9)), (TAIL, 1.0 - TAIL));

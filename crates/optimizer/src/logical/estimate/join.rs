@@ -22,8 +22,8 @@ fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
     }
 }
 
-/// The values that two fields can be equal in. The smallest or largest value of a group equals one of its tuples, if
-/// their keys are equal, too; which is why it was asked for.
+/// The values that two fields can be equal in. The smallest or largest value of a group equals one
+/// of its tuples, if their keys are equal, too; which is why it was asked for.
 fn values(left: &Column, right: &Column) -> f64 {
     let all = left.domain.max(right.domain);
     left.group_rows.or(right.group_rows).map_or(all, |rows| rows.min(all)).max(1.0)
@@ -35,10 +35,15 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     let mut sides: Vec<(Column, Column)> = Vec::new();
     let both = left.merged(right, left.rows.max(1.0) * right.rows.max(1.0));
     for condition in conditions {
-        let on_left = |expr: &Expr| expr.fields().iter().any(|name| left.columns.contains_key(name));
+        let on_left =
+            |expr: &Expr| expr.fields().iter().any(|name| left.columns.contains_key(name));
         match equality(condition) {
-            Some((a, b)) if on_left(a) && !on_left(b) => sides.push((left.column_of(a), right.column_of(b))),
-            Some((a, b)) if on_left(b) && !on_left(a) => sides.push((left.column_of(b), right.column_of(a))),
+            Some((a, b)) if on_left(a) && !on_left(b) => {
+                sides.push((left.column_of(a), right.column_of(b)))
+            }
+            Some((a, b)) if on_left(b) && !on_left(a) => {
+                sides.push((left.column_of(b), right.column_of(a)))
+            }
             _ => other *= both.share(condition),
         }
     }
@@ -47,7 +52,8 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
         [(l, r)] => 1.0 / values(l, r),
         many => {
             let product: f64 = many.iter().map(|(l, r)| values(l, r)).product();
-            let base = |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
+            let base =
+                |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
             // A key of several fields has no more values than the smaller table has tuples.
             let smaller = base(&|(l, _)| l.base).min(base(&|(_, r)| r.base)).max(1.0);
             1.0 / product.min(smaller)
@@ -56,7 +62,8 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     share * other
 }
 
-/// The most pairs where tuples are compared with the smallest or largest value of their group: each of these values meets its own.
+/// The most pairs where tuples are compared with the smallest or largest value of their group: each
+/// of these values meets its own.
 fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     let of = |expr: &Expr| {
         let Expr::Field(name) = expr else { return None };
@@ -69,7 +76,8 @@ fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
 
 /// What samples say of a join.
 struct Sampled<'c> {
-    /// The sample of the join, and the positions of those it takes the place of, where enough was found.
+    /// The sample of the join, and the positions of those it takes the place of, where enough was
+    /// found.
     component: Option<(usize, usize, Rc<Component>)>,
     /// The conditions that were not tried.
     rest: Vec<&'c Expr>,
@@ -79,11 +87,19 @@ struct Sampled<'c> {
     matched: Option<f64>,
 }
 
-/// Joins the samples of two relations that most conditions compare, if what comes of it can be relied on.
-fn sampled<'c>(left: &Profile, right: &Profile, kind: Kind, conditions: &[&'c Expr]) -> Option<Sampled<'c>> {
+/// Joins the samples of two relations that most conditions compare, if what comes of it can be
+/// relied on.
+fn sampled<'c>(
+    left: &Profile,
+    right: &Profile,
+    kind: Kind,
+    conditions: &[&'c Expr],
+) -> Option<Sampled<'c>> {
     let fields = |condition: &'c Expr| -> Option<((usize, usize), (Name, Name))> {
         let Expr::Call { function, .. } = condition else { return None };
-        let (Expr::Field(a), Expr::Field(b)) = equality(condition).filter(|_| &**function == "eq")? else {
+        let (Expr::Field(a), Expr::Field(b)) =
+            equality(condition).filter(|_| &**function == "eq")?
+        else {
             return None;
         };
         let sides = |a: &Name, b: &Name| Some((left.component_of(a)?, right.component_of(b)?));
@@ -98,10 +114,15 @@ fn sampled<'c>(left: &Profile, right: &Profile, kind: Kind, conditions: &[&'c Ex
             groups.entry(sides).or_default().push(pair);
         }
     }
-    let sides = *groups.iter().max_by_key(|(sides, keys)| (keys.len(), std::cmp::Reverse(**sides)))?.0;
-    let tried: Vec<&Expr> =
-        conditions.iter().copied().filter(|c| fields(c).is_some_and(|(found, _)| found == sides)).collect();
-    let rest = conditions.iter().copied().filter(|c| !tried.iter().any(|known| std::ptr::eq(*known, *c)));
+    let sides =
+        *groups.iter().max_by_key(|(sides, keys)| (keys.len(), std::cmp::Reverse(**sides)))?.0;
+    let tried: Vec<&Expr> = conditions
+        .iter()
+        .copied()
+        .filter(|c| fields(c).is_some_and(|(found, _)| found == sides))
+        .collect();
+    let rest =
+        conditions.iter().copied().filter(|c| !tried.iter().any(|known| std::ptr::eq(*known, *c)));
     let (a, b) = (left.components.get(sides.0)?, right.components.get(sides.1)?);
     if a.rows == 0 || b.rows == 0 || !(a.whole || b.whole || a.even && b.even) {
         return None;
@@ -125,7 +146,8 @@ fn sampled<'c>(left: &Profile, right: &Profile, kind: Kind, conditions: &[&'c Ex
 }
 
 impl Profile {
-    /// The tuples of both relations together, with the sample of the join in the place of those that were joined.
+    /// The tuples of both relations together, with the sample of the join in the place of those
+    /// that were joined.
     fn with_sample(&self, right: &Profile, rows: f64, sampled: Option<Sampled<'_>>) -> Profile {
         let mut profile = self.merged(right, rows);
         let Some((left, other, component)) = sampled.and_then(|found| found.component) else {
@@ -159,8 +181,10 @@ pub(crate) fn join_profiles(
     match kind {
         Kind::Inner => left.with_sample(right, pairs, sampled),
         Kind::Left => {
-            let alone =
-                sampled.as_ref().and_then(|found| found.matched).map(|matched| left.rows * (1.0 - matched));
+            let alone = sampled
+                .as_ref()
+                .and_then(|found| found.matched)
+                .map(|matched| left.rows * (1.0 - matched));
             let rows = alone.map_or(pairs.max(left.rows), |alone| (pairs + alone).max(left.rows));
             left.with_sample(right, rows, sampled)
         }
@@ -177,7 +201,9 @@ pub(crate) fn join_profiles(
         Kind::Mark => {
             let mut profile = left.clone();
             if let Some(mark) = mark {
-                profile.columns.insert(mark.clone(), Column { distinct: 2.0, ..Column::unknown(left.rows) });
+                profile
+                    .columns
+                    .insert(mark.clone(), Column { distinct: 2.0, ..Column::unknown(left.rows) });
             }
             profile
         }

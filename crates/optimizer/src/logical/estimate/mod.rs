@@ -1,5 +1,5 @@
-//! How many tuples a relation has, and how many distinct values its fields: estimates that order joins and choose the
-//! side that is built. Answers never depend on them.
+//! How many tuples a relation has, and how many distinct values its fields: estimates that order
+//! joins and choose the side that is built. Answers never depend on them.
 
 mod component;
 mod group;
@@ -47,11 +47,13 @@ const FEW_ROWS: f64 = 10.0;
 pub(crate) struct Profile {
     pub rows: f64,
     columns: HashMap<Name, Column>,
-    /// Samples of it, each of the fields of some of its tables; what is in two of them is taken to be independent.
+    /// Samples of it, each of the fields of some of its tables; what is in two of them is taken to
+    /// be independent.
     components: Vec<Rc<Component>>,
 }
 
-/// How many times the tuples of its first term a recursion is believed to give, and how many tuples one of its runs reads.
+/// How many times the tuples of its first term a recursion is believed to give, and how many tuples
+/// one of its runs reads.
 const RECURSION_GROWTH: f64 = 10.0;
 const WORK_ROWS: f64 = 1_000.0;
 
@@ -73,8 +75,8 @@ struct Column {
     group_rows: Option<f64>,
 }
 
-/// Estimates of one statement. What samples say of tables is kept, and with each sample what was made of it: the same is asked while joins
-/// are ordered and again when the plan is made.
+/// Estimates of one statement. What samples say of tables is kept, and with each sample what was
+/// made of it: the same is asked while joins are ordered and again when the plan is made.
 #[derive(Debug, Default)]
 pub(crate) struct Estimates {
     tables: RefCell<HashMap<TableOf, (Arc<Table>, Profile)>>,
@@ -89,7 +91,8 @@ impl Estimates {
         self.visited(relation, &mut |_, _| {})
     }
 
-    /// How many tuples a relation and all that it is made of are believed to have, by where they are.
+    /// How many tuples a relation and all that it is made of are believed to have, by where they
+    /// are.
     pub(crate) fn rows_of_all(&self, relation: &Relation) -> HashMap<*const Relation, f64> {
         let mut rows = HashMap::new();
         self.visited(relation, &mut |relation, profile| {
@@ -98,7 +101,8 @@ impl Estimates {
         rows
     }
 
-    /// The profile of a relation; `seen` is told it, and before those of the relations that it is made of.
+    /// The profile of a relation; `seen` is told it, and before those of the relations that it is
+    /// made of.
     fn visited(&self, relation: &Relation, seen: &mut dyn FnMut(&Relation, &Profile)) -> Profile {
         let profile = profiled(relation, self, &mut |relation| self.visited(relation, seen));
         seen(relation, &profile);
@@ -145,7 +149,8 @@ fn profiled(
         }
         Relation::Map { input, exprs } => {
             let input = profile(input);
-            let columns = exprs.iter().map(|(name, expr)| (name.clone(), input.column_of(expr))).collect();
+            let columns =
+                exprs.iter().map(|(name, expr)| (name.clone(), input.column_of(expr))).collect();
             let renamed: Vec<(Name, Name)> = exprs
                 .iter()
                 .filter_map(|(name, expr)| match expr {
@@ -153,7 +158,8 @@ fn profiled(
                     _ => None,
                 })
                 .collect();
-            let components = input.components.iter().filter_map(|part| part.renamed(&renamed)).collect();
+            let components =
+                input.components.iter().filter_map(|part| part.renamed(&renamed)).collect();
             Profile { rows: input.rows, columns, components }
         }
         Relation::Join(join) => {
@@ -184,14 +190,17 @@ fn profiled(
                 let distinct = profiles.iter().map(of).sum::<f64>();
                 Column { distinct, domain: distinct, ..Column::unknown(rows) }
             };
-            let columns = names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
+            let columns =
+                names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect();
             Profile { rows, columns, components: Vec::new() }
         }
         Relation::Recursive(recursive) => {
             let rows = finite(profile(&recursive.base.0).rows * RECURSION_GROWTH);
             unknown(&mut recursive.names.iter(), rows)
         }
-        Relation::Work { columns, .. } => unknown(&mut columns.iter().map(|(name, _)| name), WORK_ROWS),
+        Relation::Work { columns, .. } => {
+            unknown(&mut columns.iter().map(|(name, _)| name), WORK_ROWS)
+        }
         Relation::Unnest { input, lists, .. } => {
             let mut profile = profile(input);
             let each = lists.iter().filter_map(|(list, _)| elements(input, list)).reduce(f64::max);
@@ -302,7 +311,16 @@ impl Column {
     /// Of which only the number of distinct values is known.
     fn plain(distinct: f64, rows: f64) -> Self {
         let (domain, base) = (distinct, rows);
-        Column { distinct, domain, base, min: None, max: None, nulls: 0.0, spread: None, group_rows: None }
+        Column {
+            distinct,
+            domain,
+            base,
+            min: None,
+            max: None,
+            nulls: 0.0,
+            spread: None,
+            group_rows: None,
+        }
     }
 }
 
@@ -317,7 +335,9 @@ impl Profile {
 
     /// The share of a field's values that predicates and joins have left.
     pub(crate) fn share_left(&self, name: &str) -> f64 {
-        self.columns.get(name).map_or(1.0, |column| column.distinct / column.domain.min(column.base).max(1.0))
+        self.columns
+            .get(name)
+            .map_or(1.0, |column| column.distinct / column.domain.min(column.base).max(1.0))
     }
 
     fn column_of(&self, expr: &Expr) -> Column {
@@ -329,8 +349,9 @@ impl Profile {
         let mut distinct: f64 = expr.fields().iter().map(|name| self.distinct(name)).product();
         if let Expr::Call { function, args } = expr
             && matches!(&**function, "date_part" | "extract" | "date_trunc")
-            && let Some(Column { min: Some(min), max: Some(max), .. }) =
-                args.iter().find_map(|arg| arg.fields().first().and_then(|name| self.columns.get(name)))
+            && let Some(Column { min: Some(min), max: Some(max), .. }) = args
+                .iter()
+                .find_map(|arg| arg.fields().first().and_then(|name| self.columns.get(name)))
         {
             distinct = distinct.min((max - min) / 365.0 + 1.0);
         }
@@ -351,7 +372,8 @@ impl Profile {
         let before = self.rows.max(1.0);
         self.rows *= share;
         for column in self.columns.values_mut() {
-            // Drawing a share of the tuples leaves a value out with probability (1 - share)^(tuples per value).
+            // Drawing a share of the tuples leaves a value out with probability (1 - share)^(tuples
+            // per value).
             let per_value = (before / column.distinct).max(1.0);
             column.distinct *= 1.0 - (1.0 - share).powf(per_value);
             column.distinct = column.distinct.clamp(1.0, self.rows.max(1.0));
@@ -389,8 +411,8 @@ impl Profile {
         }
     }
 
-    /// Filters the sample that has the predicate's fields; the share that is left. Where that is of few rows, it bounds what is
-    /// believed without it.
+    /// Filters the sample that has the predicate's fields; the share that is left. Where that is of
+    /// few rows, it bounds what is believed without it.
     fn apply_to_sample(&mut self, predicate: &Expr, believed: f64) -> Option<f64> {
         let fields = predicate.fields();
         let holds = |component: &&mut Rc<Component>| fields.iter().all(|name| component.has(name));
@@ -402,14 +424,19 @@ impl Profile {
         if before == 0.0 {
             return None;
         }
-        Some(if whole || after >= FEW_ROWS { after / before } else { bounded(believed, after, before) })
+        Some(if whole || after >= FEW_ROWS {
+            after / before
+        } else {
+            bounded(believed, after, before)
+        })
     }
 
     /// The share of tuples that satisfy a predicate.
     pub(crate) fn share(&self, predicate: &Expr) -> f64 {
         match predicate {
             Expr::And(list) => {
-                let mut copy = Profile { rows: 1e12, columns: self.columns.clone(), components: Vec::new() };
+                let mut copy =
+                    Profile { rows: 1e12, columns: self.columns.clone(), components: Vec::new() };
                 copy.apply_all(list);
                 copy.rows / 1e12
             }
@@ -433,7 +460,9 @@ impl Profile {
     fn call_share(&self, function: &str, args: &[Expr]) -> f64 {
         let [left, right] = args else { return OTHER_SHARE };
         let equal = || match (left, right) {
-            (Expr::Constant(..), other) | (other, Expr::Constant(..)) => 1.0 / self.column_of(other).distinct,
+            (Expr::Constant(..), other) | (other, Expr::Constant(..)) => {
+                1.0 / self.column_of(other).distinct
+            }
             (a, b) => 1.0 / self.column_of(a).distinct.max(self.column_of(b).distinct),
         };
         match function {
@@ -448,14 +477,17 @@ impl Profile {
                 _ => OTHER_SHARE,
             },
             "like" | "ilike" => match right {
-                Expr::Constant(Scalar::String(pattern), _) if !pattern.starts_with('%') => PREFIX_SHARE,
+                Expr::Constant(Scalar::String(pattern), _) if !pattern.starts_with('%') => {
+                    PREFIX_SHARE
+                }
                 _ => PATTERN_SHARE,
             },
             _ => OTHER_SHARE,
         }
     }
 
-    /// The share of tuples for which `left < right`, where one is a field of known range or distribution and the other a constant.
+    /// The share of tuples for which `left < right`, where one is a field of known range or
+    /// distribution and the other a constant.
     fn below(&self, left: &Expr, right: &Expr) -> Option<f64> {
         let share = |name: &Name, value: &Scalar, atom: &Atom| {
             let (column, value) = (self.columns.get(name)?, number(value, Some(atom))?);
@@ -488,7 +520,8 @@ impl Profile {
     /// What is believed of these fields alone.
     pub(crate) fn only(mut self, needed: &HashSet<Name>) -> Profile {
         self.columns.retain(|name, _| needed.contains(name));
-        self.components = self.components.iter().filter_map(|component| component.only(needed)).collect();
+        self.components =
+            self.components.iter().filter_map(|component| component.only(needed)).collect();
         self
     }
 
@@ -498,8 +531,8 @@ impl Profile {
     }
 }
 
-/// A share of which only some of so many draws are known, and what is believed without them: not further from what was drawn than
-/// chance brings it, some two standard deviations.
+/// A share of which only some of so many draws are known, and what is believed without them: not
+/// further from what was drawn than chance brings it, some two standard deviations.
 fn bounded(believed: f64, drawn: f64, draws: f64) -> f64 {
     let (least, most) = (drawn - 2.0 * drawn.sqrt(), drawn + 2.0 * (drawn + 1.0).sqrt());
     believed.clamp((least / draws).clamp(0.0, 1.0), (most / draws).clamp(0.0, 1.0))

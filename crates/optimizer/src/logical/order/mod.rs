@@ -1,10 +1,11 @@
 //! The order of joins.
 //!
-//! A region of inner joins is taken apart into units; semi, anti, mark, left and single joins within it are units too, which
-//! can be applied once the units they read are there. Dynamic programming over connected subgraphs finds the cheapest
-//! tree, bushy ones included; where these are too many, trees are joined greedily ([`search`]). Costs are tuples:
-//! those every join yields, and those it builds and probes with. Fields that the region makes equal form classes, so that an implied
-//! equality is an edge like a written one, and counts once.
+//! A region of inner joins is taken apart into units; semi, anti, mark, left and single joins
+//! within it are units too, which can be applied once the units they read are there. Dynamic
+//! programming over connected subgraphs finds the cheapest tree, bushy ones included; where these
+//! are too many, trees are joined greedily ([`search`]). Costs are tuples: those every join yields,
+//! and those it builds and probes with. Fields that the region makes equal form classes, so that an
+//! implied equality is an edge like a written one, and counts once.
 
 mod search;
 
@@ -22,16 +23,22 @@ use search::Best;
 /// A set of units, by their bits.
 type Set = u128;
 
-/// The most units of a region. The joins of a larger one stay as written, and what they join are regions of their own.
+/// The most units of a region. The joins of a larger one stay as written, and what they join are
+/// regions of their own.
 const UNITS_MAX: usize = 120;
-/// What a tuple costs that goes into a hash table, and one that probes it, where one that comes out costs 1.
+/// What a tuple costs that goes into a hash table, and one that probes it, where one that comes out
+/// costs 1.
 const BUILD_COST: f64 = 2.0;
 const PROBE_COST: f64 = 0.3;
 /// How much dearer a pair of tuples is that is compared without a key.
 const PAIR_COST: f64 = 0.05;
 
 /// The relation with its joins in the order that is estimated cheapest.
-pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Estimates) -> Result<Relation> {
+pub(crate) fn order_joins(
+    relation: Relation,
+    types: Types<'_>,
+    estimates: &Estimates,
+) -> Result<Relation> {
     if !types.uses(Rule::OrderJoins) {
         return Ok(relation);
     }
@@ -39,7 +46,8 @@ pub(crate) fn order_joins(relation: Relation, types: Types<'_>, estimates: &Esti
     Ordering { types, estimates }.order(relation)
 }
 
-/// Draws what estimates of these joins will ask the samples for: the fields that they and predicates read, and keys of groups.
+/// Draws what estimates of these joins will ask the samples for: the fields that they and
+/// predicates read, and keys of groups.
 fn load_samples(relation: &Relation) {
     fn walk<'r>(relation: &'r Relation, visit: &mut dyn FnMut(&'r Relation)) {
         visit(relation);
@@ -56,7 +64,10 @@ fn load_samples(relation: &Relation) {
                 read.extend(aggregate.keys.iter().flat_map(|(_, expr)| expr.fields()));
                 let calls = aggregate.calls.iter().filter(|(name, _)| read.contains(name));
                 read.extend(
-                    calls.flat_map(|(_, call)| &call.args).flat_map(Expr::fields).collect::<Vec<_>>(),
+                    calls
+                        .flat_map(|(_, call)| &call.args)
+                        .flat_map(Expr::fields)
+                        .collect::<Vec<_>>(),
                 );
             }
             // What is read above a map stands below it under another name.
@@ -79,7 +90,8 @@ fn load_samples(relation: &Relation) {
         if let Relation::Scan { table, columns, .. } = relation
             && let Some(sample) = &table.sample
         {
-            let wanted = columns.iter().filter(|(name, _)| read.contains(name)).map(|(_, index)| *index);
+            let wanted =
+                columns.iter().filter(|(name, _)| read.contains(name)).map(|(_, index)| *index);
             sample.load(&wanted.collect::<Vec<_>>());
         }
     });
@@ -176,7 +188,8 @@ impl Ordering<'_> {
     }
 
     fn is_region(&self, relation: &Relation) -> bool {
-        matches!(relation, Relation::Join(join) if self.flattens(join)) && self.units(relation) <= UNITS_MAX
+        matches!(relation, Relation::Join(join) if self.flattens(join))
+            && self.units(relation) <= UNITS_MAX
     }
 
     /// Whether the predicate is an equality that can raise.
@@ -209,7 +222,12 @@ impl Ordering<'_> {
         region.solve()
     }
 
-    fn flatten(&self, relation: Relation, region: &mut Region<'_>, predicates: &mut Vec<Expr>) -> Result<()> {
+    fn flatten(
+        &self,
+        relation: Relation,
+        region: &mut Region<'_>,
+        predicates: &mut Vec<Expr>,
+    ) -> Result<()> {
         let join = match relation {
             Relation::Join(join) if self.flattens(&join) => *join,
             other => {
@@ -228,14 +246,16 @@ impl Ordering<'_> {
         }
         let all: Set = (first..region.units.len()).map(|unit| 1 << unit).sum();
         let read: Set = region.mask(conditions.iter().flat_map(Expr::fields));
-        let careful = kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
+        let careful =
+            kind == Kind::Single || conditions.iter().any(|condition| self.types.stays(condition));
         let required = if read == 0 || careful { all } else { read };
         let right = self.order(right)?;
         region.add(Unit::Hanging { kind, right, conditions, mark, null_aware, required });
         Ok(())
     }
 
-    /// Whether a join can be taken apart. A volatile condition is drawn for each pair that the join compares as it is written.
+    /// Whether a join can be taken apart. A volatile condition is drawn for each pair that the join
+    /// compares as it is written.
     fn flattens(&self, join: &Join) -> bool {
         let is_volatile = |condition: &Expr| self.types.volatile(condition);
         !join.correlated && join.kind != Kind::Full && !join.conditions.iter().any(is_volatile)
@@ -245,7 +265,8 @@ impl Ordering<'_> {
     fn units(&self, relation: &Relation) -> usize {
         match relation {
             Relation::Join(join) if self.flattens(join) => {
-                self.units(&join.left) + if join.kind == Kind::Inner { self.units(&join.right) } else { 1 }
+                self.units(&join.left)
+                    + if join.kind == Kind::Inner { self.units(&join.right) } else { 1 }
             }
             _ => 1,
         }
@@ -293,9 +314,11 @@ impl Region<'_> {
                 continue;
             }
             if mask.is_power_of_two()
-                && let Some(Unit::Base(relation)) = self.units.get_mut(mask.trailing_zeros() as usize)
+                && let Some(Unit::Base(relation)) =
+                    self.units.get_mut(mask.trailing_zeros() as usize)
             {
-                *relation = std::mem::replace(relation, Relation::nothing()).filtered(vec![predicate]);
+                *relation =
+                    std::mem::replace(relation, Relation::nothing()).filtered(vec![predicate]);
                 continue;
             }
             if let Some((a, b)) = self.equal_fields(&predicate) {
@@ -317,7 +340,8 @@ impl Region<'_> {
         }
         for predicate in std::mem::take(&mut self.late) {
             let mask = self.mask(predicate.fields().into_iter());
-            let whole = |side: Set| side.is_power_of_two() || joined.iter().any(|set| set & side == side);
+            let whole =
+                |side: Set| side.is_power_of_two() || joined.iter().any(|set| set & side == side);
             let connects = self.sides(&predicate).is_some_and(|(left, right)| {
                 let apart = joined.iter().all(|set| set & left == 0 || set & right == 0);
                 apart && whole(left) && whole(right)
@@ -336,24 +360,30 @@ impl Region<'_> {
     fn sides(&self, predicate: &Expr) -> Option<(Set, Set)> {
         let Expr::Call { function, args } = predicate else { return None };
         let ([left, right], "eq") = (args.as_slice(), &**function) else { return None };
-        let (left, right) = (self.mask(left.fields().into_iter()), self.mask(right.fields().into_iter()));
-        let usable = left != 0 && right != 0 && left & right == 0 && (left | right) & !self.bases == 0;
+        let (left, right) =
+            (self.mask(left.fields().into_iter()), self.mask(right.fields().into_iter()));
+        let usable =
+            left != 0 && right != 0 && left & right == 0 && (left | right) & !self.bases == 0;
         usable.then_some((left, right))
     }
 
     /// Two fields of base units that a predicate makes equal.
     fn equal_fields(&self, predicate: &Expr) -> Option<(Name, Name)> {
         let Expr::Call { function, args } = predicate else { return None };
-        let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else { return None };
+        let ([Expr::Field(a), Expr::Field(b)], "eq") = (args.as_slice(), &**function) else {
+            return None;
+        };
         let (x, y) = (self.owner.get(a)?, self.owner.get(b)?);
         let same_type = self.types.atoms.get(a) == self.types.atoms.get(b);
-        (x != y && same_type && self.is_base(*x) && self.is_base(*y)).then(|| (a.clone(), b.clone()))
+        (x != y && same_type && self.is_base(*x) && self.is_base(*y))
+            .then(|| (a.clone(), b.clone()))
     }
 
     fn unite(&mut self, a: Name, b: Name) {
-        let (mut joined, others): (Vec<Vec<Name>>, Vec<Vec<Name>>) = std::mem::take(&mut self.classes)
-            .into_iter()
-            .partition(|class| class.contains(&a) || class.contains(&b));
+        let (mut joined, others): (Vec<Vec<Name>>, Vec<Vec<Name>>) =
+            std::mem::take(&mut self.classes)
+                .into_iter()
+                .partition(|class| class.contains(&a) || class.contains(&b));
         let mut class: Vec<Name> = joined.drain(..).flatten().collect();
         for name in [a, b] {
             if !class.contains(&name) {
@@ -369,13 +399,17 @@ impl Region<'_> {
         for class in &self.classes {
             for (position, name) in class.iter().enumerate() {
                 let unit = self.owner.get(name);
-                let Some(first) = class[..position].iter().find(|other| self.owner.get(*other) == unit)
+                let Some(first) =
+                    class[..position].iter().find(|other| self.owner.get(*other) == unit)
                 else {
                     continue;
                 };
-                let equal = Expr::call("eq", vec![Expr::Field(first.clone()), Expr::Field(name.clone())]);
-                if let Some(Unit::Base(relation)) = unit.and_then(|unit| self.units.get_mut(*unit)) {
-                    *relation = std::mem::replace(relation, Relation::nothing()).filtered(vec![equal]);
+                let equal =
+                    Expr::call("eq", vec![Expr::Field(first.clone()), Expr::Field(name.clone())]);
+                if let Some(Unit::Base(relation)) = unit.and_then(|unit| self.units.get_mut(*unit))
+                {
+                    *relation =
+                        std::mem::replace(relation, Relation::nothing()).filtered(vec![equal]);
                 }
             }
         }
@@ -397,7 +431,8 @@ impl Region<'_> {
         self.members = self.classes.iter().map(class).collect();
     }
 
-    /// What joins two sets of units: equalities of classes, and predicates that neither set could test alone.
+    /// What joins two sets of units: equalities of classes, and predicates that neither set could
+    /// test alone.
     fn conditions(&self, left: Set, right: Set) -> Vec<Expr> {
         let mut conditions = Vec::new();
         for class in &self.members {
@@ -406,7 +441,8 @@ impl Region<'_> {
             }
             let first = |set: Set| class.fields.iter().find(|(unit, _)| unit & set != 0);
             if let (Some((_, a)), Some((_, b))) = (first(left), first(right)) {
-                conditions.push(Expr::call("eq", vec![Expr::Field(a.clone()), Expr::Field(b.clone())]));
+                conditions
+                    .push(Expr::call("eq", vec![Expr::Field(a.clone()), Expr::Field(b.clone())]));
             }
         }
         let both = left | right;
@@ -419,8 +455,8 @@ impl Region<'_> {
         conditions
     }
 
-    /// Joins two sets, if they can be; `cross` allows it without a condition, `known` is the set's profile. One that costs no
-    /// less than `bound` is of no interest.
+    /// Joins two sets, if they can be; `cross` allows it without a condition, `known` is the set's
+    /// profile. One that costs no less than `bound` is of no interest.
     fn combine(
         &self,
         left: (Set, &Candidate),
@@ -447,7 +483,8 @@ impl Region<'_> {
             }
             let refs: Vec<&Expr> = conditions.iter().collect();
             let joined = known.cloned().unwrap_or_else(|| {
-                let mut joined = join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
+                let mut joined =
+                    join_profiles(&left.profile, &right.profile, *kind, &refs, mark.as_ref());
                 joined.apply_all(&self.conditions(left_mask, right_mask));
                 Rc::new(joined.only(&self.needed(left_mask | right_mask)))
             });
@@ -505,7 +542,8 @@ impl Region<'_> {
         self.index_classes();
         let best = self.best();
         let full = self.all();
-        let mut units: Vec<Option<Unit>> = std::mem::take(&mut self.units).into_iter().map(Some).collect();
+        let mut units: Vec<Option<Unit>> =
+            std::mem::take(&mut self.units).into_iter().map(Some).collect();
         Ok(self.tree(full, &best, &mut units)?.filtered(late))
     }
 
@@ -529,10 +567,14 @@ impl Region<'_> {
         };
         let left_relation = self.tree(left, best, units)?;
         let hanging = right.is_power_of_two()
-            && matches!(units.get(right.trailing_zeros() as usize), Some(Some(Unit::Hanging { .. })));
+            && matches!(
+                units.get(right.trailing_zeros() as usize),
+                Some(Some(Unit::Hanging { .. }))
+            );
         if hanging {
             let unit = units.get_mut(right.trailing_zeros() as usize).and_then(Option::take);
-            let Some(Unit::Hanging { kind, right, conditions: own, mark, null_aware, .. }) = unit else {
+            let Some(Unit::Hanging { kind, right, conditions: own, mark, null_aware, .. }) = unit
+            else {
                 return Err(Error::internal("a relation was joined twice"));
             };
             let join = Join {

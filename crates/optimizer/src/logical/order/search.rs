@@ -1,12 +1,15 @@
 //! The search for the cheapest tree of joins.
 //!
-//! A region is a hypergraph: units are nodes, equalities edges, and a predicate over several units or a unit that hangs on several
-//! others a hyperedge. Its connected subgraphs are enumerated with their connected complements, so that only joins with a
-//! condition are looked at (DPhyp: Moerkotte and Neumann, Dynamic Programming Strikes Back, SIGMOD 2008). Where
-//! there are more than [`PAIRS_MAX`] of them, the two sets whose join is smallest are joined, again and again (greedy operator ordering:
-//! Fegaras, A New Heuristic for Optimizing Large Queries, 1998), and then the best tree over intervals of that tree's leaves is
-//! found (Neumann and Radke, Adaptive Optimization of Very Large Join Queries, SIGMOD 2018: linearized dynamic programming).
-//! Cross products come in only between what nothing connects. Work is bounded by counts, not by a clock: a plan never hangs on the machine.
+//! A region is a hypergraph: units are nodes, equalities edges, and a predicate over several units
+//! or a unit that hangs on several others a hyperedge. Its connected subgraphs are enumerated with
+//! their connected complements, so that only joins with a condition are looked at (DPhyp: Moerkotte
+//! and Neumann, Dynamic Programming Strikes Back, SIGMOD 2008). Where there are more than
+//! [`PAIRS_MAX`] of them, the two sets whose join is smallest are joined, again and again (greedy
+//! operator ordering: Fegaras, A New Heuristic for Optimizing Large Queries, 1998), and then the
+//! best tree over intervals of that tree's leaves is found (Neumann and Radke, Adaptive
+//! Optimization of Very Large Join Queries, SIGMOD 2018: linearized dynamic programming). Cross
+//! products come in only between what nothing connects. Work is bounded by counts, not by a clock:
+//! a plan never hangs on the machine.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,11 +19,13 @@ use tessera_context::interrupt;
 use super::{Candidate, Region, Set, Unit};
 use crate::logical::estimate::Profile;
 
-/// The most pairs of sets that are looked at before the search becomes greedy: a chain of 39 units or a star of 11. Looking at a
-/// pair takes about a microsecond; the first one of a set, whose rows are estimated, up to a hundred.
+/// The most pairs of sets that are looked at before the search becomes greedy: a chain of 39 units
+/// or a star of 11. Looking at a pair takes about a microsecond; the first one of a set, whose rows
+/// are estimated, up to a hundred.
 const PAIRS_MAX: usize = 10_000;
 
-/// The most sets that the walk tries to extend. A unit of one tuple is next to all others, and most of the sets around it have no tree.
+/// The most sets that the walk tries to extend. A unit of one tuple is next to all others, and most
+/// of the sets around it have no tree.
 const TRIES_MAX: usize = 20 * PAIRS_MAX;
 
 /// The best tree of each set.
@@ -51,7 +56,8 @@ impl Region<'_> {
         if within.is_some() && walk.best.contains_key(&full) {
             return walk.best;
         }
-        // What the walk has joined of a region that nothing connects stays joined; one that is too large starts afresh.
+        // What the walk has joined of a region that nothing connects stays joined; one that is too
+        // large starts afresh.
         let found = std::mem::take(&mut walk.best);
         let mut best = if within.is_some() { found } else { single };
         let sets = self.largest(&best);
@@ -87,7 +93,9 @@ impl Region<'_> {
             }
         }
         for (_, mask) in &self.predicates {
-            edges.extend(bits(*mask).map(|unit| (unit, mask & !unit)).filter(|(_, others)| *others != 0));
+            edges.extend(
+                bits(*mask).map(|unit| (unit, mask & !unit)).filter(|(_, others)| *others != 0),
+            );
         }
         for (position, unit) in self.units.iter().enumerate() {
             match unit {
@@ -116,14 +124,18 @@ impl Region<'_> {
                 crossed = cross;
                 for &left in &sets {
                     for &right in sets.iter().filter(|right| **right != left) {
-                        let (Some(a), Some(b)) = (best.get(&left), best.get(&right)) else { continue };
+                        let (Some(a), Some(b)) = (best.get(&left), best.get(&right)) else {
+                            continue;
+                        };
                         let candidate = joins.entry((left, right, cross)).or_insert_with(|| {
                             let known = profiles.get(&(left | right)).cloned();
-                            let made = self.combine((left, a), (right, b), cross, known.as_ref(), None)?;
+                            let made =
+                                self.combine((left, a), (right, b), cross, known.as_ref(), None)?;
                             profiles.insert(left | right, made.profile.clone());
                             Some(made)
                         });
-                        let Some(rows) = candidate.as_ref().map(|candidate| candidate.profile.rows) else {
+                        let Some(rows) = candidate.as_ref().map(|candidate| candidate.profile.rows)
+                        else {
                             continue;
                         };
                         if found.is_none_or(|(_, _, known)| rows < known) {
@@ -170,7 +182,8 @@ fn subsets(set: Set) -> impl Iterator<Item = Set> {
     })
 }
 
-/// The functions of DPhyp, by their names there; `None` ends the walk when there were too many pairs.
+/// The functions of DPhyp, by their names there; `None` ends the walk when there were too many
+/// pairs.
 impl<'r, 'a> Walk<'r, 'a> {
     fn new(region: &'r Region<'a>, best: Best) -> Self {
         let mut adjacent = vec![0; region.units.len()];
@@ -242,7 +255,8 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    /// The units next to a set, but for the excluded ones; of a hyperedge's far end, the first one stands for all.
+    /// The units next to a set, but for the excluded ones; of a hyperedge's far end, the first one
+    /// stands for all.
     fn neighbours(&self, set: Set, excluded: Set) -> Set {
         let mut found = self.around(set) & !(set | excluded);
         for (a, b) in &self.hyperedges {
@@ -257,7 +271,8 @@ impl Walk<'_, '_> {
 
     fn connected(&self, left: Set, right: Set) -> bool {
         let joins = |a: Set, b: Set| a & !left == 0 && b & !right == 0;
-        self.around(left) & right != 0 || self.hyperedges.iter().any(|(a, b)| joins(*a, *b) || joins(*b, *a))
+        self.around(left) & right != 0
+            || self.hyperedges.iter().any(|(a, b)| joins(*a, *b) || joins(*b, *a))
     }
 
     /// The units that an edge joins with one of a set.
@@ -279,7 +294,8 @@ impl Walk<'_, '_> {
         (self.tries <= TRIES_MAX).then_some(())
     }
 
-    /// The best tree whose sets are intervals of the leaves of the tree that is known, from left to right: shorter intervals first.
+    /// The best tree whose sets are intervals of the leaves of the tree that is known, from left to
+    /// right: shorter intervals first.
     fn over_intervals(&mut self, full: Set) -> Option<()> {
         let leaves = self.region.leaves(full, &self.best);
         // The units of all leaves before each.
@@ -290,7 +306,8 @@ impl Walk<'_, '_> {
         for length in 2..=leaves.len() {
             for (start, end) in (0..).zip(length..=leaves.len()) {
                 for middle in start + 1..end {
-                    let (left, right) = (before[middle] & !before[start], before[end] & !before[middle]);
+                    let (left, right) =
+                        (before[middle] & !before[start], before[end] & !before[middle]);
                     let known = self.best.contains_key(&left) && self.best.contains_key(&right);
                     if known && self.connected(left, right) {
                         self.emit_pair(left, right)?;
@@ -334,7 +351,10 @@ mod tests {
 
     fn unit(number: usize) -> Relation {
         let rows = vec![vec![Expr::int64(1)]; number + 2];
-        Relation::Values { tuple: Tuple::new(vec![Field::new(format!("x{number}"), Atom::Int64)]), rows }
+        Relation::Values {
+            tuple: Tuple::new(vec![Field::new(format!("x{number}"), Atom::Int64)]),
+            rows,
+        }
     }
 
     fn field(number: usize) -> Expr {
@@ -377,7 +397,10 @@ mod tests {
             owner,
             predicates: edges.iter().map(predicate).collect(),
             hanging: hanging.iter().map(|(own, _)| 1 << own).sum(),
-            bases: (0..count).filter(|n| !hanging.iter().any(|(own, _)| own == n)).map(|n| 1 << n).sum(),
+            bases: (0..count)
+                .filter(|n| !hanging.iter().any(|(own, _)| own == n))
+                .map(|n| 1 << n)
+                .sum(),
             late: Vec::new(),
             classes: Vec::new(),
             members: Vec::new(),
@@ -390,7 +413,10 @@ mod tests {
     /// How many pairs the walk looks at, and the sets it has found trees of.
     fn walked(region: &Region<'_>) -> (usize, Vec<Set>) {
         let single = |unit: usize| {
-            (1 << unit, Candidate { cost: 0.0, profile: region.profiles[unit].clone(), split: None })
+            (
+                1 << unit,
+                Candidate { cost: 0.0, profile: region.profiles[unit].clone(), split: None },
+            )
         };
         let best: Best = (0..region.units.len()).map(single).collect();
         let mut walk = Walk::new(region, best);
@@ -406,7 +432,8 @@ mod tests {
         let chain: Vec<[usize; 2]> = (1..n).map(|i| [i - 1, i]).collect();
         let star: Vec<[usize; 2]> = (1..n).map(|i| [0, i]).collect();
         let clique: Vec<[usize; 2]> = (0..n).flat_map(|i| (0..i).map(move |j| [j, i])).collect();
-        // The closed forms of Ono and Lohman, Measuring the Complexity of Join Enumeration, VLDB 1990.
+        // The closed forms of Ono and Lohman, Measuring the Complexity of Join Enumeration, VLDB
+        // 1990.
         let expected = [
             (chain, (n * n * n - n) / 6),
             (star, (n - 1) << (n - 2)),
@@ -446,7 +473,9 @@ mod tests {
     fn a_large_region_is_joined_greedily_and_whole() {
         let edges: Vec<[usize; 2]> = (1..20).map(|i| [0, i]).collect();
         let edges: Vec<&[usize]> = edges.iter().map(|edge| &edge[..]).collect();
-        with_region(20, &edges, &[], &|region| assert!(region.best().contains_key(&((1 << 20) - 1))));
+        with_region(20, &edges, &[], &|region| {
+            assert!(region.best().contains_key(&((1 << 20) - 1)))
+        });
     }
 
     #[test]
@@ -462,7 +491,10 @@ mod tests {
             }
             let full = region.all();
             let single = |unit: usize| {
-                (1 << unit, Candidate { cost: 0.0, profile: region.profiles[unit].clone(), split: None })
+                (
+                    1 << unit,
+                    Candidate { cost: 0.0, profile: region.profiles[unit].clone(), split: None },
+                )
             };
             let mut greedy: Best = (0..count).map(single).collect();
             region.greedy(&mut greedy, (0..count).map(|unit| 1 << unit).collect());
@@ -489,7 +521,10 @@ mod tests {
                 let edges: Vec<[usize; 2]> = (1..count).map(|i| [0, i]).collect();
                 let edges: Vec<&[usize]> = edges.iter().map(|edge| &edge[..]).collect();
                 with_region(count, &edges, &[], &|region| {
-                    region.profiles.iter_mut().for_each(|profile| Rc::make_mut(profile).rows = rows);
+                    region
+                        .profiles
+                        .iter_mut()
+                        .for_each(|profile| Rc::make_mut(profile).rows = rows);
                     assert!(region.best().contains_key(&((1 << count) - 1)), "{rows}, {count}");
                 });
             }

@@ -37,7 +37,9 @@ impl Distributing<'_> {
             Place::First | Place::Copied => return self.on_first(node),
             Place::Keyed(classes) if contains(classes, &keys) => {
                 self.rely_on(input.id);
-                let kept = |class: &Class| class.iter().filter(|name| keys.contains(name)).cloned().collect();
+                let kept = |class: &Class| {
+                    class.iter().filter(|name| keys.contains(name)).cloned().collect()
+                };
                 Place::Keyed(classes.iter().map(kept).collect())
             }
             _ if keys.is_empty() => return self.on_first(node),
@@ -61,8 +63,8 @@ impl Distributing<'_> {
         Ok(Placed { id: self.out.push(node), place })
     }
 
-    /// The aggregates of a node over a part, and those that make the node's own results of them; none where one of them
-    /// needs to see all values.
+    /// The aggregates of a node over a part, and those that make the node's own results of them;
+    /// none where one of them needs to see all values.
     fn in_parts(&self, id: NodeId, node: &Node) -> Option<(Value, Value)> {
         if !self.rules.has(Rule::PartialAggregates) {
             return None;
@@ -78,17 +80,22 @@ impl Distributing<'_> {
         let mut merged = Vec::new();
         for (name, call) in calls {
             let Value::Record(entries) = call else { return None };
-            let entry = |key: &str| entries.iter().find(|(name, _)| &**name == key).map(|(_, value)| value);
+            let entry =
+                |key: &str| entries.iter().find(|(name, _)| &**name == key).map(|(_, value)| value);
             let needs_all = |key: &str| !matches!(entry(key), None | Some(Value::Boolean(false)));
             if needs_all("distinct") || needs_all("order_by") {
                 return None;
             }
             let function = match entry("function")? {
-                Value::Name(name) | Value::String(name) | Value::Expr(Expr::Field(name)) => name.clone(),
+                Value::Name(name) | Value::String(name) | Value::Expr(Expr::Field(name)) => {
+                    name.clone()
+                }
                 _ => return None,
             };
-            let interval =
-                matches!(output.field(name).map(|field| &field.item), Some(Item::Atom(Atom::Interval)));
+            let interval = matches!(
+                output.field(name).map(|field| &field.item),
+                Some(Item::Atom(Atom::Interval))
+            );
             let (parts, merge): (&[&str], &str) = match &*function {
                 "count" => (&["count"], "merge_count"),
                 "sum" if interval => (&["sum"], "sum"),
@@ -104,22 +111,26 @@ impl Distributing<'_> {
                 let mut of_part = entries.clone();
                 let function = if *part == "same" { function.clone() } else { Arc::from(*part) };
                 set(&mut of_part, "function", Value::Name(function));
-                let same = partial.iter().find(|(_, other)| *other == Value::Record(of_part.clone()));
+                let same =
+                    partial.iter().find(|(_, other)| *other == Value::Record(of_part.clone()));
                 let name = match same {
                     Some((name, _)) => name.clone(),
                     None => {
                         let is_free = |name: &String| {
                             !taken(name) && partial.iter().all(|(other, _)| **other != **name)
                         };
-                        let name: Arc<str> = (0..).map(|n| format!("part_{n}")).find(is_free)?.into();
+                        let name: Arc<str> =
+                            (0..).map(|n| format!("part_{n}")).find(is_free)?.into();
                         partial.push((name.clone(), Value::Record(of_part)));
                         name
                     }
                 };
                 args.push(Value::Expr(Expr::Field(name)));
             }
-            let call =
-                vec![(Arc::from("function"), Value::name(merge)), (Arc::from("args"), Value::List(args))];
+            let call = vec![
+                (Arc::from("function"), Value::name(merge)),
+                (Arc::from("args"), Value::List(args)),
+            ];
             merged.push((name.clone(), Value::Record(call)));
         }
         Some((Value::Record(partial), Value::Record(merged)))

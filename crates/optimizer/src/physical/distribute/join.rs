@@ -21,7 +21,8 @@ pub(super) fn name(value: &Value) -> Option<&str> {
     }
 }
 
-/// The exchanges by keys of both sides of a join, and which of them may be divided among workers where the other is at all of them.
+/// The exchanges by keys of both sides of a join, and which of them may be divided among workers
+/// where the other is at all of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meeting {
     stream: NodeId,
@@ -30,8 +31,9 @@ pub(super) struct Meeting {
     may_split: (bool, bool),
 }
 
-/// Says of exchanges whose tuples only meet in their join that those of heavy partitions may stay split, and those that they meet
-/// be copied to all workers instead. `meets` names the join, so that each finds the other.
+/// Says of exchanges whose tuples only meet in their join that those of heavy partitions may stay
+/// split, and those that they meet be copied to all workers instead. `meets` names the join, so
+/// that each finds the other.
 pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &HashSet<NodeId>) {
     let consumers = plan.consumers();
     for (number, Meeting { stream, table, may_split }) in meetings.iter().enumerate() {
@@ -53,7 +55,8 @@ pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &Has
     }
 }
 
-/// Whether a kind of join yields tuples of the side because nothing, or something, of the whole stream matched them.
+/// Whether a kind of join yields tuples of the side because nothing, or something, of the whole
+/// stream matched them.
 pub(super) fn emits_build(join: &str) -> bool {
     matches!(join, "right" | "full" | "build_semi" | "build_anti")
 }
@@ -72,7 +75,9 @@ impl Distributing<'_> {
             (Place::Copied, Place::Copied) if !emits_build(&join) => (stream, table, Place::Copied),
             (a, b) if once(a) && once(b) => (stream, table, Place::First),
             // Every tuple of the table meets the whole stream where it is.
-            (Place::Copied, _) if matches!(&*join, "inner" | "right" | "build_semi" | "build_anti") => {
+            (Place::Copied, _)
+                if matches!(&*join, "inner" | "right" | "build_semi" | "build_anti") =>
+            {
                 let table = match table.place {
                     Place::Keyed(_) => table,
                     _ => self.keyed(table, &table_keys),
@@ -84,7 +89,9 @@ impl Distributing<'_> {
                 let (stream, table) = (self.gathered(stream), self.gathered(table));
                 (stream, table, Place::First)
             }
-            _ if node.params.flag("null_aware")? || self.is_small(&node, &build, &stream, &table) => {
+            _ if node.params.flag("null_aware")?
+                || self.is_small(&node, &build, &stream, &table) =>
+            {
                 let place = stream.place.clone();
                 (stream, self.copied(table), place)
             }
@@ -95,7 +102,8 @@ impl Distributing<'_> {
                     Place::Keyed(classes) => classes.clone(),
                     _ => Vec::new(),
                 };
-                let of_table = positions.iter().map(|at| Class::from([table_keys[*at].clone()])).collect();
+                let of_table =
+                    positions.iter().map(|at| Class::from([table_keys[*at].clone()])).collect();
                 let place = match &*join {
                     "full" => Place::Split,
                     "right" | "build_semi" | "build_anti" => Place::Keyed(of_table),
@@ -115,7 +123,8 @@ impl Distributing<'_> {
         Ok(Placed { id: self.out.push(node), place })
     }
 
-    /// Whether it costs less to copy the table to every worker than to send both to where their keys say.
+    /// Whether it costs less to copy the table to every worker than to send both to where their
+    /// keys say.
     fn is_small(&self, node: &Node, build: &Node, stream: &Placed, table: &Placed) -> bool {
         let join = node.params.get("join").and_then(name).unwrap_or("inner");
         if emits_build(join) {
@@ -124,8 +133,9 @@ impl Distributing<'_> {
         if matches!(table.place, Place::First | Place::Copied) {
             return true;
         }
-        let rows =
-            |node: &Node| node.params.integer_opt("expected_rows").ok().flatten().map(|rows| rows as f64);
+        let rows = |node: &Node| {
+            node.params.integer_opt("expected_rows").ok().flatten().map(|rows| rows as f64)
+        };
         let (Some(table_rows), Some(stream_rows)) = (rows(build), rows(node)) else { return false };
         let (stream_keys, table_keys) = (node.params.names("keys"), build.params.names("keys"));
         let is_there = |placed: &Placed, keys: Result<Vec<Arc<str>>>| {
@@ -164,8 +174,10 @@ impl Distributing<'_> {
                 (stream, table, there)
             }
             (None, None) => {
-                let (stream, table) = (self.keyed(stream, stream_keys), self.keyed(table, table_keys));
-                // Who is split meets all of the other side; a row that is copied must not come out more than once.
+                let (stream, table) =
+                    (self.keyed(stream, stream_keys), self.keyed(table, table_keys));
+                // Who is split meets all of the other side; a row that is copied must not come out
+                // more than once.
                 let may_split = match join {
                     "inner" => (true, true),
                     "full" => (false, false),
@@ -179,7 +191,11 @@ impl Distributing<'_> {
 }
 
 /// Classes to which the keys that an inner join found equal have been added.
-fn with_equals(mut classes: Vec<Class>, stream_keys: &[Arc<str>], table_keys: &[Arc<str>]) -> Vec<Class> {
+fn with_equals(
+    mut classes: Vec<Class>,
+    stream_keys: &[Arc<str>],
+    table_keys: &[Arc<str>],
+) -> Vec<Class> {
     for class in &mut classes {
         for (a, b) in stream_keys.iter().zip(table_keys) {
             if class.contains(a) || class.contains(b) {

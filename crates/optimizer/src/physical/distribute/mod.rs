@@ -1,10 +1,11 @@
 //! The plan of many workers that share no memory: where tuples have to cross between them.
 //!
-//! Every worker runs the whole plan on its own part of the leaves. A sub-operator that needs more than its part gets an
-//! *exchange* in front of it: by keys (joins, grouping), to all (small build sides, results of aggregates), or to the first
-//! worker (orders, limits, whatever is not known to work on parts). Aggregates and limits are computed on the parts first.
-//! Platforms call [`distribute`] and put their own exchange in the place of the abstract one (Modularis §2.3.1 step 5; the
-//! choice of join: §2.4.2, and Barthels et al. for the shuffle).
+//! Every worker runs the whole plan on its own part of the leaves. A sub-operator that needs more
+//! than its part gets an *exchange* in front of it: by keys (joins, grouping), to all (small build
+//! sides, results of aggregates), or to the first worker (orders, limits, whatever is not known to
+//! work on parts). Aggregates and limits are computed on the parts first. Platforms call
+//! [`distribute`] and put their own exchange in the place of the abstract one (Modularis §2.3.1
+//! step 5; the choice of join: §2.4.2, and Barthels et al. for the shuffle).
 
 mod aggregate;
 mod join;
@@ -37,11 +38,17 @@ pub struct Distributed {
     pub driver: Option<Node>,
 }
 
-/// Inserts exchanges into a plan that `workers` workers will run together, each on its part of the leaves.
+/// Inserts exchanges into a plan that `workers` workers will run together, each on its part of the
+/// leaves.
 ///
 /// # Errors
 /// The plan does not verify.
-pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rules) -> Result<Distributed> {
+pub fn distribute(
+    plan: &Plan,
+    catalogue: &Catalogue,
+    workers: usize,
+    rules: Rules,
+) -> Result<Distributed> {
     let verified = tessera_plan::verify_in(plan, catalogue, tessera_plan::Traits::DRIVER)?;
     let mut distributing = Distributing {
         plan,
@@ -57,8 +64,8 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rul
     };
     // A file is written by the driver: the other workers would write it too.
     let root = plan.node(plan.root);
-    let driver =
-        (root.operator.ends_with("_materialize") && root.param("path").is_some()).then(|| root.clone());
+    let driver = (root.operator.ends_with("_materialize") && root.param("path").is_some())
+        .then(|| root.clone());
     for id in plan.ids().filter(|id| driver.is_none() || *id != plan.root) {
         let placed = distributing.place(id)?;
         distributing.placed.push(placed);
@@ -75,9 +82,9 @@ pub fn distribute(plan: &Plan, catalogue: &Catalogue, workers: usize, rules: Rul
     Ok(Distributed { workers: tessera_plan::rewrite::remove_unreachable(&workers), driver })
 }
 
-/// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads of a worker meet one, what
-/// `swap` makes of each exchange with its output, and the executor around it. The output's order is
-/// none where it does not matter.
+/// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads
+/// of a worker meet one, what `swap` makes of each exchange with its output, and the executor
+/// around it. The output's order is none where it does not matter.
 ///
 /// # Errors
 /// The plan does not verify.
@@ -89,7 +96,8 @@ pub fn run_by_workers(
     swap: &mut dyn FnMut(&mut Builder, Node, &Edge) -> Result<NodeId>,
 ) -> Result<Plan> {
     let distributed = distribute(plan, catalogue, workers, rules)?;
-    let start = Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
+    let start =
+        Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
     let (mut merged, mut edges) = insert_merges_with_edges(&distributed.workers, catalogue, start)?;
     if rules.has(Rule::KeyFilters) {
         let filtered = place_key_filters_in(&merged, &edges, catalogue);
@@ -101,18 +109,20 @@ pub fn run_by_workers(
     // Whatever the order of its input, a sort's is its own.
     let is_sorted = |id: NodeId| {
         let readers = &consumers[id.index()];
-        !readers.is_empty() && readers.iter().all(|reader| &*merged.node(*reader).operator == "sort")
+        !readers.is_empty()
+            && readers.iter().all(|reader| &*merged.node(*reader).operator == "sort")
     };
-    let inner = tessera_plan::rewrite::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
-        "exchange" => {
-            let mut edge = edges[id.index()].clone();
-            if is_sorted(id) {
-                edge.order = Order::None;
+    let inner =
+        tessera_plan::rewrite::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
+            "exchange" => {
+                let mut edge = edges[id.index()].clone();
+                if is_sorted(id) {
+                    edge.order = Order::None;
+                }
+                swap(out, node, &edge)
             }
-            swap(out, node, &edge)
-        }
-        _ => Ok(out.push(node)),
-    })?;
+            _ => Ok(out.push(node)),
+        })?;
     let mut outer = Builder::new(Tuple::empty());
     let params = Params::new().with("platform", Value::name(platform));
     let mut root = outer.add_nested("executor", &[], params, vec![inner]);
@@ -133,7 +143,12 @@ pub fn unused_name(tuple: &Tuple, name: &str) -> Arc<str> {
 
 /// Tuples that come with their positions in the order of their source, put in order, and without
 /// these.
-pub fn in_order_of(out: &mut Builder, positioned: NodeId, position: &Arc<str>, tuple: &Tuple) -> NodeId {
+pub fn in_order_of(
+    out: &mut Builder,
+    positioned: NodeId,
+    position: &Arc<str>,
+    tuple: &Tuple,
+) -> NodeId {
     let key = Value::Record(vec![("field".into(), Value::Expr(Expr::field(position.clone())))]);
     let sorted = out.add("sort", &[positioned], Params::new().with("keys", vec![key]));
     let names: Vec<_> = tuple.fields().iter().map(|field| field.name.clone()).collect();
@@ -242,7 +257,10 @@ impl Distributing<'_> {
     /// Each tuple where its keys say.
     fn keyed(&mut self, from: Placed, keys: &[Arc<str>]) -> Placed {
         let id = self.exchange(&from, "keys", keys);
-        Placed { id, place: Place::Keyed(keys.iter().map(|key| Class::from([key.clone()])).collect()) }
+        Placed {
+            id,
+            place: Place::Keyed(keys.iter().map(|key| Class::from([key.clone()])).collect()),
+        }
     }
 
     /// Somebody counts on tuples being where their keys say.
@@ -305,7 +323,8 @@ impl Distributing<'_> {
     }
 
     fn union(&mut self, mut node: Node) -> Result<Placed> {
-        let inputs = node.inputs.iter().map(|input| self.input(*input)).collect::<Result<Vec<_>>>()?;
+        let inputs =
+            node.inputs.iter().map(|input| self.input(*input)).collect::<Result<Vec<_>>>()?;
         let once = inputs.iter().all(|input| matches!(input.place, Place::First | Place::Copied));
         node.inputs.clear();
         for input in inputs {
@@ -328,7 +347,9 @@ impl Distributing<'_> {
             _ => self.keyed(input, &keys),
         };
         node.inputs[0] = input.id;
-        let place = input.place.renamed(&keys.into_iter().map(|key| (key.clone(), key)).collect::<Vec<_>>());
+        let place = input
+            .place
+            .renamed(&keys.into_iter().map(|key| (key.clone(), key)).collect::<Vec<_>>());
         Ok(Placed { id: self.out.push(node), place })
     }
 

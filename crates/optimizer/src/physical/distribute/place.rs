@@ -11,7 +11,8 @@ pub(super) type Class = BTreeSet<Arc<str>>;
 pub(super) enum Place {
     /// Each at one worker, any.
     Split,
-    /// Each at the worker that the hash of some fields names; of each class any field stands for all.
+    /// Each at the worker that the hash of some fields names; of each class any field stands for
+    /// all.
     Keyed(Vec<Class>),
     /// All at every worker.
     Copied,

@@ -1,9 +1,10 @@
 //! The communication worker: the one thread of a rank that talks to MPI.
 //!
-//! Ranks run a plan's collective steps in the order of its nodes, whatever order their workers come to them in. Each step
-//! begins with a word in which all ranks tell whether they have failed, so that all leave a failed plan at the same step; a rank
-//! that fails says so at once, to end the work of the others. Nothing here waits for one thing only: whatever is under
-//! way is asked in turn.
+//! Ranks run a plan's collective steps in the order of its nodes, whatever order their workers come
+//! to them in. Each step begins with a word in which all ranks tell whether they have failed, so
+//! that all leave a failed plan at the same step; a rank that fails says so at once, to end the
+//! work of the others. Nothing here waits for one thing only: whatever is under way is asked in
+//! turn.
 
 mod packets;
 mod raw;
@@ -35,15 +36,16 @@ const TAG_PACKET: i32 = 5;
 /// What a rank's sub-operators have counted; follows.
 const TAG_FIGURES: i32 = 6;
 
-/// The bits of a step's first word that say that the plan has not failed, and that no packets were sent; the others are for
-/// windows that can be freed.
+/// The bits of a step's first word that say that the plan has not failed, and that no packets were
+/// sent; the others are for windows that can be freed.
 const WELL: u64 = 1 << 63;
 const QUIET: u64 = 1 << 62;
 /// The most windows that are kept track of.
 const WINDOWS_MAX: usize = 62;
 
-/// How often something is asked again at once, and how long it is waited between two times after that: an eighth of the time since there
-/// was anything last, within bounds. Who asks more often takes the core from the rank's worker where there is no other.
+/// How often something is asked again at once, and how long it is waited between two times after
+/// that: an eighth of the time since there was anything last, within bounds. Who asks more often
+/// takes the core from the rank's worker where there is no other.
 const ASKED_AT_ONCE: u32 = 16;
 const PAUSE_SHARE: u32 = 8;
 const PAUSE_MIN: Duration = Duration::from_micros(50);
@@ -62,12 +64,15 @@ pub fn library() -> String {
     line.split(", package").next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs this process as a rank: `work` on a thread of its own, with the link, and the communication worker on this one. Gives what
-/// `work` gives, when all ranks are done. To be called on the main thread, once.
+/// Runs this process as a rank: `work` on a thread of its own, with the link, and the communication
+/// worker on this one. Gives what `work` gives, when all ranks are done. To be called on the main
+/// thread, once.
 ///
 /// # Errors
 /// MPI was initialised before.
-pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Result<T, AlreadyInitialised> {
+pub fn run<T: Send>(
+    work: impl FnOnce(Arc<Link>) -> T + Send,
+) -> std::result::Result<T, AlreadyInitialised> {
     let world = World::new().ok_or(AlreadyInitialised)?;
     let link = Link::new(world.rank(), world.ranks(), crate::cores::are_shared());
     let mut worker = Worker {
@@ -82,11 +87,12 @@ pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Re
         quit: false,
     };
     std::thread::scope(|scope| {
-        let working = std::thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
-            // Also when it panics.
-            let _quit = Quit(link.clone());
-            work(link)
-        });
+        let working =
+            std::thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
+                // Also when it panics.
+                let _quit = Quit(link.clone());
+                work(link)
+            });
         let Ok(working) = working else { return Err(AlreadyInitialised) };
         worker.run();
         match working.join() {
@@ -133,7 +139,8 @@ struct Running {
     failed: bool,
     windows: Vec<Option<RawWindow>>,
     packets: Inboxes,
-    /// Windows that nobody used any more, on any rank, when all had come to the last step: a bit for each.
+    /// Windows that nobody used any more, on any rank, when all had come to the last step: a bit
+    /// for each.
     unused: u64,
     doing: Doing,
 }
@@ -144,8 +151,8 @@ impl Running {
         matches!(self.doing, Doing::Nothing) && self.packets.has_sent_none()
     }
 
-    /// Frees the windows that nobody uses any more on any rank. That takes long (100 ms for 512 MiB of shared memory): it is done where their
-    /// memory is wanted, and when nobody waits.
+    /// Frees the windows that nobody uses any more on any rank. That takes long (100 ms for 512 MiB
+    /// of shared memory): it is done where their memory is wanted, and when nobody waits.
     fn free_windows(&mut self) {
         let unused = std::mem::take(&mut self.unused);
         for (position, window) in self.windows.iter_mut().enumerate().take(WINDOWS_MAX) {
@@ -180,7 +187,8 @@ impl Worker {
             if self.link.is_full() {
                 self.flush_local();
             }
-            if self.quit && self.plan.is_none() && self.sending.is_empty() && self.outbox.is_empty() {
+            if self.quit && self.plan.is_none() && self.sending.is_empty() && self.outbox.is_empty()
+            {
                 return;
             }
             idle = if busy { 0 } else { idle + 1 };
@@ -303,7 +311,8 @@ impl Worker {
         }
         while let Some((_, bytes)) = self.world.poll(TAG_FIGURES) {
             any = true;
-            if let (Some((number, figures)), Some(plan)) = (bytes.split_first_chunk(), &mut self.plan)
+            if let (Some((number, figures)), Some(plan)) =
+                (bytes.split_first_chunk(), &mut self.plan)
                 && u64::from_le_bytes(*number) == self.number
             {
                 plan.figures.push(String::from_utf8_lossy(figures).into_owned());
@@ -343,7 +352,8 @@ impl Worker {
 
 /// An error with the rank that raised it.
 fn named(error: &Error, rank: usize) -> Error {
-    Error::new(error.code(), format!("rank {rank}: {}", error.message())).with_state(error.sql_state())
+    Error::new(error.code(), format!("rank {rank}: {}", error.message()))
+        .with_state(error.sql_state())
 }
 
 fn encode(text: &str, sent: &Sent) -> Vec<u8> {
@@ -374,6 +384,7 @@ fn decode_error(bytes: &[u8]) -> Error {
     let (code, message) = bytes.split_first().unwrap_or((&u8::MAX, &[]));
     let code = Code::ALL.into_iter().find(|known| *known as u8 == *code).unwrap_or(Code::Internal);
     let (state, message) = message.split_at_checked(5).unwrap_or((&[], message));
-    let state = std::str::from_utf8(state).ok().and_then(SqlState::named).unwrap_or(code.sql_state());
+    let state =
+        std::str::from_utf8(state).ok().and_then(SqlState::named).unwrap_or(code.sql_state());
     Error::new(code, String::from_utf8_lossy(message).into_owned()).with_state(state)
 }

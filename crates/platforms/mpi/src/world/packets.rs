@@ -1,8 +1,9 @@
-//! Packets of tuples between ranks, two-sided: sent without waiting, and received as they come, so that no rank ever waits for
-//! another to receive.
+//! Packets of tuples between ranks, two-sided: sent without waiting, and received as they come, so
+//! that no rank ever waits for another to receive.
 //!
-//! A packet's first words are the number of its plan and the step that it is for. Ranks begin a plan at different moments: what
-//! comes early is kept. A failed plan ends only when all of its packets were received (`steps`), so none comes late.
+//! A packet's first words are the number of its plan and the step that it is for. Ranks begin a
+//! plan at different moments: what comes early is kept. A failed plan ends only when all of its
+//! packets were received (`steps`), so none comes late.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -115,7 +116,9 @@ impl Worker {
     /// Receives packets that have come; whether there were some.
     pub(super) fn receive_packets(&mut self) -> bool {
         for received in 0..RECEIVED_AT_ONCE {
-            let Some((from, packet)) = self.world.poll_packet(TAG_PACKET) else { return received > 0 };
+            let Some((from, packet)) = self.world.poll_packet(TAG_PACKET) else {
+                return received > 0;
+            };
             self.came(from, packet);
         }
         true

@@ -1,11 +1,15 @@
-//! All calls of MPI's C interface, and the only unsafe code beside them: collectives that do not wait, messages, windows.
+//! All calls of MPI's C interface, and the only unsafe code beside them: collectives that do not
+//! wait, messages, windows.
 //!
 //! # Invariants
-//! * Everything here is called on the thread that initialised MPI, and between initialisation and finalisation: it hangs on a
+//! * Everything here is called on the thread that initialised MPI, and between initialisation and
+//!   finalisation: it hangs on a
 //!   [`World`], which is neither `Send` nor `Sync` and of which there is one.
-//! * A buffer that MPI reads or writes is owned by the [`Pending`] of its request, in memory that does not move, until the
-//!   request is complete; a `Pending` that is dropped before leaks its buffers rather than freeing them.
-//! * A put reads its buffer until its window was flushed: [`RawWindow`] keeps the buffers until then.
+//! * A buffer that MPI reads or writes is owned by the [`Pending`] of its request, in memory that
+//!   does not move, until the request is complete; a `Pending` that is dropped before leaks its
+//!   buffers rather than freeing them.
+//! * A put reads its buffer until its window was flushed: [`RawWindow`] keeps the buffers until
+//!   then.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
@@ -24,7 +28,8 @@ const PAGE_BYTES: usize = 4096;
 /// Bytes of puts under way after which their buffers are given back.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
 
-/// A reduction of MPI's: numbers of this rank, room for as many, how many, their type, the operation.
+/// A reduction of MPI's: numbers of this rank, room for as many, how many, their type, the
+/// operation.
 type Reduce = unsafe extern "C" fn(
     *const c_void,
     *mut c_void,
@@ -63,7 +68,8 @@ impl<B> Pending<B> {
     /// The buffer, once the request is complete; nothing before that.
     pub(crate) fn test(&mut self) -> Option<B> {
         let mut done: c_int = 0;
-        // SAFETY: the request is this value's own; a completed one is the null request, for which this is defined.
+        // SAFETY: the request is this value's own; a completed one is the null request, for which
+        // this is defined.
         unsafe { ffi::MPI_Test(&mut self.request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
         if done == 0 { None } else { self.buffer.take().map(|buffer| *buffer) }
     }
@@ -151,8 +157,8 @@ impl World {
     fn sums(&self, reduce: Reduce, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
         let sums = vec![0; own.len()];
         Pending::start((own, sums), |(own, sums), request| {
-            // SAFETY: `reduce` is one of MPI's; both buffers have as many numbers, which do not move while the pending request owns
-            // the vectors.
+            // SAFETY: `reduce` is one of MPI's; both buffers have as many numbers, which do not
+            // move while the pending request owns the vectors.
             unsafe {
                 reduce(
                     own.as_ptr().cast(),
@@ -188,7 +194,12 @@ impl World {
     }
 
     /// Sends bytes, in pieces.
-    pub(crate) fn send(&self, bytes: &Arc<Vec<u8>>, to: usize, tag: i32) -> Vec<Pending<Arc<Vec<u8>>>> {
+    pub(crate) fn send(
+        &self,
+        bytes: &Arc<Vec<u8>>,
+        to: usize,
+        tag: i32,
+    ) -> Vec<Pending<Arc<Vec<u8>>>> {
         let piece = |start: usize| {
             let length = PIECE_BYTES.min(bytes.len() - start);
             Pending::start(bytes.clone(), |bytes, request| {
@@ -231,7 +242,13 @@ impl World {
     }
 
     /// Sends a packet, which counts as sent only when its receiver has begun to receive it.
-    pub(crate) fn send_packet(&self, packet: Vec<u64>, to: usize, tag: i32, under_way: UnderWay) -> Sending {
+    pub(crate) fn send_packet(
+        &self,
+        packet: Vec<u64>,
+        to: usize,
+        tag: i32,
+        under_way: UnderWay,
+    ) -> Sending {
         Pending::start((packet, under_way), |(packet, _), request| {
             // SAFETY: the words do not move while the pending request owns the vector.
             unsafe {
@@ -309,7 +326,8 @@ impl World {
         // SAFETY: constants and valid places for the outputs; all ranks take this step together.
         let (win, has_memory) = unsafe {
             let mut win = ffi::RSMPI_WIN_NULL;
-            // Whole pages: some libraries lay the windows of ranks end to end, and none gives a null address for one page.
+            // Whole pages: some libraries lay the windows of ranks end to end, and none gives a
+            // null address for one page.
             let bytes = bytes.next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
             ffi::MPI_Win_allocate(
                 bytes as ffi::MPI_Aint,
@@ -323,15 +341,17 @@ impl World {
             (win, populate(base, bytes))
         };
         let words = bytes.div_ceil(8);
-        // SAFETY: MPI has just allocated them, aligned, and frees them in `free`, which needs the last reference; fresh
-        // memory of the system is zero, and what it is does not matter for words.
+        // SAFETY: MPI has just allocated them, aligned, and frees them in `free`, which needs the
+        // last reference; fresh memory of the system is zero, and what it is does not matter for
+        // words.
         let regions = unsafe { Regions::new(base.cast(), words) };
         RawWindow { win, regions, has_memory, in_flight: Vec::new(), in_flight_bytes: 0 }
     }
 }
 
-/// Has the system give all pages of a window at once, which costs half of a fault for each (measured with lab/monolith: 110 ms
-/// instead of 230 ms for 512 MiB); whether there are as many. Where it has no such advice, they come by faults.
+/// Has the system give all pages of a window at once, which costs half of a fault for each
+/// (measured with lab/monolith: 110 ms instead of 230 ms for 512 MiB); whether there are as many.
+/// Where it has no such advice, they come by faults.
 ///
 /// # Safety
 /// So many bytes from there are memory of a window.
@@ -372,8 +392,8 @@ impl RawWindow {
             Bytes::Words(words) => (words.as_ptr().cast::<u8>(), words.len() * 8),
             Bytes::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
         };
-        // SAFETY: the buffer stays in `in_flight` until a flush; the target is a place that its rank's map, made of the
-        // same histogram, gives to this rank.
+        // SAFETY: the buffer stays in `in_flight` until a flush; the target is a place that its
+        // rank's map, made of the same histogram, gives to this rank.
         unsafe {
             ffi::MPI_Put(
                 start.cast::<c_void>().cast_mut(),

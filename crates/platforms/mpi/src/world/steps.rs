@@ -31,7 +31,8 @@ pub(super) enum Stepping {
         total: Pending<(Vec<i64>, Vec<i64>)>,
         done: [Option<Vec<i64>>; 2],
     },
-    /// Whether the windows of all ranks have their memory: who puts where there is none ends with a signal.
+    /// Whether the windows of all ranks have their memory: who puts where there is none ends with a
+    /// signal.
     Opening {
         have_memory: Pending<(u64, u64)>,
         regions: Vec<Arc<Regions>>,
@@ -101,7 +102,9 @@ impl Worker {
                     None => (Doing::Counting(sent), false),
                     Some((_, sent)) => (Doing::Draining(sent[self.world.rank()]), true),
                 },
-                Doing::Draining(expected) if self.packets_came() < expected || self.figures_miss() => {
+                Doing::Draining(expected)
+                    if self.packets_came() < expected || self.figures_miss() =>
+                {
                     (Doing::Draining(expected), false)
                 }
                 Doing::Draining(_) => {
@@ -132,12 +135,14 @@ impl Worker {
         if !is_here && !has_failed {
             return (Doing::Nothing, false);
         }
-        // What this rank has put has arrived when all ranks have come to the step that closes the window.
+        // What this rank has put has arrived when all ranks have come to the step that closes the
+        // window.
         let window = step.and_then(|step| match plan.submitted.get(&step) {
             Some((Work::Close(regions), _)) => Some(regions),
             _ => None,
         });
-        let is_it = |raw: &&mut RawWindow| window.is_some_and(|regions| Arc::ptr_eq(&raw.regions, regions));
+        let is_it =
+            |raw: &&mut RawWindow| window.is_some_and(|regions| Arc::ptr_eq(&raw.regions, regions));
         if let Some(window) = plan.windows.iter_mut().flatten().find(is_it) {
             window.flush();
         }
@@ -166,7 +171,8 @@ impl Worker {
             Work::Open(sizes) => {
                 plan.free_windows();
                 let bytes = sizes.iter().sum();
-                let windows: Vec<RawWindow> = sizes.into_iter().map(|bytes| world.window(bytes)).collect();
+                let windows: Vec<RawWindow> =
+                    sizes.into_iter().map(|bytes| world.window(bytes)).collect();
                 let has_memory = windows.iter().all(|window| window.has_memory);
                 let opening = Stepping::Opening {
                     have_memory: world.all_and(u64::from(has_memory)),
@@ -183,8 +189,11 @@ impl Worker {
             }
             Work::Close(regions) => {
                 // All ranks have flushed before they came to this step.
-                if let Some(window) =
-                    plan.windows.iter().flatten().find(|window| Arc::ptr_eq(&window.regions, &regions))
+                if let Some(window) = plan
+                    .windows
+                    .iter()
+                    .flatten()
+                    .find(|window| Arc::ptr_eq(&window.regions, &regions))
                 {
                     window.sync();
                 }
@@ -278,18 +287,21 @@ impl Worker {
         let coming = sizes.iter().enumerate().map(|(rank, size)| match rank {
             _ if !receives => Vec::new(),
             rank if rank == own => vec![Coming::There(bytes.to_vec())],
-            rank => {
-                world.receive(*size as usize, rank, TAG_BYTES).into_iter().map(Coming::UnderWay).collect()
-            }
+            rank => world
+                .receive(*size as usize, rank, TAG_BYTES)
+                .into_iter()
+                .map(Coming::UnderWay)
+                .collect(),
         });
         let coming = coming.collect();
-        let others = (0..world.ranks()).filter(|rank| *rank != own && (to == Recipients::All || *rank == 0));
+        let others =
+            (0..world.ranks()).filter(|rank| *rank != own && (to == Recipients::All || *rank == 0));
         let going = others.flat_map(|rank| world.send(bytes, rank, TAG_BYTES)).collect();
         Stepping::Bytes { coming, going }
     }
 
-    /// The plan has failed somewhere: none of its steps will be taken any more. What workers wait for will not come; the plan
-    /// is over when they have stopped, on all ranks.
+    /// The plan has failed somewhere: none of its steps will be taken any more. What workers wait
+    /// for will not come; the plan is over when they have stopped, on all ranks.
     fn leave(&mut self) {
         if let Some(plan) = &mut self.plan {
             plan.failed = true;
@@ -299,15 +311,19 @@ impl Worker {
         }
     }
 
-    /// All ranks have come to the end of the plan: what is still on the way has to arrive, or a later plan would get it.
+    /// All ranks have come to the end of the plan: what is still on the way has to arrive, or a
+    /// later plan would get it.
     fn drain(&mut self, is_quiet: bool) -> Doing {
         match &self.plan {
-            Some(plan) if !is_quiet => Doing::Counting(self.world.all_sum(plan.packets.sent().to_vec())),
+            Some(plan) if !is_quiet => {
+                Doing::Counting(self.world.all_sum(plan.packets.sent().to_vec()))
+            }
             _ => Doing::Draining(0),
         }
     }
 
-    /// Whether the first rank has not heard yet what the others have counted; of a failed plan nobody asks.
+    /// Whether the first rank has not heard yet what the others have counted; of a failed plan
+    /// nobody asks.
     fn figures_miss(&self) -> bool {
         let others = if self.world.rank() == 0 { self.world.ranks() - 1 } else { 0 };
         self.plan.as_ref().is_some_and(|plan| !plan.failed && plan.figures.len() < others)
@@ -329,7 +345,11 @@ impl Worker {
 
 /// A rank, this or another, has no memory for its windows.
 fn no_room(here: bool, bytes: usize) -> Error {
-    let whose = if here { format!("windows of {bytes} bytes") } else { "another rank's windows".to_string() };
+    let whose = if here {
+        format!("windows of {bytes} bytes")
+    } else {
+        "another rank's windows".to_string()
+    };
     Error::new(
         Code::Limit,
         format!(

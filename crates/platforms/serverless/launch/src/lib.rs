@@ -1,5 +1,5 @@
-//! Starts platform `serverless` for the program: workers of a cloud function, or services on loopback that stand in for one.
-//! The program is each worker, too.
+//! Starts platform `serverless` for the program: workers of a cloud function, or services on
+//! loopback that stand in for one. The program is each worker, too.
 
 mod select;
 
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_engine::{
-    Extension, Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number,
-    check_timeout,
+    Extension, Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report,
+    check_number, check_timeout,
 };
 use tessera_serverless::{Cloud, Driver, NAME, Prices, Serverless, Spent, Worker};
 use tessera_serverless_local::{Faults, Local, Options, Selector};
@@ -122,7 +122,9 @@ fn worker_memory(text: &str) -> std::result::Result<usize, String> {
     let bytes = parse_size(text).map_err(|error| error.to_string())?;
     match bytes {
         WORKER_BYTES_MIN..=WORKER_BYTES_MAX => Ok(bytes),
-        bytes if bytes < MEMORY_BYTES_MIN => Err(format!("must be at least {} KiB", MEMORY_BYTES_MIN >> 10)),
+        bytes if bytes < MEMORY_BYTES_MIN => {
+            Err(format!("must be at least {} KiB", MEMORY_BYTES_MIN >> 10))
+        }
         _ => Err("must be from 128 MiB to 10240 MiB".to_string()),
     }
 }
@@ -162,16 +164,20 @@ impl Launcher for ServerlessLauncher {
         let function = given("function").or_else(|| set(FUNCTION));
         let scratch = given("scratch").or_else(|| set(SCRATCH));
         let mut database = launch.database.clone();
-        let is_folder = database.as_ref().is_some_and(|path| !path.to_string_lossy().contains("://"));
+        let is_folder =
+            database.as_ref().is_some_and(|path| !path.to_string_lossy().contains("://"));
         let cache = cache()?;
         let mut settings = launch.stores.clone();
-        settings.extend(given("worker-timeout").map(|value| ("TESSERA_WORKER_TIMEOUT".to_string(), value)));
+        settings.extend(
+            given("worker-timeout").map(|value| ("TESSERA_WORKER_TIMEOUT".to_string(), value)),
+        );
         let mut local = None;
         if function.is_none() {
             let options = options(values, database.is_none() || is_folder, &cache)?;
             let started = Local::start(options);
-            let started =
-                started.map_err(|error| Error::io(format!("cannot start services on loopback: {error}")))?;
+            let started = started.map_err(|error| {
+                Error::io(format!("cannot start services on loopback: {error}"))
+            })?;
             settings.extend(started.settings().iter().cloned());
             local = Some(started);
         }
@@ -193,10 +199,12 @@ impl Launcher for ServerlessLauncher {
             } else {
                 format!("{}/data", scratch.trim_end_matches('/'))
             };
-            let uploaded = tessera_serverless::upload(&cloud()?, folder, &data, &cache.join("uploads"))?;
+            let uploaded =
+                tessera_serverless::upload(&cloud()?, folder, &data, &cache.join("uploads"))?;
             database = Some(uploaded.into());
         }
-        let meter = local.as_ref().map(|local| Box::new(local.meter()) as tessera_serverless::Meter);
+        let meter =
+            local.as_ref().map(|local| Box::new(local.meter()) as tessera_serverless::Meter);
         let place = (values.parsed("workers")?, scratch.as_str());
         let driver = Arc::new(Driver::new(cloud()?, function.as_deref(), place, prices, meter)?);
         let asked = driver.clone();
@@ -214,7 +222,9 @@ impl Launcher for ServerlessLauncher {
 /// What an environment variable says that goes wrong.
 fn faults(name: &str) -> Result<Faults> {
     match std::env::var(name) {
-        Ok(text) => Faults::parse(&text).map_err(|error| Error::semantic(format!("{name}: {error}"))),
+        Ok(text) => {
+            Faults::parse(&text).map_err(|error| Error::semantic(format!("{name}: {error}")))
+        }
         Err(_) => Ok(Faults::default()),
     }
 }
@@ -222,12 +232,15 @@ fn faults(name: &str) -> Result<Faults> {
 /// How the services on loopback behave; the variables are for trying what happens when they fail.
 fn options(values: &LaunchValues, store: bool, cache: &Path) -> Result<Options> {
     let number = |name: &str, otherwise: u64| match std::env::var(name) {
-        Ok(text) => text.parse().map_err(|_| Error::semantic(format!("{name}: '{text}' is no number"))),
+        Ok(text) => {
+            text.parse().map_err(|_| Error::semantic(format!("{name}: '{text}' is no number")))
+        }
         Err(_) => Ok(otherwise),
     };
     let standard = Options::default();
     let memory = worker_memory(values.get("worker-memory").unwrap_or_default());
-    let memory_mib = memory.map_err(|error| Error::semantic(format!("--worker-memory {error}")))? >> 20;
+    let memory_mib =
+        memory.map_err(|error| Error::semantic(format!("--worker-memory {error}")))? >> 20;
     let threads = memory_mib.div_ceil(PROCESSOR_MIB).min(Config::default().threads);
     let cold_start = number("TESSERA_LOCAL_COLD_START_MS", standard.cold_start.as_millis() as u64)?;
     Ok(Options {
@@ -235,7 +248,10 @@ fn options(values: &LaunchValues, store: bool, cache: &Path) -> Result<Options> 
         memory_mib: memory_mib as u64,
         cold_start: Duration::from_millis(cold_start),
         concurrency: number("TESSERA_LOCAL_CONCURRENCY", standard.concurrency as u64)? as usize,
-        timeout: Duration::from_secs(number("TESSERA_LOCAL_TIMEOUT_S", standard.timeout.as_secs())?),
+        timeout: Duration::from_secs(number(
+            "TESSERA_LOCAL_TIMEOUT_S",
+            standard.timeout.as_secs(),
+        )?),
         store,
         data: cache.join("data"),
         selector: Some(Selector::new(select::select)),
@@ -245,8 +261,8 @@ fn options(values: &LaunchValues, store: bool, cache: &Path) -> Result<Options> 
     })
 }
 
-/// Runs the store alone, until the standard input ends: says how it is reached, as variables for other programs' environment; gives
-/// the exit code.
+/// Runs the store alone, until the standard input ends: says how it is reached, as variables for
+/// other programs' environment; gives the exit code.
 fn store(values: &LaunchValues) -> Result<u8> {
     let data = PathBuf::from(values.get("data").unwrap_or_default());
     let store_faults = faults(STORE_FAULTS)?;
@@ -262,9 +278,11 @@ fn store(values: &LaunchValues) -> Result<u8> {
     Ok(0)
 }
 
-/// Where the user's programs keep what they can make again: below the user's own directory, which no other user can make first.
+/// Where the user's programs keep what they can make again: below the user's own directory, which
+/// no other user can make first.
 fn cache() -> Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let caches = caches.filter(|folder| folder.is_absolute()).ok_or_else(|| {
         Error::semantic(

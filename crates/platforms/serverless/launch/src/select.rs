@@ -1,7 +1,9 @@
-//! What the store on loopback selects: its SQL, evaluated by a session of its own over the object's file.
+//! What the store on loopback selects: its SQL, evaluated by a session of its own over the object's
+//! file.
 //!
-//! Fields of text are strings there, as for every such store: the SQL casts them. The store's language has other names for types
-//! than the engine's, and calls fields of CSV by their positions.
+//! Fields of text are strings there, as for every such store: the SQL casts them. The store's
+//! language has other names for types than the engine's, and calls fields of CSV by their
+//! positions.
 
 use tessera_formats::{csv, json};
 use tessera_objects::SmartStorage;
@@ -33,7 +35,10 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
             );
             session.execute(&format!("CREATE EXTERNAL TABLE looked_at {options}"))?;
             let names = columns(&mut session, "looked_at")?;
-            session.execute(&format!("CREATE EXTERNAL TABLE texts ({}) {options}", declared(&names)))?;
+            session.execute(&format!(
+                "CREATE EXTERNAL TABLE texts ({}) {options}",
+                declared(&names)
+            ))?;
             let positions =
                 names.iter().zip(1..).map(|(name, number)| format!("{} AS _{number}", named(name)));
             let positions = positions.collect::<Vec<_>>().join(", ");
@@ -71,8 +76,8 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Whoever can ask the store can read its objects, and nothing else of this machine: one SELECT from the object, and no statement
-/// or relation besides.
+/// Whoever can ask the store can read its objects, and nothing else of this machine: one SELECT
+/// from the object, and no statement or relation besides.
 fn check(words: &[Word]) -> Result<()> {
     let mut plain =
         words.iter().filter(|word| !matches!(word, Word::Other(space) if space.trim().is_empty()));
@@ -83,7 +88,8 @@ fn check(words: &[Word]) -> Result<()> {
     let from_object = keyword(plain.next(), "s3object");
     // The object may have a name of its own; then come the predicate or the end.
     let behind = plain.next();
-    let is_end = |word: Option<&Word>| word.is_none() || keyword(word, "where") || keyword(word, "limit");
+    let is_end =
+        |word: Option<&Word>| word.is_none() || keyword(word, "where") || keyword(word, "limit");
     let ends = is_end(behind) || matches!(behind, Some(Word::Plain(_))) && is_end(plain.next());
     let several = words.iter().any(|word| matches!(word, Word::Other(text) if text == ";"));
     if selects && from_object && froms == 1 && ends && !several {
@@ -208,8 +214,7 @@ mod tests {
         assert_eq!(selected("x.csv", text, Form::Csv, all), "1,x\n2,\"\"\n,INT\n");
         let sql = "SELECT s._2 FROM S3Object s WHERE CAST(s._1 AS INT) < 3 AND CAST(s._3 AS STRING) < '1995'";
         assert_eq!(selected("x.csv", text, Form::Csv, sql), "x\n");
-        let sql =
-            "SELECT COUNT(*), MAX(CAST(s._1 AS INT)) FROM S3Object s WHERE s._2 = 'INT' OR s._1 IS NOT NULL";
+        let sql = "SELECT COUNT(*), MAX(CAST(s._1 AS INT)) FROM S3Object s WHERE s._2 = 'INT' OR s._1 IS NOT NULL";
         assert_eq!(selected("x.csv", text, Form::Csv, sql), "3,2\n");
         assert!(selected("x.csv", text, Form::Csv, "SELECT s._9 FROM S3Object s").contains("_9"));
     }
@@ -227,14 +232,19 @@ mod tests {
         ] {
             assert!(selected("x.csv", "a\n1\n", Form::Csv, sql).contains("only"), "{sql}");
         }
-        assert_eq!(selected("x.csv", "a\n1\n", Form::Csv, "select count(*) from S3Object limit 3"), "1\n");
+        assert_eq!(
+            selected("x.csv", "a\n1\n", Form::Csv, "select count(*) from S3Object limit 3"),
+            "1\n"
+        );
     }
 
     #[test]
     fn members_of_json_as_text() {
         let text = "{\"a\":1,\"b\":\"x\"}\n{\"a\":2.50}\n";
-        let sql = "SELECT s.\"a\", s.\"b\", s.\"none\" FROM S3Object s WHERE CAST(s.\"a\" AS FLOAT) >= 1";
-        let expected = "{\"a\":\"1\",\"b\":\"x\",\"none\":null}\n{\"a\":\"2.50\",\"b\":null,\"none\":null}\n";
+        let sql =
+            "SELECT s.\"a\", s.\"b\", s.\"none\" FROM S3Object s WHERE CAST(s.\"a\" AS FLOAT) >= 1";
+        let expected =
+            "{\"a\":\"1\",\"b\":\"x\",\"none\":null}\n{\"a\":\"2.50\",\"b\":null,\"none\":null}\n";
         assert_eq!(selected("x.json", text, Form::Json, sql), expected);
     }
 }

@@ -22,7 +22,9 @@ const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 /// The system gives no random bytes: nothing may be started without.
 pub(crate) fn random<const N: usize>() -> io::Result<String> {
     let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("there are no random bytes"))?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| io::Error::other("there are no random bytes"))?;
     Ok(hex(&bytes))
 }
 
@@ -54,14 +56,17 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// Whether the head of a request shows it. The body's digest is compared when the body was read.
+    /// Whether the head of a request shows it. The body's digest is compared when the body was
+    /// read.
     pub(crate) fn allows(&self, request: &Request) -> bool {
         let shown = request.header("authorization").unwrap_or_default();
         match self {
             Access::Token(token) => {
                 shown.strip_prefix("Bearer ").is_some_and(|shown| same(shown.trim(), token))
             }
-            Access::Signature { key, secret } => is_signed(request, shown, (key, secret)).unwrap_or(false),
+            Access::Signature { key, secret } => {
+                is_signed(request, shown, (key, secret)).unwrap_or(false)
+            }
         }
     }
 }
@@ -99,8 +104,10 @@ fn is_signed(request: &Request, shown: &str, (key, secret): (&str, &str)) -> Opt
         let _ = writeln!(text, "{name}:{}", words.join(" "));
     }
     let _ = write!(text, "\n{signed}\n{payload}");
-    let text =
-        format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(digest(&SHA256, text.as_bytes()).as_ref()));
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
+        hex(digest(&SHA256, text.as_bytes()).as_ref())
+    );
     let mut signing = Key::new(HMAC_SHA256, format!("AWS4{secret}").as_bytes());
     for part in [day, region, service, "aws4_request"] {
         signing = Key::new(HMAC_SHA256, hmac::sign(&signing, part.as_bytes()).as_ref());
@@ -110,14 +117,17 @@ fn is_signed(request: &Request, shown: &str, (key, secret): (&str, &str)) -> Opt
 
 /// The parameters as they are signed: in order, each with a value.
 fn query(request: &Request) -> String {
-    let pairs = request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value)));
+    let pairs =
+        request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
 fn encode(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte))
+            }
             _ => {
                 let _ = write!(out, "%{byte:02X}");
             }
@@ -138,7 +148,12 @@ fn seconds(time: &str) -> Option<u64> {
     let (day, clock) = digits.split_once('T').filter(|(day, _)| day.len() == 8)?;
     let number = |text: &str| text.parse::<u64>().ok();
     let days = civil_days(number(&day[..4])?, number(&day[4..6])?, number(&day[6..])?)?;
-    Some(days * 86_400 + number(&clock[..2])? * 3_600 + number(&clock[2..4])? * 60 + number(&clock[4..])?)
+    Some(
+        days * 86_400
+            + number(&clock[..2])? * 3_600
+            + number(&clock[2..4])? * 60
+            + number(&clock[4..])?,
+    )
 }
 
 #[cfg(test)]
@@ -157,7 +172,9 @@ mod tests {
     #[test]
     fn times_of_signatures() {
         assert_eq!(seconds("20241121T235959Z"), Some(1_732_233_599));
-        for wrong in ["", "20241121T235959", "20241321T235959Z", "2024112T1235959Z", "x0241121T235959Z"] {
+        for wrong in
+            ["", "20241121T235959", "20241321T235959Z", "2024112T1235959Z", "x0241121T235959Z"]
+        {
             assert_eq!(seconds(wrong), None, "{wrong}");
         }
         assert!(!is_now("20241121T235959Z"));

@@ -18,7 +18,8 @@ pub(crate) enum Fault {
     Late(Duration),
 }
 
-/// Shares of requests that go wrong, each from 0 to 1: `503=0.1,reset=0.05,cut=0.05,late=0.2,late_ms=30`.
+/// Shares of requests that go wrong, each from 0 to 1:
+/// `503=0.1,reset=0.05,cut=0.05,late=0.2,late_ms=30`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Faults {
     shares: Vec<(Kind, f64)>,
@@ -48,8 +49,13 @@ impl Faults {
                 )
             };
             let (name, value) = entry.split_once('=').ok_or_else(bad)?;
-            let share =
-                || value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(bad);
+            let share = || {
+                value
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|share| (0.0..=1.0).contains(share))
+                    .ok_or_else(bad)
+            };
             let number = || value.parse::<u64>().map_err(|_| bad());
             let kind = match name {
                 "reset" => Kind::Reset,

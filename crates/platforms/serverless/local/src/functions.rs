@@ -1,4 +1,5 @@
-//! A function service: the Invoke API for those who want something done, the Runtime API for the workers that do it.
+//! A function service: the Invoke API for those who want something done, the Runtime API for the
+//! workers that do it.
 
 use std::collections::HashMap;
 use std::io;
@@ -78,12 +79,17 @@ fn is_event(request: &Request) -> bool {
 /// An error as the service says it.
 fn error(status: u16, kind: &str, message: &str) -> Answer {
     let body = json!({"Type": "User", "message": message}).to_string();
-    Answer::new(status, body).with("x-amzn-ErrorType", kind).with("Content-Type", "application/json")
+    Answer::new(status, body)
+        .with("x-amzn-ErrorType", kind)
+        .with("Content-Type", "application/json")
 }
 
 impl Functions {
     /// The service; `settings` and the environment are what workers see.
-    pub(crate) fn new(options: Options, settings: Vec<(String, String)>) -> io::Result<Arc<Functions>> {
+    pub(crate) fn new(
+        options: Options,
+        settings: Vec<(String, String)>,
+    ) -> io::Result<Arc<Functions>> {
         let starter = Starter::new()?;
         let functions = Arc::new_cyclic(|itself| Functions {
             options,
@@ -98,7 +104,9 @@ impl Functions {
         });
         let watched = Arc::downgrade(&functions);
         std::thread::Builder::new().name("memory".to_string()).spawn(move || {
-            while let Some(functions) = watched.upgrade().filter(|functions| functions.look_at_memory()) {
+            while let Some(functions) =
+                watched.upgrade().filter(|functions| functions.look_at_memory())
+            {
                 drop(functions);
                 std::thread::sleep(LOOK);
             }
@@ -116,7 +124,10 @@ impl Functions {
     }
 
     pub(crate) fn billed(&self) -> (u64, u64) {
-        (self.invocations.load(Ordering::Relaxed), self.mebibyte_milliseconds.load(Ordering::Relaxed))
+        (
+            self.invocations.load(Ordering::Relaxed),
+            self.mebibyte_milliseconds.load(Ordering::Relaxed),
+        )
     }
 
     /// As if a worker that is no process had this to do, and everything were about to end, so that
@@ -124,7 +135,8 @@ impl Functions {
     #[cfg(any(test, fuzzing))]
     pub(crate) fn pretend(&self, id: &str, payload: &[u8]) {
         let doing = Doing { id: id.to_string(), payload: Some(payload.to_vec()), outcome: None };
-        let worker = Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
+        let worker =
+            Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
         let mut state = self.lock();
         state.workers.insert(1, worker);
         state.ended = true;
@@ -172,7 +184,8 @@ impl Functions {
             state.next += 1;
             let number = state.next;
             // Before it runs, since it asks at once.
-            let worker = Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
+            let worker =
+                Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
             state.workers.insert(number, worker);
             number
         };
@@ -241,7 +254,8 @@ impl Functions {
                 match started {
                     Ok(number) => number,
                     Err(error) => {
-                        let message = format!("cannot start '{}': {error}", self.options.program.display());
+                        let message =
+                            format!("cannot start '{}': {error}", self.options.program.display());
                         return Outcome::Failed { kind: "Runtime.InvalidEntrypoint", message };
                     }
                 }
@@ -251,7 +265,10 @@ impl Functions {
         self.happened.notify_all();
         let outcome = loop {
             let Some(worker) = state.workers.get_mut(&number) else {
-                break Outcome::Failed { kind: "Runtime.ExitError", message: "Runtime exited".to_string() };
+                break Outcome::Failed {
+                    kind: "Runtime.ExitError",
+                    message: "Runtime exited".to_string(),
+                };
             };
             if let Some(outcome) = worker.doing.as_mut().and_then(|doing| doing.outcome.take()) {
                 worker.doing = None;
@@ -263,8 +280,10 @@ impl Functions {
             if Instant::now() >= until {
                 kill(worker.process);
                 worker.doing = None;
-                let message =
-                    format!("Task timed out after {:.2} seconds", self.options.timeout.as_secs_f64());
+                let message = format!(
+                    "Task timed out after {:.2} seconds",
+                    self.options.timeout.as_secs_f64()
+                );
                 break Outcome::Failed { kind: "Sandbox.Timedout", message };
             }
             state = self.wait(state, Duration::from_millis(50));
@@ -273,7 +292,8 @@ impl Functions {
         // The worker may have asked for more before its outcome was taken: it is idle only now.
         self.happened.notify_all();
         let milliseconds = started.elapsed().as_micros().div_ceil(1000) as u64;
-        self.mebibyte_milliseconds.fetch_add(milliseconds * self.options.memory_mib, Ordering::Relaxed);
+        self.mebibyte_milliseconds
+            .fetch_add(milliseconds * self.options.memory_mib, Ordering::Relaxed);
         outcome
     }
 
@@ -287,7 +307,9 @@ impl Functions {
             }
             state.running += 1;
         }
-        let Some(itself) = self.itself.upgrade() else { return error(500, "ServiceException", "ended") };
+        let Some(itself) = self.itself.upgrade() else {
+            return error(500, "ServiceException", "ended");
+        };
         let (name, payload) = (name.to_string(), request.body.bytes().to_vec());
         let work = move || {
             let outcome = itself.invoke(&name, &payload);
@@ -295,12 +317,17 @@ impl Functions {
             outcome
         };
         if event {
-            let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(work()));
-            return thread
-                .map_or_else(|_| error(500, "ServiceException", "no thread"), |_| Answer::new(202, ""));
+            let thread =
+                std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(work()));
+            return thread.map_or_else(
+                |_| error(500, "ServiceException", "no thread"),
+                |_| Answer::new(202, ""),
+            );
         }
         match work() {
-            Outcome::Answered(body) => Answer::new(200, body).with("Content-Type", "application/json"),
+            Outcome::Answered(body) => {
+                Answer::new(200, body).with("Content-Type", "application/json")
+            }
             Outcome::Failed { kind, message } => {
                 let body = json!({"errorType": kind, "errorMessage": message}).to_string();
                 Answer::new(200, body).with("X-Amz-Function-Error", "Unhandled")
@@ -312,11 +339,15 @@ impl Functions {
     fn next(&self, number: u64) -> Answer {
         let mut state = self.lock();
         loop {
-            let Some(worker) = state.workers.get_mut(&number).filter(|worker| worker.process != GONE) else {
+            let Some(worker) =
+                state.workers.get_mut(&number).filter(|worker| worker.process != GONE)
+            else {
                 return error(403, "Forbidden", "no such worker");
             };
-            let waiting =
-                worker.doing.as_mut().and_then(|doing| Some((doing.id.clone(), doing.payload.take()?)));
+            let waiting = worker
+                .doing
+                .as_mut()
+                .and_then(|doing| Some((doing.id.clone(), doing.payload.take()?)));
             match waiting {
                 Some((id, payload)) => {
                     worker.idle = false;
@@ -351,7 +382,9 @@ impl Service for Functions {
     fn answer(&self, request: &Request) -> Answer {
         let parts: Vec<&str> = request.path.split('/').collect();
         match (request.method.as_str(), &parts[..]) {
-            ("POST", ["2015-03-31", "functions", name, "invocations"]) => self.invocation(name, request),
+            ("POST", ["2015-03-31", "functions", name, "invocations"]) => {
+                self.invocation(name, request)
+            }
             (method, ["worker", number, "2018-06-01", "runtime", rest @ ..]) => {
                 let number = number.parse().unwrap_or(0);
                 match (method, rest) {

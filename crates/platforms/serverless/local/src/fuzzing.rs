@@ -66,13 +66,18 @@ impl Fixture {
 /// Sends the data as requests on one connection: first without a token or signature, then with the
 /// token added to each.
 fn converse(data: &[u8], service: &impl Service) {
-    let refused =
-        |answer: Answer, _: &str| assert_eq!(answer.status / 100, 4, "a stranger is let in: {answer:?}");
+    let refused = |answer: Answer, _: &str| {
+        assert_eq!(answer.status / 100, 4, "a stranger is let in: {answer:?}")
+    };
     let signed = Access::Signature { key: "key".to_string(), secret: "secret".to_string() };
     drop(talk(&mut &*data, &mut Vec::new(), &signed, service, refused));
-    let text = String::from_utf8_lossy(data).replace(" HTTP/1.1\r\n", &format!(" HTTP/1.1\r\n{TOKEN}"));
+    let text =
+        String::from_utf8_lossy(data).replace(" HTTP/1.1\r\n", &format!(" HTTP/1.1\r\n{TOKEN}"));
     let answered = |answer: Answer, method: &str| {
-        assert!((200..600).contains(&answer.status) && !method.is_empty(), "{answer:?} to {method}");
+        assert!(
+            (200..600).contains(&answer.status) && !method.is_empty(),
+            "{answer:?} to {method}"
+        );
         let mut body = answer.body;
         if let Some((file, len)) = answer.file {
             drop(file.take(len).read_to_end(&mut body));

@@ -1,6 +1,7 @@
 //! As much of an HTTP server as two small services need: a thread per connection.
 //!
-//! A request's head is read first; nothing of its body is, before the head has shown that it may ask ([`Access`]).
+//! A request's head is read first; nothing of its body is, before the head has shown that it may
+//! ask ([`Access`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -18,7 +19,8 @@ use crate::faults::{Chooser, Fault};
 /// The longest line of a request's head, and the most lines.
 const LINE_BYTES_MAX: u64 = 16 << 10;
 const LINES_MAX: usize = 100;
-/// A connection on which nothing comes for so long is closed; clients keep theirs for a shorter time.
+/// A connection on which nothing comes for so long is closed; clients keep theirs for a shorter
+/// time.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// What is still read of a request that was refused, so that its sender sees the answer.
 const REFUSED_BYTES_MAX: u64 = 8 << 20;
@@ -113,7 +115,10 @@ impl Answer {
 
     /// An error of the service's own, such as a disk that is full.
     pub(crate) fn failed(io: &io::Error) -> Answer {
-        Answer::new(500, format!("<Error><Code>InternalError</Code><Message>{io}</Message></Error>"))
+        Answer::new(
+            500,
+            format!("<Error><Code>InternalError</Code><Message>{io}</Message></Error>"),
+        )
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
@@ -155,7 +160,12 @@ pub(crate) fn listen(
     Ok(address)
 }
 
-fn converse(stream: TcpStream, access: &Access, faults: &Chooser, service: &impl Service) -> io::Result<()> {
+fn converse(
+    stream: TcpStream,
+    access: &Access,
+    faults: &Chooser,
+    service: &impl Service,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(IDLE_MAX))?;
     let mut input = BufReader::with_capacity(PIECE_BYTES, stream.try_clone()?);
@@ -170,9 +180,10 @@ fn converse(stream: TcpStream, access: &Access, faults: &Chooser, service: &impl
         let fault = if service.may_fail(&request) { faults.choose() } else { None };
         let answer = match fault {
             Some(Fault::Reset) => return output.shutdown(Shutdown::Both),
-            Some(Fault::Status(status)) => {
-                Answer::new(status, "<Error><Code>SlowDown</Code><Message>told to fail</Message></Error>")
-            }
+            Some(Fault::Status(status)) => Answer::new(
+                status,
+                "<Error><Code>SlowDown</Code><Message>told to fail</Message></Error>",
+            ),
             Some(Fault::Late(time)) => {
                 std::thread::sleep(time);
                 service.answer(&request)
@@ -234,7 +245,11 @@ fn send(answer: Answer, method: &str, cut: bool, output: &mut TcpStream) -> io::
 }
 
 /// Answers a request whose body may not be read, and ends the connection.
-fn refuse(answer: Answer, mut input: BufReader<TcpStream>, mut output: TcpStream) -> io::Result<()> {
+fn refuse(
+    answer: Answer,
+    mut input: BufReader<TcpStream>,
+    mut output: TcpStream,
+) -> io::Result<()> {
     send(answer.with("Connection", "close"), "", false, &mut output)?;
     output.shutdown(Shutdown::Write)?;
     output.set_read_timeout(Some(REFUSED_MAX))?;
@@ -300,7 +315,8 @@ fn receive(
     }
     let sink = service.sink(request).map_err(Refusal::Answer)?;
     let chunked = request.header("transfer-encoding").is_some_and(|how| how.contains("chunked"));
-    let len = request.header("content-length").map_or(Ok(0), str::parse::<u64>).map_err(|_| bad())?;
+    let len =
+        request.header("content-length").map_or(Ok(0), str::parse::<u64>).map_err(|_| bad())?;
     let max = match &sink {
         Sink::Memory(max) | Sink::File(_, _, max) => *max,
     };
@@ -423,8 +439,9 @@ fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     while at < bytes.len() {
         match bytes[at] {
             b'%' => {
-                let digits =
-                    bytes.get(at + 1..at + 3).filter(|pair| pair.iter().all(u8::is_ascii_hexdigit))?;
+                let digits = bytes
+                    .get(at + 1..at + 3)
+                    .filter(|pair| pair.iter().all(u8::is_ascii_hexdigit))?;
                 out.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
                 at += 2;
             }
@@ -475,7 +492,11 @@ mod tests {
             ("PUT", "b/a b+c", &b"abcde"[..])
         );
         assert!(request.has("list-type") && request.query["x"] == "1");
-        assert_eq!(status("PUT /b/k HTTP/1.1\r\nContent-Length: 4\r\n\r\nabc"), 0, "a body that is cut");
+        assert_eq!(
+            status("PUT /b/k HTTP/1.1\r\nContent-Length: 4\r\n\r\nabc"),
+            0,
+            "a body that is cut"
+        );
         let access = Access::Token(String::new());
         assert!(read_request(&mut &b""[..], &mut Vec::new(), &access, &Any).unwrap().is_none());
     }
@@ -506,13 +527,19 @@ mod tests {
     #[test]
     fn nothing_is_read_for_others() {
         let access = Access::Token("secret".to_string());
-        for shown in
-            ["", "Authorization: Bearer other\r\n", "Authorization: secret\r\n", "Authorization: Bearer \r\n"]
-        {
+        for shown in [
+            "",
+            "Authorization: Bearer other\r\n",
+            "Authorization: secret\r\n",
+            "Authorization: Bearer \r\n",
+        ] {
             let text = format!("PUT /b/k HTTP/1.1\r\n{shown}Content-Length: 3\r\n\r\nabc");
             let mut input = text.as_bytes();
             let refused = read_request(&mut input, &mut Vec::new(), &access, &Any);
-            assert!(matches!(refused, Err(Refusal::Answer(answer)) if answer.status == 403), "{shown}");
+            assert!(
+                matches!(refused, Err(Refusal::Answer(answer)) if answer.status == 403),
+                "{shown}"
+            );
             assert_eq!(input, b"abc");
         }
     }

@@ -1,8 +1,10 @@
-//! A function service and an object store on loopback, for trying and testing platform `serverless` without a cloud.
+//! A function service and an object store on loopback, for trying and testing platform `serverless`
+//! without a cloud.
 //!
-//! [`Local::start`] listens on two ports of this machine: one speaks as much of S3 as the engine uses (`store`), the other the
-//! Invoke and Runtime APIs of AWS Lambda (`functions`): it starts worker processes with a cold start's delay, ends those that
-//! take more memory than they may, refuses more than so many at once, and counts what would be billed. The store answers
+//! [`Local::start`] listens on two ports of this machine: one speaks as much of S3 as the engine
+//! uses (`store`), the other the Invoke and Runtime APIs of AWS Lambda (`functions`): it starts
+//! worker processes with a cold start's delay, ends those that take more memory than they may,
+//! refuses more than so many at once, and counts what would be billed. The store answers
 //! SelectObjectContent (`select`) with what the program evaluates for it. Both fail when told to
 //! (`faults`). Everything ends with the process that started it, however that ends.
 //!

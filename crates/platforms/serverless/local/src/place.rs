@@ -1,4 +1,5 @@
-//! Where files of the services may lie: directories that only the user can enter, and names that stay below them.
+//! Where files of the services may lie: directories that only the user can enter, and names that
+//! stay below them.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -13,9 +14,11 @@ const SCRATCH: &str = "tessera-serverless-";
 const KEY_BYTES_MAX: usize = 1024;
 const NAME_BYTES_MAX: usize = 255;
 
-/// A temporary directory that goes with the process; those of processes that were killed go with the next one.
+/// A temporary directory that goes with the process; those of processes that were killed go with
+/// the next one.
 ///
-/// It is locked while its process lives: numbers of processes are used again, and containers that share a directory have the same.
+/// It is locked while its process lives: numbers of processes are used again, and containers that
+/// share a directory have the same.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
@@ -31,7 +34,8 @@ impl Scratch {
             // Fails where there is one: it is not ours.
             DirBuilder::new().mode(0o700).create(&path)?;
             let lock = File::open(&path)?;
-            // Another process may have taken it for abandoned before it was locked. Where a file system has no locks, none can.
+            // Another process may have taken it for abandoned before it was locked. Where a file
+            // system has no locks, none can.
             let taken = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
             if !taken && path.exists() {
                 return Ok(Scratch { path, _lock: lock });
@@ -75,7 +79,8 @@ fn remove_unlocked(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Makes a directory, and those above it, that only the user can enter; one that is there stays as it is.
+/// Makes a directory, and those above it, that only the user can enter; one that is there stays as
+/// it is.
 pub(crate) fn private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -145,7 +150,10 @@ mod tests {
         private(&root.path().join("in")).unwrap();
         symlink("/etc", root.path().join("out")).unwrap();
         symlink("in", root.path().join("inner")).unwrap();
-        assert_eq!(below(root.path(), "a/b..c/%2e%2e/ d").unwrap(), root.path().join("a/b..c/%2e%2e/ d"));
+        assert_eq!(
+            below(root.path(), "a/b..c/%2e%2e/ d").unwrap(),
+            root.path().join("a/b..c/%2e%2e/ d")
+        );
         let long = "x/".repeat(600) + "x";
         let wrong = [
             "",
@@ -165,7 +173,11 @@ mod tests {
             &long,
         ];
         for key in wrong {
-            assert_eq!(below(root.path(), key).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{key:.40}");
+            assert_eq!(
+                below(root.path(), key).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{key:.40}"
+            );
         }
     }
 }

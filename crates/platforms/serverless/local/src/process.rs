@@ -1,4 +1,5 @@
-//! Worker processes: they end with the process that started them, and when they take more memory than they may.
+//! Worker processes: they end with the process that started them, and when they take more memory
+//! than they may.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -16,7 +17,8 @@ pub(crate) fn kill(process: i32) {
 /// The memory that a process holds, in MiB.
 pub(crate) fn memory_mib(process: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    let pages: u64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    let pages: u64 =
+        text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     // SAFETY: asks for a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     (pages * u64::try_from(page).unwrap_or(4096)) >> 20
@@ -33,7 +35,8 @@ pub(crate) fn how(status: ExitStatus) -> String {
 
 type Job = (Command, Sender<io::Result<Child>>);
 
-/// Starts processes. All by one thread, since the system ends them when the thread ends that started them.
+/// Starts processes. All by one thread, since the system ends them when the thread ends that
+/// started them.
 #[derive(Debug, Clone)]
 pub(crate) struct Starter {
     jobs: Sender<Job>,
@@ -58,7 +61,11 @@ impl Starter {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 // The parent may have ended before the call.
-                if libc::getppid() as u32 == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+                if libc::getppid() as u32 == parent {
+                    Ok(())
+                } else {
+                    Err(io::ErrorKind::NotFound.into())
+                }
             });
         }
         let (sender, receiver) = channel();

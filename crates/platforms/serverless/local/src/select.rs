@@ -45,7 +45,9 @@ pub struct Selector(Arc<dyn Fn(&Selection) -> Result<Vec<u8>, String> + Send + S
 
 impl Selector {
     /// Evaluates SQL so.
-    pub fn new(select: impl Fn(&Selection) -> Result<Vec<u8>, String> + Send + Sync + 'static) -> Selector {
+    pub fn new(
+        select: impl Fn(&Selection) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+    ) -> Selector {
         Selector(Arc::new(select))
     }
 }
@@ -59,7 +61,8 @@ impl fmt::Debug for Selector {
 /// The answer to a request for an object's file.
 pub(crate) fn answer(selector: &Selector, file: &Path, request: &[u8]) -> Answer {
     let refused = |code: &str, message: &str| {
-        let text = format!("<Error><Code>{code}</Code><Message>{}</Message></Error>", escape(message));
+        let text =
+            format!("<Error><Code>{code}</Code><Message>{}</Message></Error>", escape(message));
         Answer::new(400, text)
     };
     let Some(selection) = parse(file, &String::from_utf8_lossy(request)) else {
@@ -75,8 +78,10 @@ pub(crate) fn answer(selector: &Selector, file: &Path, request: &[u8]) -> Answer
 }
 
 fn parse(file: &Path, text: &str) -> Option<Selection> {
-    let request = element(text, "SelectObjectContentRequest").or_else(|| element(text, "SelectRequest"))?;
-    let (input, output) = (element(request, "InputSerialization")?, element(request, "OutputSerialization")?);
+    let request =
+        element(text, "SelectObjectContentRequest").or_else(|| element(text, "SelectRequest"))?;
+    let (input, output) =
+        (element(request, "InputSerialization")?, element(request, "OutputSerialization")?);
     let form = |text: &str| {
         let forms = [("CSV", Form::Csv), ("JSON", Form::Json), ("Parquet", Form::Parquet)];
         forms.into_iter().find(|(tag, _)| element(text, tag).is_some()).map(|(_, form)| form)
@@ -102,7 +107,8 @@ fn element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     loop {
         let (_, behind) = rest.split_once(&format!("<{tag}"))?;
         rest = behind;
-        if let Some((_, inside)) = behind.split_once('>').filter(|_| behind.starts_with(['>', ' '])) {
+        if let Some((_, inside)) = behind.split_once('>').filter(|_| behind.starts_with(['>', ' ']))
+        {
             return Some(inside.split_once(&format!("</{tag}>"))?.0);
         }
     }
@@ -113,7 +119,11 @@ fn escape(text: &str) -> String {
 }
 
 fn unescape(text: &str) -> String {
-    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'");
     text.replace("&#9;", "\t").replace("&#10;", "\n").replace("&#13;", "\r").replace("&amp;", "&")
 }
 
@@ -121,7 +131,11 @@ fn unescape(text: &str) -> String {
 fn stream(records: &[u8], scanned: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(records.len() + records.len() / 256 + 512);
     for part in records.chunks(RECORDS_BYTES) {
-        message(&[(":content-type", "application/octet-stream"), (":event-type", "Records")], part, &mut out);
+        message(
+            &[(":content-type", "application/octet-stream"), (":event-type", "Records")],
+            part,
+            &mut out,
+        );
     }
     let stats = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Stats><BytesScanned>{scanned}</BytesScanned><BytesProcessed>{scanned}\
@@ -166,7 +180,10 @@ mod tests {
     fn requests_are_understood() {
         let selection = parse(Path::new("x"), REQUEST).unwrap();
         assert_eq!(selection.sql, "SELECT s._1 FROM S3Object s WHERE s._2 < 'a&b'");
-        assert_eq!((selection.input, selection.output, selection.header), (Form::Csv, Form::Json, true));
+        assert_eq!(
+            (selection.input, selection.output, selection.header),
+            (Form::Csv, Form::Json, true)
+        );
         assert_eq!((&*selection.delimiter, &*selection.quote), ("\t", ""));
         assert!(parse(Path::new("x"), "<Other/>").is_none());
     }
@@ -176,12 +193,16 @@ mod tests {
         let selector = Selector::new(|selection| Ok(selection.sql.as_bytes().to_vec()));
         let found = answer(&selector, Path::new("/none"), REQUEST.as_bytes());
         // The end, as Amazon's documentation spells its first bytes.
-        assert!(found.status == 200 && found.body.windows(8).any(|part| part == [0, 0, 0, 56, 0, 0, 0, 40]));
+        assert!(
+            found.status == 200
+                && found.body.windows(8).any(|part| part == [0, 0, 0, 56, 0, 0, 0, 40])
+        );
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
         let failing = Selector::new(|_| Err("no <such> column".to_string()));
         let found = answer(&failing, Path::new("/none"), REQUEST.as_bytes());
         assert!(
-            found.status == 400 && String::from_utf8_lossy(&found.body).contains("no &lt;such&gt; column")
+            found.status == 400
+                && String::from_utf8_lossy(&found.body).contains("no &lt;such&gt; column")
         );
     }
 }

@@ -49,17 +49,24 @@ fn of_io(io: &io::Error) -> Answer {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => {
             Answer::error(404, "NoSuchKey")
         }
-        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => Answer::error(400, "InvalidURI"),
+        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {
+            Answer::error(400, "InvalidURI")
+        }
         _ => Answer::failed(io),
     }
 }
 
 impl Store {
-    /// A store that keeps its buckets in `scratch`, and the bucket `data` in a directory of its own.
+    /// A store that keeps its buckets in `scratch`, and the bucket `data` in a directory of its
+    /// own.
     ///
     /// # Errors
     /// One of them cannot be made.
-    pub(crate) fn new(scratch: &Scratch, data: &Path, selector: Option<Selector>) -> io::Result<Store> {
+    pub(crate) fn new(
+        scratch: &Scratch,
+        data: &Path,
+        selector: Option<Selector>,
+    ) -> io::Result<Store> {
         place::private(data)?;
         let scratch = scratch.path().to_path_buf();
         for folder in ["buckets", "parts"] {
@@ -94,7 +101,8 @@ impl Store {
         place::below(&self.bucket(bucket).ok_or_else(refused)?, key)
     }
 
-    /// A new file for what becomes an object, beside it: a name is all that moves then. No listing has it.
+    /// A new file for what becomes an object, beside it: a name is all that moves then. No listing
+    /// has it.
     fn temporary(&self, file: &Path) -> io::Result<(Spooled, File)> {
         let folder = file.parent().unwrap_or(file);
         let number = self.names.fetch_add(1, Ordering::Relaxed);
@@ -114,7 +122,9 @@ impl Store {
         let file = self.file(&request.path)?;
         // A link fails where the name is taken: of several writers one is first.
         let done = match request.header("if-none-match") {
-            Some("*") => fs::hard_link(&spooled.path, &file).and_then(|()| fs::remove_file(&spooled.path)),
+            Some("*") => {
+                fs::hard_link(&spooled.path, &file).and_then(|()| fs::remove_file(&spooled.path))
+            }
             _ => fs::rename(&spooled.path, &file),
         };
         match done {
@@ -133,7 +143,11 @@ impl Store {
         let file = self.file(path)?;
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
         let open = OpenOptions::new().read(true).custom_flags(flags).open(&file)?;
-        if open.metadata()?.is_file() { Ok((file, open)) } else { Err(io::ErrorKind::NotFound.into()) }
+        if open.metadata()?.is_file() {
+            Ok((file, open))
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     fn read(&self, request: &Request) -> io::Result<Answer> {
@@ -144,7 +158,8 @@ impl Store {
             return Ok(Answer::error(412, "PreconditionFailed"));
         }
         let len = meta.len();
-        let range = request.header("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
+        let range =
+            request.header("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
         let (status, start, end) = match range {
             None => (200, 0, len),
             Some((start, end)) => match (start.parse::<u64>(), end.parse::<u64>()) {
@@ -188,8 +203,8 @@ impl Store {
         // Folders are not there when nothing is in them; the bucket is.
         let bucket = self.bucket(path.split('/').next().unwrap_or_default());
         let mut folder = file.parent();
-        while let Some(empty) =
-            folder.filter(|folder| Some(*folder) != bucket.as_deref() && fs::remove_dir(folder).is_ok())
+        while let Some(empty) = folder
+            .filter(|folder| Some(*folder) != bucket.as_deref() && fs::remove_dir(folder).is_ok())
         {
             folder = empty.parent();
         }
@@ -200,18 +215,22 @@ impl Store {
         let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
         let (prefix, delimiter) = (query("prefix"), query("delimiter"));
         let after = query("continuation-token").max(query("start-after"));
-        let Some(root) = self.bucket(request.path.strip_suffix('/').unwrap_or(&request.path)) else {
+        let Some(root) = self.bucket(request.path.strip_suffix('/').unwrap_or(&request.path))
+        else {
             return Ok(Answer::error(404, "NoSuchBucket"));
         };
         let mut found: BTreeMap<String, Option<fs::Metadata>> = BTreeMap::new();
         let mut visit = |key: &str, meta| {
             let Some(rest) = key.strip_prefix(prefix) else { return };
             match rest.find(delimiter).filter(|_| !delimiter.is_empty()) {
-                Some(end) => found.insert(format!("{prefix}{}", &rest[..end + delimiter.len()]), None),
+                Some(end) => {
+                    found.insert(format!("{prefix}{}", &rest[..end + delimiter.len()]), None)
+                }
                 None => found.insert(key.to_string(), Some(meta)),
             };
         };
-        // Only the folder that the prefix names is walked. No key begins with one that can be no key's.
+        // Only the folder that the prefix names is walked. No key begins with one that can be no
+        // key's.
         match prefix.rsplit_once('/') {
             None => walk(&root, "", &mut visit)?,
             Some((below, _)) => match place::below(&root, below) {
@@ -225,7 +244,9 @@ impl Store {
         let mut last = String::new();
         for (key, meta) in rest.by_ref().take(PAGE) {
             text += &match meta {
-                None => format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escape(&key)),
+                None => {
+                    format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escape(&key))
+                }
                 Some(meta) => {
                     let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
                     format!(
@@ -274,18 +295,22 @@ impl Store {
         let upload = Upload { path: request.path.clone(), parts: BTreeMap::new() };
         self.lock().insert(id.clone(), upload);
         let (bucket, key) = request.path.split_once('/').unwrap_or_default();
-        let text = format!("<Bucket>{bucket}</Bucket><Key>{}</Key><UploadId>{id}</UploadId>", escape(key));
+        let text =
+            format!("<Bucket>{bucket}</Bucket><Key>{}</Key><UploadId>{id}</UploadId>", escape(key));
         let text = format!("<InitiateMultipartUploadResult>{text}</InitiateMultipartUploadResult>");
         Ok(Answer::new(200, text))
     }
 
-    /// Keeps the body of a part, which is in a file: the file is no longer deleted with the request.
+    /// Keeps the body of a part, which is in a file: the file is no longer deleted with the
+    /// request.
     fn put_part(&self, request: &Request, id: &str) -> io::Result<Answer> {
         let number = request.query.get("partNumber").and_then(|number| number.parse().ok());
         let Some(number) = number.filter(|number| (1..=PARTS_MAX).contains(number)) else {
             return Ok(Answer::error(400, "InvalidArgument"));
         };
-        let Body::File(spooled) = &request.body else { return Ok(Answer::error(404, "NoSuchUpload")) };
+        let Body::File(spooled) = &request.body else {
+            return Ok(Answer::error(404, "NoSuchUpload"));
+        };
         let mut uploads = self.lock();
         let Some(upload) = uploads.get_mut(id).filter(|upload| upload.path == request.path) else {
             return Ok(Answer::error(404, "NoSuchUpload"));
@@ -315,8 +340,9 @@ impl Store {
             return Ok(put);
         }
         let tag = put.headers.first().map(|(_, tag)| escape(tag)).unwrap_or_default();
-        let text =
-            format!("<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>");
+        let text = format!(
+            "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
+        );
         Ok(Answer::new(200, text))
     }
 
@@ -361,7 +387,9 @@ impl Service for Store {
 /// Visits all objects below a folder; hidden files are none.
 fn walk(folder: &Path, key: &str, visit: &mut dyn FnMut(&str, fs::Metadata)) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             return Ok(());
         }
         entries => entries?,
@@ -392,7 +420,11 @@ fn escape(text: &str) -> String {
 }
 
 fn unescape(text: &str) -> String {
-    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'");
     text.replace("&amp;", "&")
 }
 

@@ -10,7 +10,13 @@ use ring::hmac::{HMAC_SHA256, Key, sign};
 use tessera_serverless_local::Local;
 
 /// A request; gives status, head and body.
-pub(crate) fn ask(host: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
+pub(crate) fn ask(
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> (u16, String, String) {
     let mut stream = TcpStream::connect(host).unwrap();
     let len = body.len();
     let text = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\n\r\n{body}");
@@ -20,7 +26,8 @@ pub(crate) fn ask(host: &str, method: &str, path: &str, headers: &str, body: &st
     loop {
         let text = String::from_utf8_lossy(&answer).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let len = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap_or("0");
+            let len =
+                head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap_or("0");
             if body.len() >= len.parse().unwrap() {
                 let status = head[9..12].parse().unwrap();
                 return (status, head.to_string(), body.to_string());
@@ -55,8 +62,9 @@ fn hex(bytes: &[u8]) -> String {
 pub(crate) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let (mut year, mut day) = (1970, days);
     while day >= 365 + u64::from(is_leap(year)) {
         day -= 365 + u64::from(is_leap(year));
@@ -72,15 +80,17 @@ pub(crate) fn now() -> String {
     format!("{year:04}{:02}{:02}T{:02}{:02}{:02}Z", month + 1, day + 1, clock.0, clock.1, clock.2)
 }
 
-/// Headers of a request to the store, signed with this key and secret; `query` has its names in order, each with a value.
+/// Headers of a request to the store, signed with this key and secret; `query` has its names in
+/// order, each with a value.
 pub(crate) fn signed(
     (key, secret): (&str, &str),
     (host, time): (&str, &str),
     (method, path, query): (&str, &str, &str),
     body: Option<&str>,
 ) -> String {
-    let payload =
-        body.map_or("UNSIGNED-PAYLOAD".to_string(), |body| hex(digest(&SHA256, body.as_bytes()).as_ref()));
+    let payload = body.map_or("UNSIGNED-PAYLOAD".to_string(), |body| {
+        hex(digest(&SHA256, body.as_bytes()).as_ref())
+    });
     let names = "host;x-amz-content-sha256;x-amz-date";
     let headers = format!("host:{host}\nx-amz-content-sha256:{payload}\nx-amz-date:{time}\n");
     let text = format!("{method}\n{path}\n{query}\n{headers}\n{names}\n{payload}");

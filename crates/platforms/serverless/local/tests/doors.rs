@@ -1,5 +1,5 @@
-//! The doors of the services, as another user of this machine finds them: ports without knowing the secrets, directories
-//! without the right to enter. docs/design/threat-model.md names these tests.
+//! The doors of the services, as another user of this machine finds them: ports without knowing the
+//! secrets, directories without the right to enter. docs/design/threat-model.md names these tests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,11 +13,17 @@ const INVOKE: &str = "/2015-03-31/functions/worker/invocations";
 
 fn services(store: bool, folder: &tempfile::TempDir) -> Local {
     let arguments = ["functions::worker_process", "--exact"].map(str::to_string).into();
-    Local::start(Options { store, arguments, data: folder.path().join("data"), ..Options::default() })
-        .unwrap()
+    Local::start(Options {
+        store,
+        arguments,
+        data: folder.path().join("data"),
+        ..Options::default()
+    })
+    .unwrap()
 }
 
-/// Also where the store is another one, so that there are no keys of ours: workers would run with the user's own credentials.
+/// Also where the store is another one, so that there are no keys of ours: workers would run with
+/// the user's own credentials.
 #[test]
 fn workers_run_for_nobody_without_the_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,7 +51,11 @@ fn workers_run_for_nobody_without_the_token() {
         ];
         for shown in &strangers {
             for (method, path) in paths {
-                assert_eq!(ask(&host, method, path, shown, "hello").0, 403, "{method} {path} {shown}");
+                assert_eq!(
+                    ask(&host, method, path, shown, "hello").0,
+                    403,
+                    "{method} {path} {shown}"
+                );
             }
         }
         assert_eq!(local.billed(), (0, 0));
@@ -64,7 +74,8 @@ fn two_starts_have_other_secrets() {
     }
     let shown = format!("{one:?}");
     assert!(
-        !shown.contains(&setting(&one, TOKEN)) && !shown.contains(&setting(&one, "AWS_SECRET_ACCESS_KEY"))
+        !shown.contains(&setting(&one, TOKEN))
+            && !shown.contains(&setting(&one, "AWS_SECRET_ACCESS_KEY"))
     );
 }
 
@@ -73,13 +84,17 @@ fn the_store_answers_signatures_only() {
     let folder = tempfile::tempdir().unwrap();
     let local = services(true, &folder);
     let host = host(&local, "AWS_ENDPOINT_URL");
-    let (key, secret) = (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
+    let (key, secret) =
+        (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
     let keys = (key.as_str(), secret.as_str());
     let time = now();
     let put = ("PUT", "/b/a%20b", "");
     let at = (host.as_str(), time.as_str());
     assert_eq!(ask(&host, "PUT", "/b/a%20b", &signed(keys, at, put, None), "hello").0, 200);
-    assert_eq!(ask(&host, "PUT", "/b/a%20b", &signed(keys, at, put, Some("hello")), "hello").0, 200);
+    assert_eq!(
+        ask(&host, "PUT", "/b/a%20b", &signed(keys, at, put, Some("hello")), "hello").0,
+        200
+    );
     let list = ("GET", "/b", "list-type=2&prefix=");
     let listed = ask(&host, "GET", "/b?prefix=&list-type=2", &signed(keys, at, list, None), "");
     assert!(listed.0 == 200 && listed.2.contains("<Key>a b</Key>"), "{listed:?}");
@@ -88,7 +103,11 @@ fn the_store_answers_signatures_only() {
     let old = signed(keys, (&host, "20241121T235959Z"), put, None);
     for (shown, path, why) in [
         ("", "/b/a%20b", "unsigned"),
-        (&format!("Authorization: AWS4-HMAC-SHA256 Credential={key}/x\r\n"), "/b/a%20b", "a key alone"),
+        (
+            &format!("Authorization: AWS4-HMAC-SHA256 Credential={key}/x\r\n"),
+            "/b/a%20b",
+            "a key alone",
+        ),
         (&signed((&key, "none"), at, put, None), "/b/a%20b", "another secret"),
         (&signed(("LOCAL0", &secret), at, put, None), "/b/a%20b", "another key"),
         (&good, "/b/other", "another object"),
@@ -104,14 +123,16 @@ fn the_store_answers_signatures_only() {
     assert_eq!(ask(&host, "GET", "/b/a%20b", &get, "").2, "hello", "nothing was written");
 }
 
-/// As they come over the wire: encoded once, twice, with slashes that another program would take together.
+/// As they come over the wire: encoded once, twice, with slashes that another program would take
+/// together.
 #[test]
 fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
     let folder = tempfile::tempdir().unwrap();
     let local = services(true, &folder);
     std::fs::write(folder.path().join("secret"), "secret").unwrap();
     let host = host(&local, "AWS_ENDPOINT_URL");
-    let (key, secret) = (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
+    let (key, secret) =
+        (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
     let time = now();
     let sign = |method: &str, path: &str, query: &str| {
         signed((&key, &secret), (&host, &time), (method, path, query), None)
@@ -134,7 +155,10 @@ fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
             let (status, _, body) = ask(&host, method, path, &sign(method, path, ""), "gone");
             // Encoded twice it is the name of a folder, which may be there.
             let own = path.contains("%25") && matches!(status, 200 | 204 | 404);
-            assert!((own || status == 400 || status == 0) && body != "secret", "{method} {path}: {status}");
+            assert!(
+                (own || status == 400 || status == 0) && body != "secret",
+                "{method} {path}: {status}"
+            );
         }
     }
     for prefix in ["..%2F", "%2Fetc%2F", "..%2F..%2F", "x%2F..%2F..%2F", "%2F", ".%2F..%2F"] {
@@ -151,8 +175,10 @@ fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
 fn long_bodies_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let local = services(true, &folder);
-    let (key, secret) = (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
-    let (store, functions) = (host(&local, "AWS_ENDPOINT_URL"), host(&local, "AWS_ENDPOINT_URL_LAMBDA"));
+    let (key, secret) =
+        (setting(&local, "AWS_ACCESS_KEY_ID"), setting(&local, "AWS_SECRET_ACCESS_KEY"));
+    let (store, functions) =
+        (host(&local, "AWS_ENDPOINT_URL"), host(&local, "AWS_ENDPOINT_URL_LAMBDA"));
     let put = signed((&key, &secret), (&store, &now()), ("PUT", "/b/k", ""), None);
     let token = format!("Authorization: Bearer {}\r\n", setting(&local, TOKEN));
     for (host, method, path, headers, len) in [
@@ -161,7 +187,8 @@ fn long_bodies_are_refused() {
         (&functions, "POST", "/worker/1/2018-06-01/runtime/invocation/1/response", &token, 5 << 30),
     ] {
         let mut stream = TcpStream::connect(host).unwrap();
-        write!(stream, "{method} {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\n\r\n").unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\n{headers}Content-Length: {len}\r\n\r\n")
+            .unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"HTTP/1.1 413", "{path}");

@@ -18,7 +18,10 @@ fn worker_process() {
         if status != 200 {
             return;
         }
-        let id = head.lines().find_map(|line| line.strip_prefix("Lambda-Runtime-Aws-Request-Id: ")).unwrap();
+        let id = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Lambda-Runtime-Aws-Request-Id: "))
+            .unwrap();
         let mut held = Vec::new();
         match order.split_once(' ').unwrap_or((&order, "")) {
             ("sleep", time) => std::thread::sleep(Duration::from_millis(time.parse().unwrap())),
@@ -64,7 +67,10 @@ impl Service {
     /// The process that did it.
     fn done_by(&self, order: &str) -> i32 {
         let (status, head, body) = self.invoke("", order);
-        assert!(status == 200 && !head.contains("Function-Error") && body.ends_with(order), "{head} {body}");
+        assert!(
+            status == 200 && !head.contains("Function-Error") && body.ends_with(order),
+            "{head} {body}"
+        );
         // It asks for more, and is found idle by the next one.
         while self.local.idle_workers() == 0 {
             std::thread::sleep(Duration::from_millis(1));

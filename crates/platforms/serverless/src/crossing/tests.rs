@@ -66,7 +66,12 @@ impl World {
     }
 
     /// Groups of so many rows.
-    fn groups(&self, index: usize, count: usize, rows: &dyn Fn(usize, usize) -> usize) -> Vec<Vec<Group>> {
+    fn groups(
+        &self,
+        index: usize,
+        count: usize,
+        rows: &dyn Fn(usize, usize) -> usize,
+    ) -> Vec<Vec<Group>> {
         (0..count).map(|group| vec![self.group(index as u64, rows(index, group))]).collect()
     }
 
@@ -85,9 +90,13 @@ impl World {
         crossed.iter().map(|crossed| self.rows(crossed)).collect()
     }
 
-    /// Two exchanges of all workers at once, which meet in a join, each with these rows of each partition; how many rows of both each
-    /// worker got, and how many partitions stayed split.
-    fn meet(&self, heavy: [Heavy; 2], rows: [&dyn Fn(usize, usize) -> usize; 2]) -> Vec<[(usize, usize); 2]> {
+    /// Two exchanges of all workers at once, which meet in a join, each with these rows of each
+    /// partition; how many rows of both each worker got, and how many partitions stayed split.
+    fn meet(
+        &self,
+        heavy: [Heavy; 2],
+        rows: [&dyn Fn(usize, usize) -> usize; 2],
+    ) -> Vec<[(usize, usize); 2]> {
         let all = (0..self.workers).map(|index| {
             let task = self.task(index);
             let sides = [0, 1].map(|side| {
@@ -96,8 +105,10 @@ impl World {
                 let groups = self.groups(index, 32, rows[side]);
                 async move {
                     let crossed = crossing.cross(groups, Vec::new()).await.unwrap();
-                    let (held, bytes) =
-                        (lock(&crossing.memory).bytes(), crossed.came.iter().map(|came| came.bytes.len()));
+                    let (held, bytes) = (
+                        lock(&crossing.memory).bytes(),
+                        crossed.came.iter().map(|came| came.bytes.len()),
+                    );
                     assert!((bytes.sum()..).contains(&held), "what is here is counted");
                     crossed
                 }
@@ -194,9 +205,11 @@ fn a_heavy_partition_is_read_by_those_who_sent_it() {
         _ => 10,
     };
     let light = |_: usize, partition: usize| if partition == 7 { 50 } else { 200 };
-    for (sides, turned) in
-        [([Heavy::Either; 2], false), ([Heavy::Split, Heavy::Copied], false), ([Heavy::Either; 2], true)]
-    {
+    for (sides, turned) in [
+        ([Heavy::Either; 2], false),
+        ([Heavy::Split, Heavy::Copied], false),
+        ([Heavy::Either; 2], true),
+    ] {
         let world = World::new(3);
         let got = match turned {
             false => world.meet(sides, [&heavy, &light]),
@@ -206,7 +219,9 @@ fn a_heavy_partition_is_read_by_those_who_sent_it() {
             if turned {
                 got.reverse();
             }
-            let own = (0..32).filter(|partition| *partition != 7 && hash_owner(*partition) == worker).count();
+            let own = (0..32)
+                .filter(|partition| *partition != 7 && hash_owner(*partition) == worker)
+                .count();
             assert_eq!(got[0], (own * 30 + heavy(worker, 7), 1));
             assert_eq!(got[1], (own * 600 + 150, 0));
         }

@@ -37,7 +37,8 @@ impl Head {
         let damaged = || Error::data("an object of an exchange is damaged: its head does not fit");
         let words = bytes.as_chunks::<8>().0;
         let word = |at: usize| words.get(at).map(|word| u64::from_le_bytes(*word));
-        let (Some(MAGIC), Some(attempt), Some(parts), Some(found)) = (word(0), word(1), word(2), word(3))
+        let (Some(MAGIC), Some(attempt), Some(parts), Some(found)) =
+            (word(0), word(1), word(2), word(3))
         else {
             return Err(damaged());
         };
@@ -50,7 +51,11 @@ impl Head {
         if (bytes.len() as u64) < size {
             return Ok(None);
         }
-        let words: Vec<u64> = words.iter().skip(START_WORDS).map(|word| u64::from_le_bytes(*word)).collect();
-        Ok(Some(Head { attempt, parts: words.chunks_exact(of_part).map(Index::of_words).collect() }))
+        let words: Vec<u64> =
+            words.iter().skip(START_WORDS).map(|word| u64::from_le_bytes(*word)).collect();
+        Ok(Some(Head {
+            attempt,
+            parts: words.chunks_exact(of_part).map(Index::of_words).collect(),
+        }))
     }
 }

@@ -39,13 +39,18 @@ pub(super) async fn find(crossing: &Crossing) -> Result<Vec<Stretch>> {
     }
     let senders = if crossing.only_first { 1 } else { crossing.task.order.workers };
     // This worker's own head is read as well: that of another attempt may have been first.
-    let found =
-        crossing.as_they_appear((0..senders).collect(), |sender| open(crossing, sender, &mine)).await?;
+    let found = crossing
+        .as_they_appear((0..senders).collect(), |sender| open(crossing, sender, &mine))
+        .await?;
     Ok(found.into_values().flatten().collect())
 }
 
 /// What a sender has for this worker; none where its head is not there yet.
-async fn open(crossing: &Crossing, sender: usize, mine: &Range<usize>) -> Result<Option<Vec<Stretch>>> {
+async fn open(
+    crossing: &Crossing,
+    sender: usize,
+    mine: &Range<usize>,
+) -> Result<Option<Vec<Stretch>>> {
     let (name, groups) = (crossing.name(sender), crossing.parts.groups());
     let Some((first, size)) = crossing.range(&name, 0..HEAD_BYTES).await? else { return Ok(None) };
     let head = match Head::read(&first, size, groups)? {
@@ -196,7 +201,8 @@ impl Coming {
     fn start(shared: &Arc<Shared>, name: &Arc<str>, range: Range<u64>) -> Coming {
         let (token, len) = (Token::new(), range.end - range.start);
         let bytes: Arc<Mutex<Option<Result<Option<(Bytes, u64)>>>>> = Arc::default();
-        let (done, came, shared, name) = (token.clone(), bytes.clone(), shared.clone(), name.clone());
+        let (done, came, shared, name) =
+            (token.clone(), bytes.clone(), shared.clone(), name.clone());
         let io = shared.plan.crossing.task.io.clone();
         let read = async move {
             let read = shared.plan.crossing.range(&name, range).await;

@@ -111,12 +111,16 @@ fn of_two_attempts_the_first_head_stands() {
 
 #[test]
 fn gathering_and_the_first_alone() {
-    for (to, only_first, came) in
-        [(To::First, false, [30, 0, 0]), (To::All, true, [10, 10, 10]), (To::First, true, [10, 0, 0])]
-    {
+    for (to, only_first, came) in [
+        (To::First, false, [30, 0, 0]),
+        (To::All, true, [10, 10, 10]),
+        (To::First, true, [10, 0, 0]),
+    ] {
         let world = World::new(3);
-        let outputs: Vec<_> = (0..3).map(|index| world.send(index, (&to, only_first), 10)).collect();
-        let rows: Vec<usize> = outputs.iter().map(|output| read(&**output).unwrap().len()).collect();
+        let outputs: Vec<_> =
+            (0..3).map(|index| world.send(index, (&to, only_first), 10)).collect();
+        let rows: Vec<usize> =
+            outputs.iter().map(|output| read(&**output).unwrap().len()).collect();
         assert_eq!(rows, came);
     }
 }
@@ -133,8 +137,9 @@ fn damage_is_found() {
     assert!(Head::read(&bytes, size - 8, 2).is_err());
     let many = [&bytes[..16], &u64::MAX.to_le_bytes(), &bytes[24..]].concat();
     assert!(Head::read(&many, size, 2).is_err());
-    for change in [&|_: usize| vec![3u8; 9000], &|len: usize| vec![0u8; len], &|len| vec![0u8; len / 2]]
-        as [&dyn Fn(usize) -> Vec<u8>; 3]
+    for change in
+        [&|_: usize| vec![3u8; 9000], &|len: usize| vec![0u8; len], &|len| vec![0u8; len / 2]]
+            as [&dyn Fn(usize) -> Vec<u8>; 3]
     {
         let world = World::new(1);
         let output = world.send(0, (&To::All, false), 1000);
@@ -178,14 +183,21 @@ fn a_part_that_cannot_be_written_ends_the_exchange() {
 #[test]
 fn writes_are_over_before_a_worker_clears() {
     let world = World::new(1);
-    let waits = ThrottleConfig { wait_put_per_call: Duration::from_millis(50), ..ThrottleConfig::default() };
+    let waits = ThrottleConfig {
+        wait_put_per_call: Duration::from_millis(50),
+        ..ThrottleConfig::default()
+    };
     let slow = Arc::new(ThrottledStore::new(world.store.clone(), waits));
     let order = world.task(0).order.clone();
-    let task = Arc::new(Task::new(order, Space::new((slow, Path::from("query"))), world.io.clone()));
+    let task =
+        Arc::new(Task::new(order, Space::new((slow, Path::from("query"))), world.io.clone()));
     let (sender, receiver) = std::sync::mpsc::channel();
     world.io.spawn(async move {
         let name = || "late".to_string();
-        let write = tokio::time::timeout(Duration::from_millis(1), task.put_new(name(), vec![1u8; 9].into()));
+        let write = tokio::time::timeout(
+            Duration::from_millis(1),
+            task.put_new(name(), vec![1u8; 9].into()),
+        );
         assert!(write.await.is_err(), "it is given up");
         task.written().await;
         sender.send(()).unwrap();

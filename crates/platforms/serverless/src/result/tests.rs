@@ -56,7 +56,10 @@ fn read(world: &World, written: Written) -> Result<Vec<i64>> {
     receiver.recv().unwrap().map(|()| rows)
 }
 
-fn done<T: Send + 'static>(world: &World, work: impl Future<Output = Result<T>> + Send + 'static) -> T {
+fn done<T: Send + 'static>(
+    world: &World,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     world.io.spawn(async move { sender.send(work.await).unwrap() });
     receiver.recv().unwrap().unwrap()

@@ -1,8 +1,10 @@
-//! An answer on its way: its bytes are taken as they come, and are asked for again where it breaks off.
+//! An answer on its way: its bytes are taken as they come, and are asked for again where it breaks
+//! off.
 //!
-//! Records are passed on before the whole answer has come, so that it need not fit into memory. An answer that breaks off (a reset,
-//! a body that ends early, a wrong checksum, silence) is asked for again from its start; what was passed on already is skipped,
-//! after it has been compared by its checksum. Only an `End` ends it, and a look at the object that shows that it is still the
+//! Records are passed on before the whole answer has come, so that it need not fit into memory. An
+//! answer that breaks off (a reset, a body that ends early, a wrong checksum, silence) is asked for
+//! again from its start; what was passed on already is skipped, after it has been compared by its
+//! checksum. Only an `End` ends it, and a look at the object that shows that it is still the
 //! version that the statement sees.
 
 use std::collections::VecDeque;
@@ -155,7 +157,9 @@ impl Answer {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         change(state);
-        if let Some(token) = state.token.take_if(|_| !state.pieces.is_empty() || state.end.is_some()) {
+        if let Some(token) =
+            state.token.take_if(|_| !state.pieces.is_empty() || state.end.is_some())
+        {
             token.set_ready();
         }
     }
@@ -231,7 +235,11 @@ impl Answer {
     }
 
     /// Passes on what has not been, when there is room.
-    async fn pass_on(&self, mut records: Bytes, known: &mut Known) -> std::result::Result<(), Broken> {
+    async fn pass_on(
+        &self,
+        mut records: Bytes,
+        known: &mut Known,
+    ) -> std::result::Result<(), Broken> {
         if known.left > 0 {
             let len = usize::try_from(known.left).unwrap_or(usize::MAX).min(records.len());
             known.sum = crc32_more(known.sum, &records[..len]);
@@ -246,7 +254,11 @@ impl Answer {
         }
         poll_fn(|context| {
             self.room.register(context.waker());
-            if lock(&self.state).held_bytes < WINDOW_BYTES { Poll::Ready(()) } else { Poll::Pending }
+            if lock(&self.state).held_bytes < WINDOW_BYTES {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
         let sum = crc32_more(self.passed_sum.load(Ordering::Relaxed), &records);
@@ -275,8 +287,8 @@ impl Answer {
     }
 }
 
-/// What of an answer that is asked for again was passed on before: bytes that are still to be skipped, and the checksum of those
-/// that were.
+/// What of an answer that is asked for again was passed on before: bytes that are still to be
+/// skipped, and the checksum of those that were.
 struct Known {
     left: u64,
     sum: u32,

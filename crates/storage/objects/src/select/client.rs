@@ -47,8 +47,9 @@ impl SelectClient {
         timeouts: Shared,
     ) -> Result<SelectClient> {
         let url = location.root.trim_end_matches('/');
-        let failed =
-            |error| Error::io(format!("cannot reach '{url}': {}; {}", reason(&error), hint(location.kind)));
+        let failed = |error| {
+            Error::io(format!("cannot reach '{url}': {}; {}", reason(&error), hint(location.kind)))
+        };
         let mut builder = store::s3(settings).with_url(url);
         let region = store::region(&builder);
         let skips = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);

@@ -4,9 +4,9 @@
 //! | total length: 4 | length of headers: 4 | CRC of these 8 bytes: 4 | headers | payload | CRC of all before: 4 |
 //! ```
 //!
-//! Numbers are big endian. A header is a name (length: 1), a kind (1) and a value; those that matter are strings (kind 7, length:
-//! 2). `:message-type` is `event` or `error`; `:event-type` is `Records`, `Stats`, `Progress`, `Cont` or `End`. Only what an `End`
-//! stands behind is whole.
+//! Numbers are big endian. A header is a name (length: 1), a kind (1) and a value; those that
+//! matter are strings (kind 7, length: 2). `:message-type` is `event` or `error`; `:event-type` is
+//! `Records`, `Stats`, `Progress`, `Cont` or `End`. Only what an `End` stands behind is whole.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -49,8 +49,9 @@ impl Decoder {
     /// What is wrong with the bytes.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
         let Some(prelude) = self.buffer.get(..PRELUDE_BYTES) else { return Ok(None) };
-        let number =
-            |at: usize| prelude[at..at + 4].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
+        let number = |at: usize| {
+            prelude[at..at + 4].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte))
+        };
         if crc32fast::hash(&prelude[..8]) != number(8) {
             return Err("the checksum of a message's lengths is wrong".to_string());
         }
@@ -60,7 +61,8 @@ impl Decoder {
             return Err(format!("a message of {total} bytes with {headers} of headers cannot be"));
         }
         let Some(message) = self.buffer.get(..total) else { return Ok(None) };
-        let sum = message[total - CRC_BYTES..].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
+        let sum =
+            message[total - CRC_BYTES..].iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
         if crc32fast::hash(&message[..total - CRC_BYTES]) != sum {
             return Err("the checksum of a message is wrong".to_string());
         }
@@ -82,7 +84,8 @@ fn event(headers: &[u8], payload: Bytes) -> Result<Event, String> {
         "Records" => Event::Records(payload),
         "Stats" => {
             let text = String::from_utf8_lossy(&payload).into_owned();
-            let number = |tag| inside(&text, tag).and_then(|number| number.parse().ok()).unwrap_or(0);
+            let number =
+                |tag| inside(&text, tag).and_then(|number| number.parse().ok()).unwrap_or(0);
             Event::Stats { scanned: number("BytesScanned"), returned: number("BytesReturned") }
         }
         "End" => Event::End,
@@ -152,7 +155,8 @@ mod tests {
             of_headers.extend_from_slice(value.as_bytes());
         }
         let total = PRELUDE_BYTES + of_headers.len() + payload.len() + CRC_BYTES;
-        let mut out = [(total as u32).to_be_bytes(), (of_headers.len() as u32).to_be_bytes()].concat();
+        let mut out =
+            [(total as u32).to_be_bytes(), (of_headers.len() as u32).to_be_bytes()].concat();
         out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
         out.extend_from_slice(&of_headers);
         out.extend_from_slice(payload);
@@ -179,14 +183,19 @@ mod tests {
     fn a_checksum_that_is_known() {
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
         // The continuation message as Amazon's documentation spells it.
-        assert_eq!(crc32fast::hash(&[0, 0, 0, 57, 0, 0, 0, 41]), u32::from_be_bytes([139, 161, 157, 242]));
+        assert_eq!(
+            crc32fast::hash(&[0, 0, 0, 57, 0, 0, 0, 41]),
+            u32::from_be_bytes([139, 161, 157, 242])
+        );
         assert_eq!(event_of("Cont", "")[..4], [0, 0, 0, 57]);
     }
 
     #[test]
     fn messages_in_pieces() {
-        let stats = "<Stats><BytesScanned>512</BytesScanned><BytesReturned>7</BytesReturned></Stats>";
-        let error = [(":message-type", "error"), (":error-code", "Busy"), (":error-message", "later")];
+        let stats =
+            "<Stats><BytesScanned>512</BytesScanned><BytesReturned>7</BytesReturned></Stats>";
+        let error =
+            [(":message-type", "error"), (":error-code", "Busy"), (":error-message", "later")];
         let stream = [
             event_of("Records", "1,2\n3"),
             event_of("Cont", ""),
@@ -216,7 +225,9 @@ mod tests {
 
     #[test]
     fn lengths_that_cannot_be_are_errors() {
-        for (total, headers) in [(0u32, 0u32), (8, 0), (15, 0), (16, 1), (u32::MAX, 0), (20, u32::MAX)] {
+        for (total, headers) in
+            [(0u32, 0u32), (8, 0), (15, 0), (16, 1), (u32::MAX, 0), (20, u32::MAX)]
+        {
             let mut bytes = [total.to_be_bytes(), headers.to_be_bytes()].concat();
             bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
             bytes.extend_from_slice(&[0; 32]);

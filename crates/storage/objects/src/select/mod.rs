@@ -1,12 +1,14 @@
-//! Smart storage: what a store computes itself, so that less of an object has to be sent (Modularis, section 2.4.5).
+//! Smart storage: what a store computes itself, so that less of an object has to be sent
+//! (Modularis, section 2.4.5).
 //!
-//! A store that offers SelectObjectContent filters an object's tuples, drops columns and counts. [`push_selects`] finds scans of
-//! objects for which that can be relied on, and puts three sub-operators in their place: `select_request` asks
-//! and gives Arrow tables, `arrow_to_collection` takes them over, `batch_scan` (the engine's own) reads them. What the store cannot be
-//! trusted with stays in the plan.
+//! A store that offers SelectObjectContent filters an object's tuples, drops columns and counts.
+//! [`push_selects`] finds scans of objects for which that can be relied on, and puts three
+//! sub-operators in their place: `select_request` asks and gives Arrow tables,
+//! `arrow_to_collection` takes them over, `batch_scan` (the engine's own) reads them. What the
+//! store cannot be trusted with stays in the plan.
 //!
-//! Parts: `pass` which scans; `trust` which store can be trusted with what; `sql` predicates in the store's language;
-//! `operator`; `request`, `client`, `event`, `answer` the wire protocol.
+//! Parts: `pass` which scans; `trust` which store can be trusted with what; `sql` predicates in the
+//! store's language; `operator`; `request`, `client`, `event`, `answer` the wire protocol.
 
 mod answer;
 mod client;

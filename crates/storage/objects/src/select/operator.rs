@@ -1,4 +1,5 @@
-//! `select_request`: asks the store for the tuples that satisfy a predicate, instead of reading whole objects.
+//! `select_request`: asks the store for the tuples that satisfy a predicate, instead of reading
+//! whole objects.
 
 use std::sync::Arc;
 
@@ -18,13 +19,14 @@ use crate::objects::Objects;
 /// Tuples in a table.
 const TABLE_ROWS: usize = 8_192;
 
-/// Sends the SQL in `sql` to the store for each object of `paths`, and yields what it selects as Arrow tables (Modularis, section
-/// 2.4.5).
+/// Sends the SQL in `sql` to the store for each object of `paths`, and yields what it selects as
+/// Arrow tables (Modularis, section 2.4.5).
 ///
-/// `paths = ['s3://b/x.parquet'], sql = 'SELECT s."a" FROM S3Object s WHERE s."a" > 1', columns = <a: int64>, input = :parquet, output
-/// = :csv` gives `<table: arrow<a: int64>>`. An object is a morsel. Holds the records of a table and what has come and was not
-/// taken, blocks until more comes, keeps the order of the objects. Errors: the store refuses, does not understand the SQL, gives
-/// another version of the object, or records that are not of these columns.
+/// `paths = ['s3://b/x.parquet'], sql = 'SELECT s."a" FROM S3Object s WHERE s."a" > 1', columns =
+/// <a: int64>, input = :parquet, output = :csv` gives `<table: arrow<a: int64>>`. An object is a
+/// morsel. Holds the records of a table and what has come and was not taken, blocks until more
+/// comes, keeps the order of the objects. Errors: the store refuses, does not understand the SQL,
+/// gives another version of the object, or records that are not of these columns.
 #[derive(Debug)]
 pub struct SelectRequest {
     objects: Arc<Objects>,
@@ -51,7 +53,9 @@ impl Descriptor for SelectRequest {
         let columns = node.params.tuple("columns")?.clone();
         columns.check()?;
         if columns.fields().iter().any(|field| matches!(field.item, Item::Collection(_))) {
-            return Err(Error::semantic("a store selects no collections; parameter columns names one"));
+            return Err(Error::semantic(
+                "a store selects no collections; parameter columns names one",
+            ));
         }
         let table = Field::collection("table", "arrow", columns);
         Ok(passes(edge(inputs)?, Tuple::new(vec![table]), Order::Source))
@@ -110,10 +114,17 @@ impl Request {
             "csv" => RecordFormat::Csv,
             "json" => RecordFormat::Json,
             other => {
-                return Err(Error::semantic(format!("parameter output must be :csv or :json, not :{other}")));
+                return Err(Error::semantic(format!(
+                    "parameter output must be :csv or :json, not :{other}"
+                )));
             }
         };
-        Ok(Request { paths: params.strings("paths")?, sql: params.string("sql")?.clone(), input, output })
+        Ok(Request {
+            paths: params.strings("paths")?,
+            sql: params.string("sql")?.clone(),
+            input,
+            output,
+        })
     }
 }
 
@@ -145,7 +156,8 @@ impl SourceRun for SelectRun {
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         let Lowered { objects, paths, body, output, columns } = &self.lowered;
-        let path = paths.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let path =
+            paths.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
         Ok(Box::new(SelectReader {
             decoder: RecordDecoder::new(*output, columns.clone(), path)?,
             answer: objects.select(path, body.clone())?,

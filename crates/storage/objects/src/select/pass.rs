@@ -16,15 +16,18 @@ use super::sql::{Writer, Written};
 use super::trust::{Dialect, EXACT_MAX};
 use crate::objects::Objects;
 
-/// Tables of more objects than this are read: not all could be looked into, and what differs between them would not be seen.
+/// Tables of more objects than this are read: not all could be looked into, and what differs
+/// between them would not be seen.
 const OBJECTS_MAX: usize = 256;
 /// The longest SQL that stores take.
 const SQL_BYTES_MAX: usize = 256 << 10;
 
-/// Asks stores to select, where scans of objects stand whose stores can be trusted with it, and in mode `auto` where that pays.
-/// Counts, sums and extremes right above such a scan go to the store, too, where its whole predicate does.
+/// Asks stores to select, where scans of objects stand whose stores can be trusted with it, and in
+/// mode `auto` where that pays. Counts, sums and extremes right above such a scan go to the store,
+/// too, where its whole predicate does.
 ///
-/// For plans that the other passes have optimised: scans have their predicates and yield only what is read.
+/// For plans that the other passes have optimised: scans have their predicates and yield only what
+/// is read.
 ///
 /// # Errors
 /// An object cannot be looked into, or the plan does not verify.
@@ -45,7 +48,8 @@ pub fn push_selects(
             .iter()
             .map(|nested| push_selects(nested, catalogue, objects, mode))
             .collect::<Result<Vec<_>>>()?;
-        let below = plan.node(id).inputs.first().map(|input| (plan.node(*input), readers[input.index()]));
+        let below =
+            plan.node(id).inputs.first().map(|input| (plan.node(*input), readers[input.index()]));
         let aggregated = match (&*node.operator, below) {
             ("reduce", Some((scan, 1))) => Table::of(scan, objects)?.and_then(|table| {
                 let aggregates = Aggregates::of(&node, &table, catalogue)?;
@@ -54,7 +58,11 @@ pub fn push_selects(
             _ => None,
         };
         if let Some((requested, aggregates)) = aggregated {
-            return Ok(out.add("reduce", &[requested], Params::new().with("aggregates", aggregates.merged)));
+            return Ok(out.add(
+                "reduce",
+                &[requested],
+                Params::new().with("aggregates", aggregates.merged),
+            ));
         }
         match Table::of(&node, objects)? {
             Some(table) => Ok(table.select(mode, out)?.unwrap_or_else(|| out.push(node))),
@@ -90,7 +98,8 @@ impl Table {
         };
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
-        // Objects that are compressed as a whole are unpacked here, whatever a store would do with them.
+        // Objects that are compressed as a whole are unpacked here, whatever a store would do with
+        // them.
         let is_packed = |path: &Arc<str>| path.ends_with(".gz") || path.ends_with(".zst");
         let is_odd = node.param("partitions").is_some() || paths.iter().any(is_packed);
         if paths.is_empty() || paths.len() > OBJECTS_MAX || is_odd {
@@ -140,7 +149,8 @@ impl Table {
                 "parquet_scan" => table.footers.push(discover(&*reader)?),
                 "csv_scan" => {
                     // Without a header, each column is the field in its place.
-                    let Some(found) = field_positions(&*reader, &node.params, &table.columns)? else {
+                    let Some(found) = field_positions(&*reader, &node.params, &table.columns)?
+                    else {
                         return Ok(None);
                     };
                     if *table.positions.get_or_insert_with(|| found.clone()) != found {
@@ -152,7 +162,9 @@ impl Table {
             }
         }
         let alike = table.footers.iter().all(|footer| {
-            let same = |field: &Field| footer.tuple.field(&field.name).is_some_and(|f| f.item == field.item);
+            let same = |field: &Field| {
+                footer.tuple.field(&field.name).is_some_and(|f| f.item == field.item)
+            };
             table.columns.fields().iter().all(same)
         });
         Ok(alike.then_some(table))
@@ -183,7 +195,8 @@ impl Table {
         };
         !self.footers.is_empty()
             && self.footers.iter().filter(|footer| footer.rows > 0).all(|footer| {
-                let known = footer.tuple.index_of(name).and_then(|position| footer.columns.get(position));
+                let known =
+                    footer.tuple.index_of(name).and_then(|position| footer.columns.get(position));
                 known.is_some_and(|column| small(&column.min) && small(&column.max))
             })
     }
@@ -198,15 +211,20 @@ impl Table {
         let fields: Vec<&Field> =
             self.columns.fields().iter().filter(|field| wanted.contains(&field.name)).collect();
         let output = self.dialect.output(&self.input, &fields, &|name| self.is_small(name));
-        let Some(output) = output.filter(|_| mode == SmartStorage::On || pays(self, &fields)) else {
+        let Some(output) = output.filter(|_| mode == SmartStorage::On || pays(self, &fields))
+        else {
             return Ok(None);
         };
-        let references: Option<Vec<String>> =
-            fields.iter().map(|field| self.writer().reference(self.columns.index_of(&field.name)?)).collect();
+        let references: Option<Vec<String>> = fields
+            .iter()
+            .map(|field| self.writer().reference(self.columns.index_of(&field.name)?))
+            .collect();
         let Some(references) = references else { return Ok(None) };
         let tuple = Tuple::new(fields.into_iter().cloned().collect::<Vec<_>>());
         let kept = tuple.clone();
-        let Some(mut top) = self.request(&references, tested, tuple, output, out) else { return Ok(None) };
+        let Some(mut top) = self.request(&references, tested, tuple, output, out) else {
+            return Ok(None);
+        };
         if let Some(filter) = self.filter.as_ref().filter(|_| !all) {
             top = out.add("filter", &[top], Params::new().with("predicate", filter.clone()));
         }
@@ -240,7 +258,11 @@ impl Table {
             sql += " WHERE ";
             // The brackets around all of it.
             let text = &tested.sql;
-            sql += if text.starts_with('(') && closes_last(text) { &text[1..text.len() - 1] } else { text };
+            sql += if text.starts_with('(') && closes_last(text) {
+                &text[1..text.len() - 1]
+            } else {
+                text
+            };
         }
         if sql.len() > SQL_BYTES_MAX {
             return None;
@@ -335,12 +357,13 @@ impl Aggregates {
             if entries.iter().any(|(entry, _)| !matches!(&**entry, "function" | "args")) {
                 return None;
             }
-            let params = entries
-                .iter()
-                .fold(Params::new(), |params, (entry, value)| params.with(entry.clone(), value.clone()));
+            let params = entries.iter().fold(Params::new(), |params, (entry, value)| {
+                params.with(entry.clone(), value.clone())
+            });
             let (sql, field, merge) = aggregate(&params, position, table, catalogue)?;
             let argument = Value::List(vec![Value::Expr(Expr::Field(field.name.clone()))]);
-            let call = vec![(Arc::from("function"), Value::name(merge)), (Arc::from("args"), argument)];
+            let call =
+                vec![(Arc::from("function"), Value::name(merge)), (Arc::from("args"), argument)];
             merged.push((name.clone(), Value::Record(call)));
             found.sql.push(sql);
             found.partial.push(field);
@@ -386,7 +409,9 @@ fn aggregate(
     if &*function == "count" {
         // In text, only our own endpoint tells what is missing from what is empty.
         let counts = typed || (!minio && *atom == Atom::String);
-        return counts.then(|| (format!("COUNT({reference})"), Field::new(part, Atom::Int64), "merge_count"));
+        return counts.then(|| {
+            (format!("COUNT({reference})"), Field::new(part, Atom::Int64), "merge_count")
+        });
     }
     table.dialect.compares(&table.input, atom).filter(|exact| *exact)?;
     let whole = atom.is_integer();
@@ -402,8 +427,10 @@ fn aggregate(
         return None;
     }
     let argument = if typed { reference } else { format!("CAST({reference} AS INT)") };
-    let (atom, _) =
-        catalogue.functions().aggregate(&function, &[(atom.clone(), field.nullable)], false).ok()?;
+    let (atom, _) = catalogue
+        .functions()
+        .aggregate(&function, &[(atom.clone(), field.nullable)], false)
+        .ok()?;
     let sql = format!("{}({argument})", function.to_ascii_uppercase());
     Some((sql, Field::nullable(part, atom), merge))
 }

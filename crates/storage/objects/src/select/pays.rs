@@ -14,8 +14,8 @@ const PATTERN_SHARE: f64 = 0.1;
 /// Characters of a string in text, where nothing is known.
 const TEXT_CHARS: f64 = 16.0;
 
-/// Whether the text of the tuples that the store's predicate lets through is shorter than what would be read: column chunks of Parquet,
-/// whole objects of text.
+/// Whether the text of the tuples that the store's predicate lets through is shorter than what
+/// would be read: column chunks of Parquet, whole objects of text.
 pub(super) fn pays(table: &Table, fields: &[&Field]) -> bool {
     let share = match (table.tested().0, &table.filter) {
         (Some(_), Some(filter)) => share(table, filter),
@@ -27,8 +27,8 @@ pub(super) fn pays(table: &Table, fields: &[&Field]) -> bool {
             let width: f64 = fields.iter().map(|field| chars(field) + 1.0).sum();
             let of_footer = |footer: &Discovered| -> u64 {
                 let columns = table.columns.fields().iter();
-                let known =
-                    columns.filter_map(|field| footer.columns.get(footer.tuple.index_of(&field.name)?));
+                let known = columns
+                    .filter_map(|field| footer.columns.get(footer.tuple.index_of(&field.name)?));
                 known.map(|column| column.bytes).sum()
             };
             (rows as f64 * width, table.footers.iter().map(of_footer).sum::<u64>())
@@ -63,21 +63,19 @@ fn share(table: &Table, expr: &Expr) -> f64 {
         Expr::IsNull(_) => EQUAL_SHARE,
         Expr::Call { function, args } => match (&**function, args.as_slice()) {
             ("eq", [Expr::Field(name), _]) => {
-                let distinct = table
-                    .footers
-                    .iter()
-                    .filter_map(|footer| footer.columns.get(footer.tuple.index_of(name)?)?.distinct);
+                let distinct = table.footers.iter().filter_map(|footer| {
+                    footer.columns.get(footer.tuple.index_of(name)?)?.distinct
+                });
                 distinct.max().map_or(EQUAL_SHARE, |distinct| 1.0 / distinct.max(1) as f64)
             }
             ("not_eq", _) => 1.0 - EQUAL_SHARE,
             ("like", _) => PATTERN_SHARE,
-            (function, [Expr::Field(name), Expr::Constant(value, _)]) => {
-                below(table, name, value).map_or(RANGE_SHARE, |below| match function {
+            (function, [Expr::Field(name), Expr::Constant(value, _)]) => below(table, name, value)
+                .map_or(RANGE_SHARE, |below| match function {
                     "lt" | "lt_eq" => below,
                     "gt" | "gt_eq" => 1.0 - below,
                     _ => RANGE_SHARE,
-                })
-            }
+                }),
             _ => RANGE_SHARE,
         },
         _ => 1.0,

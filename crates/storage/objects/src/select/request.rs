@@ -21,14 +21,17 @@ pub(crate) enum Input {
     Json,
 }
 
-/// No line of text begins with this character, and stores drop lines that begin with it; there is no way to name none.
+/// No line of text begins with this character, and stores drop lines that begin with it; there is
+/// no way to name none.
 const COMMENT: char = '\u{10fffd}';
 
 /// The body of a request.
 pub(crate) fn body(sql: &str, input: &Input, output: RecordFormat) -> String {
     let input = match input {
         Input::Parquet => "<Parquet/>".to_string(),
-        Input::Json => "<CompressionType>NONE</CompressionType><JSON><Type>LINES</Type></JSON>".to_string(),
+        Input::Json => {
+            "<CompressionType>NONE</CompressionType><JSON><Type>LINES</Type></JSON>".to_string()
+        }
         Input::Csv { header, delimiter, quote } => {
             let header = if *header { "IGNORE" } else { "NONE" };
             let quote = quote.map(|quote| escaped(&quote.to_string())).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Predicates in the language of SelectObjectContent.
 //!
-//! What is written is true of every tuple of which the predicate is true (a *superset*), and where it is *exact* of no other. A
-//! negation is carried inwards to the comparisons, so that supersets stay ones; of a conjunction, what cannot be
-//! written is left out; of a disjunction nothing can be.
+//! What is written is true of every tuple of which the predicate is true (a *superset*), and where
+//! it is *exact* of no other. A negation is carried inwards to the comparisons, so that supersets
+//! stay ones; of a conjunction, what cannot be written is left out; of a disjunction nothing can
+//! be.
 
 use std::sync::Arc;
 
@@ -66,7 +67,9 @@ impl Writer<'_> {
                 ("like", [value, Expr::Constant(Scalar::String(pattern), _)]) => {
                     self.like(value, pattern, negated)
                 }
-                (function, [left, right]) => self.compare(Comparison::of(function)?, left, right, negated),
+                (function, [left, right]) => {
+                    self.compare(Comparison::of(function)?, left, right, negated)
+                }
                 _ => None,
             },
             _ => None,
@@ -75,7 +78,8 @@ impl Writer<'_> {
 
     /// All of these, as far as they can be written.
     fn all(&self, list: &[Expr], negated: bool) -> Option<Written> {
-        let written: Vec<Written> = list.iter().filter_map(|expr| self.truth(expr, negated)).collect();
+        let written: Vec<Written> =
+            list.iter().filter_map(|expr| self.truth(expr, negated)).collect();
         let exact = written.len() == list.len() && written.iter().all(|written| written.exact);
         let sql = joined(written, " AND ")?;
         Some(Written { sql, exact })
@@ -171,19 +175,25 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether no other JSON value than a string can be this text or begin like it: the engine takes others as their text, which
-    /// MinIO does not know any more.
+    /// Whether no other JSON value than a string can be this text or begin like it: the engine
+    /// takes others as their text, which MinIO does not know any more.
     fn is_said_of_text(&self, text: &str, negated: bool) -> bool {
         if self.dialect == Dialect::Tessera || *self.input != Input::Json {
             return true;
         }
         let first = text.bytes().next().unwrap_or(b'{');
-        let of_other =
-            first.is_ascii_digit() || matches!(first, b'-' | b'{' | b'[' | b't' | b'f' | b'n' | b'%');
+        let of_other = first.is_ascii_digit()
+            || matches!(first, b'-' | b'{' | b'[' | b't' | b'f' | b'n' | b'%');
         !negated && !of_other
     }
 
-    fn compare(&self, comparison: Comparison, left: &Expr, right: &Expr, negated: bool) -> Option<Written> {
+    fn compare(
+        &self,
+        comparison: Comparison,
+        left: &Expr,
+        right: &Expr,
+        negated: bool,
+    ) -> Option<Written> {
         let comparison = if negated { comparison.negated() } else { comparison };
         let (comparison, left, right) = match left {
             Expr::Constant(..) => (comparison.flipped(), right, left),
@@ -207,7 +217,9 @@ impl Writer<'_> {
             }
             Expr::Field(_) => {
                 let other = self.column(right)?;
-                if other.1.atom() != Some(atom) || (minio && self.is_text_form() && *atom == Atom::String) {
+                if other.1.atom() != Some(atom)
+                    || (minio && self.is_text_form() && *atom == Atom::String)
+                {
                     return None;
                 }
                 columns.push(other);
@@ -391,13 +403,13 @@ mod tests {
 
     use super::*;
 
-    const COLUMNS: &str =
-        "<n: int64?, m: int64, f: float64, price: decimal(15,2), t: string?, d: date, e: date, b: boolean>";
+    const COLUMNS: &str = "<n: int64?, m: int64, f: float64, price: decimal(15,2), t: string?, d: date, e: date, b: boolean>";
 
     /// The SQL for a predicate in the plan language, and whether it is exact.
     fn written(dialect: Dialect, input: &Input, predicate: &str) -> Option<(String, bool)> {
-        let plan =
-            format!("plan {{ %0 = json_scan() {{columns = {COLUMNS}, filter = {predicate}}} return %0 }}");
+        let plan = format!(
+            "plan {{ %0 = json_scan() {{columns = {COLUMNS}, filter = {predicate}}} return %0 }}"
+        );
         let plan = text::parse(&plan).unwrap_or_else(|error| panic!("{predicate}: {error}"));
         let params = &plan.nodes[0].params;
         let columns = params.tuple("columns").unwrap();
@@ -431,7 +443,11 @@ mod tests {
                     "CAST(s.\"d\" AS TIMESTAMP) < CAST('1994-02-28T00:00:00Z' AS TIMESTAMP)",
                     true,
                 ),
-                ("n = 1 OR n = 2 OR t IS NULL", "(s.\"n\" = 1 OR s.\"n\" = 2 OR s.\"t\" IS NULL)", true),
+                (
+                    "n = 1 OR n = 2 OR t IS NULL",
+                    "(s.\"n\" = 1 OR s.\"n\" = 2 OR s.\"t\" IS NULL)",
+                    true,
+                ),
                 ("NOT (n = 1 AND m > 2)", "(s.\"n\" != 1 OR s.\"m\" <= 2)", true),
                 ("n = 1 AND n + m = 2", "s.\"n\" = 1", false),
             ],
@@ -474,7 +490,11 @@ mod tests {
             &csv,
             &[
                 ("n < 5", "(s._1 != '' AND CAST(s._1 AS INT) < 5)", true),
-                ("price <= 0.07::decimal(15,2)", "(s._4 != '' AND CAST(s._4 AS FLOAT) <= 0.07)", false),
+                (
+                    "price <= 0.07::decimal(15,2)",
+                    "(s._4 != '' AND CAST(s._4 AS FLOAT) <= 0.07)",
+                    false,
+                ),
                 ("t = 'x'", "(s._5 != '' AND s._5 = 'x')", true),
                 (
                     "d < '1994-02-28'::date",
@@ -494,10 +514,15 @@ mod tests {
             &[
                 ("m < 5", "(s.\"m\" IS NOT NULL AND CAST(s.\"m\" AS INT) < 5)", true),
                 ("t = 'MAIL'", "(s.\"t\" IS NOT NULL AND s.\"t\" = 'MAIL')", true),
-                ("t LIKE 'P%'", "(s.\"t\" IS NOT NULL AND CAST(s.\"t\" AS STRING) LIKE 'P%')", true),
+                (
+                    "t LIKE 'P%'",
+                    "(s.\"t\" IS NOT NULL AND CAST(s.\"t\" AS STRING) LIKE 'P%')",
+                    true,
+                ),
             ],
         );
-        for predicate in ["t = '1.50'", "t = 'true'", "t < 'x'", "t LIKE '%x'", "NOT t LIKE 'x%'", "b = true"]
+        for predicate in
+            ["t = '1.50'", "t = 'true'", "t < 'x'", "t LIKE '%x'", "NOT t LIKE 'x%'", "b = true"]
         {
             assert_eq!(written(Dialect::Minio, &Input::Json, predicate), None, "{predicate}");
         }

@@ -1,4 +1,5 @@
-//! Which store can be trusted with what, by kind of store: as read in its source, and tested against it.
+//! Which store can be trusted with what, by kind of store: as read in its source, and tested
+//! against it.
 //!
 //! | | Parquet | CSV | JSON lines |
 //! |---|---|---|---|
@@ -6,16 +7,18 @@
 //! | MinIO | no decimals (their scale is ignored), no timestamps, no unsigned 64-bit | only without quotes (it cuts quoted line ends), and only where the first column is no text (it drops comments) | decimals up to 15 digits |
 //! | others | nothing | nothing | nothing |
 //!
-//! MinIO computes with doubles, compares floats with a tolerance and knows no unknown: so its answers to predicates on
-//! floats, decimals and dates in text are taken as *supersets*, and the engine tests their tuples again. NULL and the empty
-//! string are the same in its CSV, so that strings that may be NULL come as JSON.
+//! MinIO computes with doubles, compares floats with a tolerance and knows no unknown: so its
+//! answers to predicates on floats, decimals and dates in text are taken as *supersets*, and the
+//! engine tests their tuples again. NULL and the empty string are the same in its CSV, so that
+//! strings that may be NULL come as JSON.
 
 use tessera_formats::RecordFormat;
 use tessera_types::{Atom, Field};
 
 use super::request::Input;
 
-/// The environment variable that says what a store is to be taken for, instead of what it says: `minio`, `tessera` or `none`.
+/// The environment variable that says what a store is to be taken for, instead of what it says:
+/// `minio`, `tessera` or `none`.
 pub(crate) const SELECT_AS: &str = "TESSERA_SELECT_AS";
 
 /// Whole numbers up to here are doubles.
@@ -47,21 +50,23 @@ impl Dialect {
     pub(crate) fn reads(self, input: &Input, columns: &[Field]) -> bool {
         match (self, input) {
             (Dialect::Minio, Input::Csv { quote, .. }) => {
-                quote.is_none() && columns.first().is_some_and(|first| first.atom() != Some(&Atom::String))
+                quote.is_none()
+                    && columns.first().is_some_and(|first| first.atom() != Some(&Atom::String))
             }
             _ => true,
         }
     }
 
-    /// The form in which it gives back these columns as they are; none where it cannot. `is_small` tells whether all whole
-    /// numbers of a column are known to be doubles.
+    /// The form in which it gives back these columns as they are; none where it cannot. `is_small`
+    /// tells whether all whole numbers of a column are known to be doubles.
     pub(crate) fn output(
         self,
         input: &Input,
         fields: &[&Field],
         is_small: &dyn Fn(&str) -> bool,
     ) -> Option<RecordFormat> {
-        let all = fields.iter().all(|field| field.atom().is_some_and(|atom| self.gives(input, atom)));
+        let all =
+            fields.iter().all(|field| field.atom().is_some_and(|atom| self.gives(input, atom)));
         if !all {
             return None;
         }
@@ -69,7 +74,8 @@ impl Dialect {
             (_, Input::Json) => Some(RecordFormat::Json),
             (Dialect::Tessera, _) | (Dialect::Minio, Input::Csv { .. }) => Some(RecordFormat::Csv),
             (Dialect::Minio, Input::Parquet) => {
-                let text_or_null = |field: &&Field| field.nullable && field.atom() == Some(&Atom::String);
+                let text_or_null =
+                    |field: &&Field| field.nullable && field.atom() == Some(&Atom::String);
                 if !fields.iter().any(text_or_null) {
                     return Some(RecordFormat::Csv);
                 }
@@ -87,7 +93,10 @@ impl Dialect {
     /// Whether it gives back values of this type as they are.
     fn gives(self, input: &Input, atom: &Atom) -> bool {
         let simple = atom.is_integer()
-            || matches!(atom, Atom::Boolean | Atom::Float32 | Atom::Float64 | Atom::String | Atom::Date);
+            || matches!(
+                atom,
+                Atom::Boolean | Atom::Float32 | Atom::Float64 | Atom::String | Atom::Date
+            );
         match (self, input, atom) {
             (Dialect::Minio, Input::Parquet | Input::Json, Atom::UInt64) => false,
             (Dialect::Minio, Input::Parquet, _) => simple,
@@ -97,7 +106,8 @@ impl Dialect {
         }
     }
 
-    /// Whether it compares values of this type, and whether its answer is exact rather than a superset; none where not.
+    /// Whether it compares values of this type, and whether its answer is exact rather than a
+    /// superset; none where not.
     pub(crate) fn compares(self, input: &Input, atom: &Atom) -> Option<bool> {
         let typed = *input == Input::Parquet;
         match (self, atom) {
@@ -115,7 +125,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a comparison with NULL ends its answer instead of being unknown, so that NULLs must be kept away.
+    /// Whether a comparison with NULL ends its answer instead of being unknown, so that NULLs must
+    /// be kept away.
     pub(crate) fn fears_nulls(self) -> bool {
         self == Dialect::Minio
     }
@@ -150,7 +161,10 @@ mod tests {
         assert_eq!(output(Dialect::Tessera, &Input::Parquet, &price), Some(RecordFormat::Csv));
         assert_eq!(output(Dialect::Minio, &PLAIN, &price), Some(RecordFormat::Csv));
         assert_eq!(output(Dialect::Minio, &Input::Json, &price), Some(RecordFormat::Json));
-        assert_eq!(output(Dialect::Minio, &Input::Json, &[Field::new("x", Atom::Decimal(16, 2))]), None);
+        assert_eq!(
+            output(Dialect::Minio, &Input::Json, &[Field::new("x", Atom::Decimal(16, 2))]),
+            None
+        );
     }
 
     #[test]
@@ -169,6 +183,9 @@ mod tests {
         let (number, text) = (Field::new("n", Atom::Int64), Field::new("t", Atom::String));
         let fields = [number.clone(), text.clone()];
         assert!(Dialect::Minio.reads(&PLAIN, &fields) && !Dialect::Minio.reads(&QUOTED, &fields));
-        assert!(!Dialect::Minio.reads(&PLAIN, &[text, number]) && Dialect::Tessera.reads(&QUOTED, &fields));
+        assert!(
+            !Dialect::Minio.reads(&PLAIN, &[text, number])
+                && Dialect::Tessera.reads(&QUOTED, &fields)
+        );
     }
 }

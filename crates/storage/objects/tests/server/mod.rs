@@ -1,4 +1,5 @@
-//! A store in this process that speaks as much of S3 as is needed, fails when told to, and keeps a log.
+//! A store in this process that speaks as much of S3 as is needed, fails when told to, and keeps a
+//! log.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -26,7 +27,8 @@ pub(crate) enum Fault {
     Damaged,
     /// The answer comes after this time.
     Late(Duration),
-    /// The answer comes when so many requests with this fault are there; after a minute it is an error.
+    /// The answer comes when so many requests with this fault are there; after a minute it is an
+    /// error.
     Together(usize),
 }
 
@@ -121,7 +123,8 @@ impl Server {
         &self.address
     }
 
-    /// What a client needs to reach it as `s3://bucket/…`, or as `gs://bucket/…`: what is used of both is much the same.
+    /// What a client needs to reach it as `s3://bucket/…`, or as `gs://bucket/…`: what is used of
+    /// both is much the same.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let settings = [
             ("AWS_ENDPOINT_URL", self.address.as_str()),
@@ -363,20 +366,26 @@ fn answer(request: &Request, state: &mut State) -> Answer {
         }
         ("PUT", Some(id)) => {
             let part: u32 = request.query["partNumber"].parse().unwrap();
-            let Some(parts) = state.uploads.get_mut(&id) else { return Answer::error(404, "NoSuchUpload") };
+            let Some(parts) = state.uploads.get_mut(&id) else {
+                return Answer::error(404, "NoSuchUpload");
+            };
             parts.insert(part, request.body.clone());
             let mut answer = Answer::new(200, "");
             answer.headers.push(("ETag", format!("\"part-{part}\"")));
             answer
         }
         ("POST", Some(id)) => {
-            let Some(parts) = state.uploads.remove(&id) else { return Answer::error(404, "NoSuchUpload") };
+            let Some(parts) = state.uploads.remove(&id) else {
+                return Answer::error(404, "NoSuchUpload");
+            };
             let whole: Vec<u8> = parts.into_values().flatten().collect();
             let tag = tag(&whole);
             state.objects.insert(key, whole);
             Answer::new(
                 200,
-                format!("<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"),
+                format!(
+                    "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
+                ),
             )
         }
         ("DELETE", Some(id)) => match state.uploads.remove(&id) {
@@ -403,7 +412,8 @@ fn message(kind: &str, payload: &[u8]) -> Vec<u8> {
     let mut of_headers = Vec::new();
     for (name, value) in headers {
         of_headers.extend(
-            [&[name.len() as u8], name.as_bytes(), &[7, 0, value.len() as u8], value.as_bytes()].concat(),
+            [&[name.len() as u8], name.as_bytes(), &[7, 0, value.len() as u8], value.as_bytes()]
+                .concat(),
         );
     }
     let total = (16 + of_headers.len() + payload.len()) as u32;
@@ -428,13 +438,16 @@ fn tag(bytes: &[u8]) -> String {
 }
 
 fn read(request: &Request, state: &State) -> Answer {
-    let Some(object) = state.objects.get(&request.path) else { return Answer::error(404, "NoSuchKey") };
+    let Some(object) = state.objects.get(&request.path) else {
+        return Answer::error(404, "NoSuchKey");
+    };
     let tag = match state.tags {
         Tags::Weak => format!("W/{}", tag(object)),
         _ => tag(object),
     };
     let matches = |wanted: &String| *wanted == tag && state.tags != Tags::Weak;
-    if state.tags != Tags::Unchecked && request.headers.get("if-match").is_some_and(|wanted| !matches(wanted))
+    if state.tags != Tags::Unchecked
+        && request.headers.get("if-match").is_some_and(|wanted| !matches(wanted))
     {
         return Answer::error(412, "PreconditionFailed");
     }
@@ -460,14 +473,17 @@ fn read(request: &Request, state: &State) -> Answer {
     if state.tags != Tags::Missing {
         answer.headers.push(("ETag", tag));
     }
-    answer.headers.push(("Last-Modified", format!("Sun, 22 Nov 2020 00:00:{:02} GMT", state.second)));
+    answer
+        .headers
+        .push(("Last-Modified", format!("Sun, 22 Nov 2020 00:00:{:02} GMT", state.second)));
     answer
 }
 
 fn list(request: &Request, state: &State) -> Answer {
     let bucket = request.path.trim_end_matches('/');
     let query = |name: &str| request.query.get(name).cloned().unwrap_or_default();
-    let (prefix, delimiter, after) = (query("prefix"), query("delimiter"), query("continuation-token"));
+    let (prefix, delimiter, after) =
+        (query("prefix"), query("delimiter"), query("continuation-token"));
     let mut entries: BTreeMap<String, Option<usize>> = BTreeMap::new();
     for (path, bytes) in &state.objects {
         let Some(key) = path.strip_prefix(&format!("{bucket}/")) else { continue };
@@ -492,7 +508,11 @@ fn list(request: &Request, state: &State) -> Answer {
     }
     let more = rest.len() > state.page;
     if more {
-        text += &format!("<NextContinuationToken>{}</NextContinuationToken>", rest[state.page - 1].0);
+        text +=
+            &format!("<NextContinuationToken>{}</NextContinuationToken>", rest[state.page - 1].0);
     }
-    Answer::new(200, format!("<ListBucketResult><IsTruncated>{more}</IsTruncated>{text}</ListBucketResult>"))
+    Answer::new(
+        200,
+        format!("<ListBucketResult><IsTruncated>{more}</IsTruncated>{text}</ListBucketResult>"),
+    )
 }

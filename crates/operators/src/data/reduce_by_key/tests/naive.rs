@@ -45,7 +45,8 @@ pub(super) fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
         ("kf", column!(Float64Array, |r| zeros[r.next(5) as usize])),
         ("kb", column!(BooleanArray, |r| r.next(2) == 0)),
         ("kd", {
-            let values = column!(Decimal128Array, |r| r.next(3) as i128 * 10_000_000_000_000_000_000_000);
+            let values =
+                column!(Decimal128Array, |r| r.next(3) as i128 * 10_000_000_000_000_000_000_000);
             compute::cast(&values, &DataType::Decimal128(38, 10)).unwrap()
         }),
         ("kv", column!(IntervalMonthDayNanoArray, |r| interval(r.next(3)))),
@@ -91,17 +92,24 @@ pub(super) fn values(array: &ArrayRef) -> Vec<V> {
     let value = |row: usize| match plain.data_type() {
         _ if plain.is_null(row) => V::Null,
         DataType::Int32 => V::I(plain.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Date32 => V::I(plain.as_primitive::<arrow::datatypes::Date32Type>().value(row).into()),
-        DataType::Int64 => V::I(plain.as_primitive::<arrow::datatypes::Int64Type>().value(row).into()),
+        DataType::Date32 => {
+            V::I(plain.as_primitive::<arrow::datatypes::Date32Type>().value(row).into())
+        }
+        DataType::Int64 => {
+            V::I(plain.as_primitive::<arrow::datatypes::Int64Type>().value(row).into())
+        }
         DataType::Decimal64(..) => {
             V::I(plain.as_primitive::<arrow::datatypes::Decimal64Type>().value(row).into())
         }
-        DataType::Decimal128(..) => V::I(plain.as_primitive::<arrow::datatypes::Decimal128Type>().value(row)),
+        DataType::Decimal128(..) => {
+            V::I(plain.as_primitive::<arrow::datatypes::Decimal128Type>().value(row))
+        }
         DataType::Float64 => V::F(plain.as_primitive::<arrow::datatypes::Float64Type>().value(row)),
         DataType::Boolean => V::I(plain.as_boolean().value(row).into()),
         DataType::Utf8View => V::S(plain.as_string_view().value(row).to_string()),
         DataType::Interval(_) => {
-            let interval = plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>().value(row);
+            let interval =
+                plain.as_primitive::<arrow::datatypes::IntervalMonthDayNanoType>().value(row);
             V::I(tessera_vector::physical::interval_length(interval))
         }
         _ => V::S(arrow::util::display::array_value_to_string(&plain, row).unwrap()),
@@ -146,8 +154,12 @@ fn expected(function: &str, values: &[V], scale: i32) -> V {
         "sum" if matches!(values[0], V::I(_)) => V::I(whole),
         "sum" => V::F(floats.iter().sum()),
         "avg" => V::F(mean),
-        "min" | "bool_and" => values.iter().min_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap(),
-        "max" | "bool_or" => values.iter().max_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap(),
+        "min" | "bool_and" => {
+            values.iter().min_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap()
+        }
+        "max" | "bool_or" => {
+            values.iter().max_by(|a, b| order(a, b)).map(|v| (*v).clone()).unwrap()
+        }
         "var_samp" => over(2, squares / (count as f64 - 1.0)),
         "var_pop" => over(1, squares / count as f64),
         "stddev" => over(2, (squares / (count as f64 - 1.0)).sqrt()),
@@ -188,7 +200,10 @@ pub(super) fn params(keys: &[&str], aggregates: &[Agg]) -> Params {
                 "filter",
                 Value::Expr(Expr::call(
                     "gt",
-                    vec![Expr::field("vi"), Expr::call("add", vec![Expr::int64(limit), Expr::int64(0)])],
+                    vec![
+                        Expr::field("vi"),
+                        Expr::call("add", vec![Expr::int64(limit), Expr::int64(0)]),
+                    ],
                 )),
             ));
         }
@@ -211,7 +226,10 @@ pub(super) fn reference(
     let key_columns: Vec<Vec<V>> = keys.iter().map(|name| column(name)).collect();
     let mut groups: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
     for row in 0..batch.num_rows() {
-        groups.entry(key_columns.iter().map(|column| key(&column[row])).collect()).or_default().push(row);
+        groups
+            .entry(key_columns.iter().map(|column| key(&column[row])).collect())
+            .or_default()
+            .push(row);
     }
     if keys.is_empty() {
         groups.entry(Vec::new()).or_default();
@@ -242,7 +260,12 @@ pub(super) fn reference(
         .collect()
 }
 
-pub(super) fn check(found: &RecordBatch, keys: usize, wanted: &BTreeMap<Vec<String>, Vec<V>>, what: &str) {
+pub(super) fn check(
+    found: &RecordBatch,
+    keys: usize,
+    wanted: &BTreeMap<Vec<String>, Vec<V>>,
+    what: &str,
+) {
     let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
     assert_eq!(found.num_rows(), wanted.len(), "{what}: number of groups");
     for row in 0..found.num_rows() {

@@ -36,13 +36,26 @@ pub(super) fn pool(atom: &Atom) -> Vec<Scalar> {
         Atom::Int8 => integers(&[0, 1, 2, -1, i8::MIN.into(), i8::MAX.into()]),
         Atom::Int16 => integers(&[0, 1, 2, -1, 127, 128, i16::MIN.into(), i16::MAX.into()]),
         Atom::Int32 => integers(&[0, 1, 2, -1, 32_768, i32::MIN.into(), i32::MAX.into()]),
-        Atom::Int64 => integers(&[0, 1, 2, -1, 1 << 31, (1 << 53) + 1, i64::MIN.into(), i64::MAX.into()]),
+        Atom::Int64 => {
+            integers(&[0, 1, 2, -1, 1 << 31, (1 << 53) + 1, i64::MIN.into(), i64::MAX.into()])
+        }
         Atom::UInt8 => integers(&[0, 1, 2, u8::MAX.into()]),
         Atom::UInt32 => integers(&[0, 1, 2, u32::MAX.into()]),
         Atom::UInt64 => integers(&[0, 1, 2, 1 << 63, u64::MAX.into()]),
         Atom::Float32 | Atom::Float64 => {
             let most = if *atom == Atom::Float32 { f64::from(f32::MAX) } else { f64::MAX };
-            let floats = [0.0, -0.0, 1.0, 1.5, -2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, most, -most];
+            let floats = [
+                0.0,
+                -0.0,
+                1.0,
+                1.5,
+                -2.0,
+                f64::NAN,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+                most,
+                -most,
+            ];
             floats.map(Scalar::Float).to_vec()
         }
         Atom::Decimal(precision, scale) => {
@@ -79,9 +92,17 @@ pub(super) fn pool(atom: &Atom) -> Vec<Scalar> {
         }
         Atom::Date => integers(&[0, 1, -1, 18_321, 200_000_000, i32::MAX.into(), i32::MIN.into()]),
         Atom::Time(_) => integers(&[0, 1, DAY / 2, DAY - 1]),
-        Atom::Timestamp(..) => {
-            integers(&[0, 1, -1, DAY, -DAY, 18_321 * DAY, 18_321 * DAY + 1, i64::MAX.into(), i64::MIN.into()])
-        }
+        Atom::Timestamp(..) => integers(&[
+            0,
+            1,
+            -1,
+            DAY,
+            -DAY,
+            18_321 * DAY,
+            18_321 * DAY + 1,
+            i64::MAX.into(),
+            i64::MIN.into(),
+        ]),
         Atom::Duration(_) => integers(&[0, 1, -1, DAY]),
         Atom::Interval => {
             let of = |(months, days, nanoseconds)| Scalar::Interval { months, days, nanoseconds };
@@ -142,7 +163,9 @@ impl Making<'_> {
                 }
                 let of_numbers = ["add", "sub", "mul", "div", "mod"];
                 let name = match atom {
-                    Atom::String if self.random.below(2) == 0 => *self.random.pick(&["like", "ilike"]),
+                    Atom::String if self.random.below(2) == 0 => {
+                        *self.random.pick(&["like", "ilike"])
+                    }
                     _ if self.random.below(3) == 0 => *self.random.pick(&of_numbers),
                     _ => *self.random.pick(&COMPARISONS[..6]),
                 };
@@ -171,8 +194,9 @@ impl Making<'_> {
                 self.compare(left, right)
             }
             Rule::LikeWithoutWildcards => {
-                let pattern =
-                    *self.random.pick(&["", "a", "ab", "AB", "日本", "é", "e\u{301}", "a%", "_b", "a\\%"]);
+                let pattern = *self
+                    .random
+                    .pick(&["", "a", "ab", "AB", "日本", "é", "e\u{301}", "a%", "_b", "a\\%"]);
                 call("like", [self.value(&Atom::String, 2), Expr::string(pattern)])
             }
             Rule::DoubleNot => not(not(self.condition(2))),
@@ -185,7 +209,8 @@ impl Making<'_> {
             Rule::FlattenConnectives => {
                 let any = self.random.below(2) == 0;
                 let inner = (0..self.random.below(3)).map(|_| self.condition(1)).collect();
-                let mut list: Vec<Expr> = (0..self.random.below(3)).map(|_| self.condition(1)).collect();
+                let mut list: Vec<Expr> =
+                    (0..self.random.below(3)).map(|_| self.condition(1)).collect();
                 let at = self.random.below(list.len() + 1);
                 list.insert(at, connected(any, inner));
                 connected(any, list)
@@ -193,21 +218,24 @@ impl Making<'_> {
             Rule::NeutralOperands | Rule::DecidingOperand => {
                 let any = self.random.below(2) == 0;
                 let constant = Expr::boolean(any == (rule == Rule::DecidingOperand));
-                let mut list: Vec<Expr> = (0..self.random.below(4)).map(|_| self.condition(2)).collect();
+                let mut list: Vec<Expr> =
+                    (0..self.random.below(4)).map(|_| self.condition(2)).collect();
                 let at = self.random.below(list.len() + 1);
                 list.insert(at, constant);
                 connected(any, list)
             }
             Rule::RepeatedOperands => {
-                let mut list: Vec<Expr> = (0..1 + self.random.below(3)).map(|_| self.condition(2)).collect();
+                let mut list: Vec<Expr> =
+                    (0..1 + self.random.below(3)).map(|_| self.condition(2)).collect();
                 let again = self.random.pick(&list).clone();
                 list.insert(self.random.below(list.len()) + 1, again);
                 connected(self.random.below(2) == 0, list)
             }
             Rule::DeadBranches => {
                 let atom = self.atom();
-                let mut branches: Vec<(Expr, Expr)> =
-                    (0..self.random.below(3)).map(|_| (self.condition(1), self.value(&atom, 1))).collect();
+                let mut branches: Vec<(Expr, Expr)> = (0..self.random.below(3))
+                    .map(|_| (self.condition(1), self.value(&atom, 1)))
+                    .collect();
                 let decided = self.constant(&Atom::Boolean);
                 let at = self.random.below(branches.len() + 1);
                 branches.insert(at, (decided, self.value(&atom, 1)));
@@ -216,7 +244,8 @@ impl Making<'_> {
             }
             _ => {
                 let atom = self.atom();
-                let mut list: Vec<Expr> = (0..self.random.below(3)).map(|_| self.value(&atom, 1)).collect();
+                let mut list: Vec<Expr> =
+                    (0..self.random.below(3)).map(|_| self.value(&atom, 1)).collect();
                 let at = self.random.below(list.len() + 1);
                 let inner = match self.random.below(3) {
                     0 => Expr::Coalesce(vec![self.value(&atom, 1), self.value(&atom, 1)]),
@@ -229,7 +258,8 @@ impl Making<'_> {
         }
     }
 
-    /// A comparison of a cast that keeps all values with a constant, most of which have the type below.
+    /// A comparison of a cast that keeps all values with a constant, most of which have the type
+    /// below.
     fn unwrapped(&mut self) -> Expr {
         const PAIRS: [(&str, &str); 14] = [
             ("int8", "int32"),
@@ -256,13 +286,17 @@ impl Making<'_> {
                 let scale = |scale: i8| 10_i128.pow(scale.unsigned_abs().into());
                 let constant = match (&value, &from, &to) {
                     (Expr::Cast { input, .. }, _, _) => match (&**input, &from, &to) {
-                        (Expr::Constant(Scalar::Integer(v), _), Atom::Decimal(_, s), Atom::Decimal(_, t)) => {
-                            Scalar::Integer(v * scale(t - s))
-                        }
+                        (
+                            Expr::Constant(Scalar::Integer(v), _),
+                            Atom::Decimal(_, s),
+                            Atom::Decimal(_, t),
+                        ) => Scalar::Integer(v * scale(t - s)),
                         (Expr::Constant(Scalar::Integer(v), _), _, Atom::Decimal(_, t)) => {
                             Scalar::Integer(v * scale(*t))
                         }
-                        (Expr::Constant(Scalar::Integer(v), _), _, Atom::Float64) => Scalar::Float(*v as f64),
+                        (Expr::Constant(Scalar::Integer(v), _), _, Atom::Float64) => {
+                            Scalar::Float(*v as f64)
+                        }
                         (Expr::Constant(value, _), ..) => value.clone(),
                         _ => Scalar::Null,
                     },
@@ -358,7 +392,9 @@ impl Making<'_> {
     }
 
     fn connective(&mut self, depth: usize) -> Expr {
-        let list = (0..1 + self.random.below(3)).map(|_| self.condition(depth.saturating_sub(1))).collect();
+        let list = (0..1 + self.random.below(3))
+            .map(|_| self.condition(depth.saturating_sub(1)))
+            .collect();
         connected(self.random.below(2) == 0, list)
     }
 
@@ -404,7 +440,8 @@ impl Making<'_> {
     }
 
     fn leaf(&mut self, atom: &Atom) -> Expr {
-        let field = if self.random.below(4) == 0 { None } else { self.fields.field(atom, self.random) };
+        let field =
+            if self.random.below(4) == 0 { None } else { self.fields.field(atom, self.random) };
         field.unwrap_or_else(|| self.constant(atom))
     }
 
@@ -427,7 +464,8 @@ impl Making<'_> {
             8 => call("like", [self.value(&Atom::String, below), self.value(&Atom::String, 0)]),
             9 => {
                 // True or false, but drawn anew for each row.
-                let bound = Expr::Constant(Scalar::Float(*self.random.pick(&[0.0, 1.0])), Atom::Float64);
+                let bound =
+                    Expr::Constant(Scalar::Float(*self.random.pick(&[0.0, 1.0])), Atom::Float64);
                 call("lt", [call("random", []), bound])
             }
             10 => {

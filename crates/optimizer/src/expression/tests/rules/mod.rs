@@ -1,7 +1,9 @@
-//! Each rule of expressions alone: random expressions give the same with the rule and without any, for rows of every type.
+//! Each rule of expressions alone: random expressions give the same with the rule and without any,
+//! for rows of every type.
 //!
-//! A rule never adds an error, and only two drop one. The expressions are made so that the rule has something to do; a test fails
-//! where it has changed fewer than [`CHANGES`] of them. `TESSERA_RULE_CHANGES` says another number.
+//! A rule never adds an error, and only two drop one. The expressions are made so that the rule has
+//! something to do; a test fails where it has changed fewer than [`CHANGES`] of them.
+//! `TESSERA_RULE_CHANGES` says another number.
 
 mod generate;
 
@@ -69,10 +71,14 @@ impl Known for &Fields {
 
 impl Fields {
     fn new() -> Fields {
-        let atoms: Vec<Atom> =
-            TYPES.iter().map(|name| name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))).collect();
+        let atoms: Vec<Atom> = TYPES
+            .iter()
+            .map(|name| name.parse().unwrap_or_else(|error| panic!("{name}: {error}")))
+            .collect();
         let fields = atoms.iter().enumerate().flat_map(|(number, atom)| {
-            [0, 1].map(|copy| tessera_types::Field::nullable(format!("f{number}_{copy}"), atom.clone()))
+            [0, 1].map(|copy| {
+                tessera_types::Field::nullable(format!("f{number}_{copy}"), atom.clone())
+            })
         });
         Fields { tuple: Tuple::new(fields.collect::<Vec<_>>()), atoms, library: library() }
     }
@@ -87,7 +93,9 @@ impl Fields {
 
     /// The type of an expression that can be evaluated: casts that there are not have one, too.
     fn bound_atom(&self, expr: &Expr) -> Option<Atom> {
-        Bound::new(expr, &self.tuple, &Tuple::empty(), &self.library).ok().map(|bound| bound.atom().0.clone())
+        Bound::new(expr, &self.tuple, &Tuple::empty(), &self.library)
+            .ok()
+            .map(|bound| bound.atom().0.clone())
     }
 
     fn field(&self, atom: &Atom, random: &mut Random) -> Option<Expr> {
@@ -117,7 +125,12 @@ impl Fields {
     }
 
     /// Says where two expressions differ; the second may have dropped errors, if `drops` says so.
-    fn difference(&self, [written, simple]: [&Expr; 2], columns: &[ArrayRef], drops: bool) -> Option<String> {
+    fn difference(
+        &self,
+        [written, simple]: [&Expr; 2],
+        columns: &[ArrayRef],
+        drops: bool,
+    ) -> Option<String> {
         let (before, after) = (self.values(written, columns), self.values(simple, columns));
         if let (Ok(before), Ok(after)) = (&before, &after) {
             return (before != after).then(|| format!("{before:?} became {after:?}"));
@@ -138,7 +151,8 @@ impl Fields {
     fn volatile_calls(&self, expr: &Expr) -> usize {
         let mut count = 0;
         expr.walk(&mut |expr| {
-            count += usize::from(matches!(expr, Expr::Call { function, .. } if &**function == "random"));
+            count +=
+                usize::from(matches!(expr, Expr::Call { function, .. } if &**function == "random"));
         });
         count
     }
@@ -151,7 +165,10 @@ fn changes_wanted() -> usize {
 
 /// Whether a rule may leave out an operand that something could still evaluate.
 fn drops_operands(rule: Rule) -> bool {
-    matches!(rule, Rule::StrictNull | Rule::DecidingOperand | Rule::DeadBranches | Rule::CoalesceValues)
+    matches!(
+        rule,
+        Rule::StrictNull | Rule::DecidingOperand | Rule::DeadBranches | Rule::CoalesceValues
+    )
 }
 
 /// Whether a rule drops an error: of what stands beside a NULL, of a day that is no timestamp.
@@ -159,7 +176,8 @@ fn drops_errors(rule: Rule) -> bool {
     matches!(rule, Rule::StrictNull | Rule::DateComparison)
 }
 
-/// Whether something stands beside a NULL that is written, where nothing raises: the rule may have found the NULL.
+/// Whether something stands beside a NULL that is written, where nothing raises: the rule may have
+/// found the NULL.
 fn has_written_null(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |expr| {
@@ -178,7 +196,10 @@ fn holds(rule: Rule) {
     let mut columns = fields.rows(&mut random);
     while changed < wanted {
         attempts += 1;
-        assert!(attempts <= wanted * ATTEMPTS_PER_CHANGE, "{rule:?} changed {changed} of {attempts} only");
+        assert!(
+            attempts <= wanted * ATTEMPTS_PER_CHANGE,
+            "{rule:?} changed {changed} of {attempts} only"
+        );
         if attempts % EXPRESSIONS_PER_ROWS == 0 {
             columns = fields.rows(&mut random);
         }

@@ -67,7 +67,8 @@ fn objects_come_and_go() {
     };
     assert_eq!((again("b/t/z.csv"), again("b/new")), (412, 200));
     assert_eq!(fixture.ask(request("DELETE", "b/new", &[]), "").0, 204);
-    for (wanted, status, body) in [("1-2", 206, "el"), ("-2", 206, "lo"), ("3-", 206, "lo"), ("9-", 416, "")]
+    for (wanted, status, body) in
+        [("1-2", 206, "el"), ("-2", 206, "lo"), ("3-", 206, "lo"), ("9-", 416, "")]
     {
         let mut range = request("GET", "b/t/z.csv", &[]);
         range.headers.insert("range".to_string(), format!("bytes={wanted}"));
@@ -77,12 +78,14 @@ fn objects_come_and_go() {
     assert_eq!(fixture.get("b/t/k=1/x&y.csv"), (200, "hello".to_string()));
     assert_eq!((fixture.get("b/t").0, fixture.get("b/none").0), (404, 404));
     let all = fixture.list("b", &[("prefix", "t/")]);
-    assert!(all.contains("<Key>t/k=1/x&amp;y.csv</Key>") && all.contains("<Key>t/z.csv</Key>"), "{all}");
+    assert!(
+        all.contains("<Key>t/k=1/x&amp;y.csv</Key>") && all.contains("<Key>t/z.csv</Key>"),
+        "{all}"
+    );
     let folder = fixture.list("b/", &[("prefix", "t/"), ("delimiter", "/")]);
     assert!(folder.contains("<Prefix>t/k=1/</Prefix>") && !folder.contains("x&amp;y"), "{folder}");
     assert_eq!(fixture.list("b", &[("delimiter", "=é")]).matches("<Key>").count(), 2);
-    let keys =
-        "<Delete><Object><Key>t/k=1/x&amp;y.csv</Key></Object><Object><Key>t/z.csv</Key></Object></Delete>";
+    let keys = "<Delete><Object><Key>t/k=1/x&amp;y.csv</Key></Object><Object><Key>t/z.csv</Key></Object></Delete>";
     assert_eq!(fixture.ask(request("POST", "b", &[("delete", "")]), keys).0, 200);
     assert!(!fixture.list("b", &[]).contains("Key"));
     assert_eq!(fixture.ask(request("DELETE", "data/d.csv", &[]), "").0, 204);
@@ -94,7 +97,9 @@ fn parts_become_an_object() {
     let fixture = Fixture::new();
     let begun = fixture.ask(request("POST", "b/k", &[("uploads", "")]), "").1;
     let id = begun.split_once("<UploadId>").unwrap().1.split_once('<').unwrap().0;
-    let part = |path: &str, number: &str| request("PUT", path, &[("uploadId", id), ("partNumber", number)]);
+    let part = |path: &str, number: &str| {
+        request("PUT", path, &[("uploadId", id), ("partNumber", number)])
+    };
     for (number, body) in [("2", "world"), ("1", "gone"), ("1", "hello ")] {
         assert_eq!(fixture.ask(part("b/k", number), body).0, 200);
     }
@@ -147,19 +152,28 @@ fn nothing_outside_a_bucket_is_reached() {
     for key in &keys {
         for (method, query, body) in &kinds {
             let (status, text) = fixture.ask(request(method, &format!("data/{key}"), query), body);
-            assert!(status == 400 && !text.contains("secret"), "{method} {query:?} '{key}': {status} {text}");
+            assert!(
+                status == 400 && !text.contains("secret"),
+                "{method} {query:?} '{key}': {status} {text}"
+            );
         }
         let several = format!("<Delete><Object><Key>{key}</Key></Object></Delete>");
         let (_, text) = fixture.ask(request("POST", "data", &[("delete", "")]), &several);
         assert!(text.contains("InvalidURI"), "'{key}': {text}");
-        for prefix in [key.clone(), format!("{}/", key.rsplit_once('/').map_or("", |(folder, _)| folder))] {
+        for prefix in
+            [key.clone(), format!("{}/", key.rsplit_once('/').map_or("", |(folder, _)| folder))]
+        {
             let text = fixture.list("data", &[("prefix", &prefix)]);
             assert!(!text.contains("<Contents>"), "'{prefix}': {text}");
         }
     }
     assert!(!fixture.list("data", &[]).contains("<Contents>"), "links are no objects");
     for bucket in ["..", ".", "", "../buckets", "\0", ".hidden", "b/../b"] {
-        assert_eq!(fixture.ask(request("GET", bucket, &[("list-type", "2")]), "").0, 404, "'{bucket}'");
+        assert_eq!(
+            fixture.ask(request("GET", bucket, &[("list-type", "2")]), "").0,
+            404,
+            "'{bucket}'"
+        );
         let status = fixture.get(&format!("{bucket}/object")).0;
         assert_eq!(status, 400, "'{bucket}'");
     }
