@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks Tessera's answers to the TPC-H and SSB queries against DuckDB's, row for row.
+"""Compares Tessera's answers to the TPC-H and SSB queries with DuckDB's, row for row.
 
-    bench/answers.py                      # both suites at scale factor 0.01, generated for the purpose
+    bench/answers.py                      # both suites at scale factor 0.01, generated on demand
     bench/answers.py --suite tpch --sf 1 --data data/tpch-1
 
-Every query runs with each number of threads and each chunk size given. Ends with `N passed, N failed` and exit
-code 1 if anything failed.
+Every query runs with each given number of threads and each chunk size. Ends with `N passed, N failed`
+and exit code 1 if a query failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.worker import duckdb_engine
 
 @dataclass(frozen=True)
 class Check:
-    """One query in one setting, and what it must answer."""
+    """One query in one configuration, and its expected answer."""
 
     suite: str
     query: Query
@@ -55,7 +55,7 @@ class Check:
         return f"{self.suite} {self.query.name} with {self.threads} threads and chunks of {self.chunk}{place}"
 
     def run(self, binary: Path, timeout: float) -> str | None:
-        """What is wrong, or None."""
+        """Returns the problem, or None."""
         command = [str(binary), str(self.data), "--threads", str(self.threads), "--format", "csv"]
         load = [f"create temp table {name} as select * from {name};" for name in TABLES[self.suite]]
         command += ["--chunk-rows", str(self.chunk), "-c", "".join(load if self.in_memory else []) + self.query.sql]
@@ -77,23 +77,23 @@ class Check:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", default="tpch,ssb", help="suites, by commas (default both)")
     parser.add_argument("--sf", type=float, default=0.01, help="scale factor (default 0.01)")
     parser.add_argument("--data", type=Path, help="directory of the tables, with one suite; generated if empty")
-    parser.add_argument("--columns", choices=COLUMNS, help="what the columns of the files must be (default: as they are or are generated)")
+    parser.add_argument("--columns", choices=COLUMNS, help="required kind of columns of the files (default: as they are or are generated)")
     parser.add_argument("--threads", type=numbers, default=[1, 2], help="numbers of threads (default 1,2)")
     parser.add_argument("--chunk", type=numbers, default=[1, 7, 8192], help="chunk sizes (default 1,7,8192)")
     parser.add_argument("--ranks", type=numbers, default=[0], help="MPI ranks, by commas (default none: local)")
     parser.add_argument("--workers", type=numbers, default=[0], help="serverless workers, by commas (default none)")
     parser.add_argument("--memory", default=None, help="memory budget of a query, such as 4MB (default: that of the program)")
     parser.add_argument("--in-memory", action="store_true", help="tables are loaded with CREATE TEMP TABLE first")
-    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default), virtual-gpu, or gpu")
+    parser.add_argument("--device", default="cpu", help="device of compiled code: cpu (default), virtual-gpu or gpu")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto, by commas (default auto)")
-    parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks, by commas")
+    parser.add_argument("--mpi-exchange", default="auto", help="exchange modes between ranks, separated by commas")
     parser.add_argument("--share", type=int, default=1, help="check every N-th setting only, chosen by --seed (default all)")
-    parser.add_argument("--seed", type=int, default=1, help="which of the settings --share chooses")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the settings that --share selects")
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
@@ -110,7 +110,7 @@ def arguments() -> argparse.Namespace:
 
 
 def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
-    """All settings of all queries of a suite, with DuckDB's answers."""
+    """Returns all configurations of all queries of a suite, with DuckDB's answers."""
     reference = duckdb_engine(data, 2, TABLES[suite])
     found = []
     for query in queries(suite, [name for name in options.queries.split(",") if name]):
@@ -127,7 +127,7 @@ def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     options = arguments()
     check_binary(options.tessera)
     failures = 0
@@ -148,7 +148,7 @@ def main() -> int:
                     print(f"FAILED {check}: {wrong}", flush=True)
     if empty:
         print(f"{empty} of {total} answers have no rows, so that only their columns are compared")
-    # An answer without rows is right for many wrong reasons.
+    # An answer without rows may be right for wrong reasons.
     if not total or empty * 2 > total:
         print(f"FAILED: {total} answers, {empty} of them without rows, check too little")
         failures += 1

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the queries of a suite in little memory: their answers, what they hold, what leaves, and how long they take.
+"""Runs the queries of a suite in little memory: checks answers, and measures memory, spilling and time.
 
-    bench/memory.py --suite tpch --sf 1 --out docs/results/2026-11-22-memory-tpch-sf1
+    bench/memory.py --suite tpch --sf 10 --share 0.5 --least 16000000    writes docs/results/memory.md and .json
 
-The budget of a query is a quarter of what it holds without one (`--share`), but not less than 64 MB (`--least`). Runs in much and in little memory
-alternate; times are medians. Writes OUT.json and OUT.md; exit code 1 if an answer differs.
+The budget of a query is a share (`--share`, a quarter by default) of its memory use without a budget,
+but at least 64 MB (`--least`). Runs with much and with little memory alternate; times are medians.
+Writes OUT.json and OUT.md; exit code 1 if an answer differs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness.suites import COLUMNS, TABLES, check_binary, columns_in_words, default_binary, ensure_data, queries
@@ -29,19 +32,19 @@ UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", choices=sorted(TABLES), default="tpch", help="queries (default tpch)")
     parser.add_argument("--sf", type=float, default=1, help="scale factor (default 1)")
-    parser.add_argument("--data", type=Path, help="where the tables are, or are made (default: made for the purpose)")
-    parser.add_argument("--columns", choices=COLUMNS, help="what the columns of the files must be (default: as they are or are generated)")
+    parser.add_argument("--data", type=Path, help="folder of the tables; generated if missing (default: temporary)")
+    parser.add_argument("--columns", choices=COLUMNS, help="required kind of columns of the files (default: as they are or are generated)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the program")
     parser.add_argument("--memory", type=int, help="one budget for all queries, in bytes")
-    parser.add_argument("--share", type=float, default=0.25, help="the budget as a share of what a query holds (default 0.25)")
+    parser.add_argument("--share", type=float, default=0.25, help="budget as a share of the memory of a query (default 0.25)")
     parser.add_argument("--least", type=int, default=64_000_000, help="the smallest budget, in bytes (default 64 MB)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each kind (default 3)")
     parser.add_argument("--threads", type=int, default=2, help="worker threads (default 2)")
-    parser.add_argument("--out", type=Path, required=True, help="where the results go, without extension")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "memory", help="path of the results, without extension")
     return parser.parse_args()
 
 
@@ -52,7 +55,7 @@ class Runs:
         self.command = [str(options.tessera), str(data), "--threads", str(options.threads), "--format", "csv"]
 
     def run(self, sql: str, budget: int | None = None) -> tuple[list[str], float, int]:
-        """Lines of the output, seconds, and the most resident bytes."""
+        """Returns the lines of the output, the seconds, and the peak resident bytes."""
         command = [*self.command, *(["--memory", str(budget)] if budget else []), "-c", sql]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             began = time.monotonic()
@@ -67,7 +70,8 @@ class Runs:
             return out.read().decode().splitlines(), seconds, usage.ru_maxrss * 1024
 
     def figure(self, sql: str, name: str, budget: int | None = None, missing: int | None = None) -> int:
-        """A figure of EXPLAIN ANALYZE, in bytes; `missing` where it is not there, an error where that is not given."""
+        """Returns a figure of EXPLAIN ANALYZE in bytes; `missing` if it is absent, or an error if
+        that is not given."""
         lines, _, _ = self.run(f"explain analyze {sql}", budget)
         found = re.search(rf"-- {name}: ([0-9.]+) (\w+)", "\n".join(lines))
         if not found and missing is None:
@@ -76,7 +80,7 @@ class Runs:
 
 
 def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dict:
-    """One query in both ways."""
+    """Measures one query with much and with little memory."""
     peak = runs.figure(sql, "memory")
     budget = options.memory or max(options.least, int(peak * options.share))
     much, little, resident, same = [], [], 0, True
@@ -86,7 +90,7 @@ def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dic
         found, seconds, bytes_resident = runs.run(sql, budget)
         little.append(seconds)
         resident = max(resident, bytes_resident - base)
-        # Ties of an order may stand in any order.
+        # Ties may be in any order.
         same = same and sorted(found) == sorted(expected)
     return {
         "peak_bytes": peak,
@@ -101,7 +105,7 @@ def measure(runs: Runs, sql: str, options: argparse.Namespace, base: int) -> dic
 
 
 def page(results: dict[str, dict], options: argparse.Namespace, columns: str) -> str:
-    """The table."""
+    """Returns the page."""
     mib = 1 << 20
     budget = f"--memory {options.memory}" if options.memory else f"--share {options.share:g} --least {options.least}"
     lines = [
@@ -125,7 +129,7 @@ def page(results: dict[str, dict], options: argparse.Namespace, columns: str) ->
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all measurements."""
     options = arguments()
     check_binary(options.tessera)
     with tempfile.TemporaryDirectory(prefix="memory-") as scratch:

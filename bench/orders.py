@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How good the chosen join orders and the estimates are, by the rows that joins really yield.
+"""Measures the quality of join orders and estimates by the actual rows of the joins.
 
     bench/orders.py                              # TPC-H at scale factor 0.1 and 40 generated queries
     bench/orders.py --suites generated --queries 8 --no-write
 
-A join order costs the rows that its joins yield, the last one's included. DuckDB counts them, set of tables by set of tables. The chosen
-order is read from EXPLAIN ANALYZE and compared with the best: of all orders up to seven units, of 200 random ones beyond. Also
-the q-errors of the estimates for each join of the chosen plan, beside DuckDB's for its own plan.
+The cost of a join order is the number of rows of all its joins, including the last. DuckDB counts the
+rows of each set of tables. The chosen order is read from EXPLAIN ANALYZE and compared with the best of
+all orders for up to seven units, or of 200 random orders. Also reports the q-errors of the estimates
+for each join of the chosen plan, next to DuckDB's for its own plan.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ GOAL = 1.5
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="bench/orders.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--suites", default="tpch,generated", help="tpch, generated or both, by commas")
     parser.add_argument("--sf", type=float, default=0.1, help="scale factor of TPC-H (default 0.1)")
     parser.add_argument("--queries", type=int, default=40, help="generated queries (default 40)")
-    parser.add_argument("--scale", type=int, default=1, help="how many times larger the large generated tables are (default 1)")
+    parser.add_argument("--scale", type=int, default=1, help="scale of the large generated tables (default 1)")
     parser.add_argument("--seed", type=int, default=1, help="seed of data, queries and random orders (default 1)")
     parser.add_argument("--orders", type=int, default=200, help="random orders beyond seven units (default 200)")
     parser.add_argument("--analyze", action="store_true", help="let Tessera ANALYZE the tables first")
     parser.add_argument("--only", default="", help="names of queries, by commas")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--data", type=Path, help="directory for the tables; a temporary one if not given")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where results go")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the results")
     parser.add_argument("--no-write", action="store_true", help="print only")
     return parser.parse_args()
 
 
 def duckdb_tables(connection, suite: str, options: argparse.Namespace, data: Path) -> list[Region]:
-    """Makes the tables of a suite, as DuckDB's own and as files; its queries."""
+    """Creates the tables of a suite in DuckDB and as files; returns its queries."""
     if suite == "generated":
         shop.generate(connection, data, options.seed, options.scale)
         return shop.queries(options.queries, options.seed, connection)
@@ -67,7 +68,7 @@ def duckdb_tables(connection, suite: str, options: argparse.Namespace, data: Pat
 
 
 def ratio(region: Region, sizes: Sizes, chosen: plans.Chosen, best: int) -> tuple[int | None, float | None]:
-    """What the chosen order costs, and by how much that is more than the best."""
+    """Returns the cost of the chosen order, and its ratio to the best."""
     joins = chosen.sets(region)
     if joins is None:
         return None, None
@@ -76,12 +77,12 @@ def ratio(region: Region, sizes: Sizes, chosen: plans.Chosen, best: int) -> tupl
 
 
 def counted_before(file: Path) -> dict[str, int]:
-    """What an earlier run over the same data counted."""
+    """Returns the counts of an earlier run over the same data."""
     return json.loads(file.read_text()) if file.exists() else {}
 
 
 def measure(region: Region, connection, counted: dict, data: Path, cache: Path, options: argparse.Namespace) -> dict:
-    """The figures of one query."""
+    """Measures one query."""
     sizes = Sizes(region, connection, counted)
     rng = random.Random(f"{region.name}/{options.seed}")
     if len(region.units) <= ALL_ORDERS_MAX:
@@ -98,12 +99,12 @@ def measure(region: Region, connection, counted: dict, data: Path, cache: Path, 
         cost, factor = ratio(region, sizes, chosen, best)
         row[name] = {"rows": cost, "ratio": factor, "errors": chosen.errors()}
         if name == "tessera" and factor is None:
-            print(f"{region.name}: the plan is not read: {chosen.joins}", file=sys.stderr)
+            print(f"{region.name}: cannot read the plan: {chosen.joins}", file=sys.stderr)
     return row
 
 
 def summary(rows: list[dict]) -> dict:
-    """The figures of all queries."""
+    """Summarizes all queries."""
     found = {}
     for name in ("tessera", "duckdb"):
         ratios = [row[name]["ratio"] for row in rows if row[name]["ratio"] is not None]
@@ -121,12 +122,12 @@ def summary(rows: list[dict]) -> dict:
 
 
 def number(value: float | None) -> str:
-    """A ratio as people read it."""
+    """Formats a ratio for readers."""
     return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
 def page(result: dict, stem: str) -> str:
-    """The results as Markdown."""
+    """Returns the results as Markdown."""
     about = result["machine"]
     analyzed = ["", "Tables were read whole by `ANALYZE` before."] if result["analyze"] else []
     lines = [
@@ -168,7 +169,7 @@ def page(result: dict, stem: str) -> str:
 
 
 def main() -> int:
-    """Measures and reports; 1 if a plan of Tessera's could not be read."""
+    """Measures and reports; returns 1 if one of Tessera's plans could not be read."""
     import duckdb
 
     options = arguments()
@@ -179,7 +180,7 @@ def main() -> int:
         for suite in options.suites.split(","):
             data = (options.data or Path(scratch)) / (f"tpch-{options.sf:g}" if suite == "tpch" else f"generated-{options.scale}")
             connection = duckdb.connect()
-            # DuckDB 2.0.0 fails an assertion ("dict-surviving cache") in TPC-H's q07 otherwise.
+            # Otherwise DuckDB 2.0.0 fails an assertion ("dict-surviving cache") in TPC-H's q07.
             connection.execute("SET enable_caching_operators = false")
             connection.execute("SET threads = 2; SET memory_limit = '6GB'; SET temp_directory = ''")
             rows = []
@@ -219,7 +220,7 @@ def main() -> int:
     if not options.no_write:
         options.out.mkdir(parents=True, exist_ok=True)
         kind = "orders" + (f"-x{options.scale}" if options.scale != 1 else "") + ("-analyzed" if options.analyze else "")
-        stem = options.out / f"{result['machine']['date'][:10]}-{kind}"
+        stem = options.out / kind
         Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
         Path(f"{stem}.svg").write_text(plot.of_orders(result["suites"], GOAL))
         Path(f"{stem}.md").write_text(page(result, stem.name))

@@ -1,4 +1,4 @@
-"""The comparison must let nothing wrong pass and nothing right fail."""
+"""The comparison must accept every correct answer and reject every wrong one."""
 
 import datetime
 import sys

@@ -1,4 +1,4 @@
-"""Tests of what counts as compiled."""
+"""Tests what counts as compiled."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.compiled import decoding, rows_of_operators
 
 
 def node(number: int, operator: str, inputs: list[int], rows: int, compiled: int = 0, vectorized: int = 0, text: str = "", nested: tuple = ()) -> dict:
-    """A node as EXPLAIN gives it."""
+    """Returns a node as EXPLAIN prints it."""
     counters = {name: rows for name, rows in (("compiled_rows", compiled), ("vectorized_rows", vectorized)) if rows}
     return {"id": number, "operator": operator, "inputs": inputs, "rows": rows, "counters": counters, "text": text, "nested": list(nested)}
 
 
 class RowsOfOperators(unittest.TestCase):
-    """Tuples that sub-operators take, and those they take in compiled code."""
+    """Tuples that sub-operators process, and those processed by compiled code."""
 
     def test_a_compiled_neighbor_makes_no_other_sub_operator_compiled(self):
         plan = {
@@ -31,7 +31,8 @@ class RowsOfOperators(unittest.TestCase):
                 node(5, "reduce", [4], 1, compiled=500),
             ]
         }
-        # The build takes 10 and the map 500 without code, the probe 1000 and the reduce 500 in code.
+        # Without code: the build processes 10 and the map 500; with code: the probe 1000 and the
+        # reduce 500.
         self.assertEqual(rows_of_operators(plan), (2010, 1500))
         nested = {"nodes": [node(0, "executor", [], 1, nested=(plan,))]}
         self.assertEqual(rows_of_operators(nested), (2010, 1500))
@@ -53,7 +54,7 @@ class RowsOfOperators(unittest.TestCase):
 
 
 class Decoding(unittest.TestCase):
-    """Which share of a query's time is decoding."""
+    """The share of decoding in a query's time."""
 
     def test_nested_plans_count_once(self):
         scan = {"operator": "parquet_scan", "time_ms": 30.0, "counters": {"decoding_nanoseconds": 20_000_000}, "nested": []}

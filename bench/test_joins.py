@@ -1,4 +1,4 @@
-"""Tests of how join orders are measured."""
+"""Tests how join orders are measured."""
 
 import random
 import sys
@@ -16,7 +16,7 @@ from joins.region import Region, Sizes, Unit, best_of_all, best_of_random, close
 
 
 class Regions(unittest.TestCase):
-    """Over the generated tables."""
+    """Regions over the generated tables."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""Two programs are compared so that a slower or a wrong one fails."""
+"""The comparison of two programs must fail for a slower and for an incorrect one."""
 
 import sys
 import unittest
@@ -11,7 +11,7 @@ from harness.versions import Group, Pair, verdict
 
 
 def pair(*factors: float, query: str = "q01", **new: str) -> Pair:
-    """A query that the old program runs in a second, and the new one in so many."""
+    """Returns a query that takes the old program a second, and the new one this many."""
     return Pair(query, Cell(seconds=[1.0] * len(factors)), Cell(seconds=list(factors), **new))
 
 

@@ -1,4 +1,4 @@
-"""What the tests of platforms share: counting checks, and kills at random moments."""
+"""Shared by the tests of platforms: counts checks, and kills processes at random moments."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# A shell starts what runs in its background with SIGINT ignored, and programs under test would inherit that.
+# A shell starts background processes with SIGINT ignored, and programs under test would inherit
+# that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tries for each kill that must hit a running query.
+# Attempts for each kill that must hit a running query.
 TRIES = 10
-# How often a process is looked at while something is awaited, and for how long.
+# Interval and limit, in seconds, of polling for a condition.
 LOOK_S = 0.002
 AWAITED_S = 120
 
 
 class Checks:
-    """Counts what held and prints what did not."""
+    """Counts passed checks and prints failed ones."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -29,7 +30,7 @@ class Checks:
         self.missed = 0
 
     def note(self, problem: str | None, what: str) -> None:
-        """One check. None means no problem; an empty text is a problem without words."""
+        """Records one check. `None` means success; an empty text is a failure without a message."""
         if problem is not None:
             self.failed += 1
             print(f"FAILED: {what}: {problem or 'no message'}", flush=True)
@@ -37,9 +38,12 @@ class Checks:
             self.passed += 1
 
     def shots(self, what: str, wanted: int, shoot: Callable[[int], Shot], tries: int = TRIES) -> None:
-        """Shoots until `wanted` shots have hit a running query, at most `tries` times as often.
+        """Kills until `wanted` kills have hit a running query, with at most `tries` times as many
+        attempts.
 
-        Shots that come before or after the query are counted apart, never as passed. Too few hits are a failure."""
+        Kills before or after the query are counted separately, not as passed. Too few hits are a
+        failure.
+        """
         hits = missed = 0
         while hits < wanted and hits + missed < wanted * tries:
             shot = shoot(hits + missed)
@@ -52,7 +56,7 @@ class Checks:
             self.note(f"only {hits} of {wanted} wanted ones hit a running query", what)
 
     def end(self) -> int:
-        """Prints the counts; the exit code."""
+        """Prints the counts; returns the exit code."""
         apart = f", {self.missed} kills hit no running query" if self.missed else ""
         print(f"{self.passed} passed, {self.failed} failed{apart}")
         return 1 if self.failed else 0
@@ -60,32 +64,33 @@ class Checks:
 
 @dataclass(frozen=True)
 class Shot:
-    """A kill: whether it hit a running query, and what was wrong afterwards."""
+    """A kill: whether it hit a running query, and the problem found afterwards."""
 
     hit: bool
     problem: str | None = None
 
 
 class Moments:
-    """Random moments within a run. The length adapts: it shrinks after a moment behind the end."""
+    """Random moments within a run. The range adapts: it shrinks after a moment past the end of the
+    run."""
 
     def __init__(self, rng: random.Random, length: float) -> None:
         self.rng = rng
         self.length = length
 
     def wait(self) -> float:
-        """Sleeps until a random moment; how long."""
+        """Sleeps until a random moment; returns the delay."""
         delay = self.rng.uniform(0, self.length)
         time.sleep(delay)
         return delay
 
     def late(self) -> None:
-        """The query had ended."""
+        """Records that the query had already ended."""
         self.length *= 0.8
 
 
 def awaited(what: Callable[[], bool], ended: Callable[[], bool], longest_s: float = AWAITED_S) -> bool:
-    """Waits until something is so; false where the program has ended before, or the time is over."""
+    """Waits until a condition holds; returns False if the program ends or the time is up before."""
     until = time.monotonic() + longest_s
     while not what():
         if ended() or time.monotonic() > until:
@@ -95,7 +100,7 @@ def awaited(what: Callable[[], bool], ended: Callable[[], bool], longest_s: floa
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that run with `NAME=VALUE` in their environment."""
+    """Returns the processes with `NAME=VALUE` in their environment."""
     found = []
     for process in Path("/proc").iterdir():
         try:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the stores of Azure and Google with emulators, and web servers: reading, listing, writing, workers, errors.
+"""Tests the stores of Azure and Google (emulators) and web servers: reads, writes, workers, errors.
 
     tests/clouds.py --tessera target/release/tessera --data data/tpch-0.01 --azurite node_modules/.bin/azurite-blob
     tests/clouds.py --tessera target/release/tessera --data data/tpch-0.01 --fake-gcs target/go/bin/fake-gcs-server --web
 
-The tables lie there as Parquet and CSV, written by the program itself; answers are compared with DuckDB's over the local files. Ends
-with `N passed, N failed` and exit code 1 if anything failed.
+The program writes the tables there as Parquet and CSV; answers are compared with DuckDB's over the
+local files. Ends with `N passed, N failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from harness.worker import duckdb_engine
 from stores import Azurite, FakeGoogle, free_port, serving, web_server
 
 QUERIES = ["q01", "q03", "q05", "q06", "q12", "q14", "q18"]
-# What stands in an object of 44 MiB, which is written in parts and read in blocks. Quotes hold line ends.
+# The content of a 44 MiB object, which is written in parts and read in blocks. Quoted fields
+# contain line ends.
 LONG = "select n, 'line' || chr(10) || repeat('x', 30 + cast(n % 10 as integer)) as t from (select unnest(range(1, 1000001)) as n) x"
 LONG_CHECK = "select count(*), sum(n), sum(length(t)) from {source}"
-# Azure's pages have 5,000 entries.
+# Azure returns pages of 5,000 entries.
 MANY = 5_100
 
 
 class Program:
-    """The program under test, in the environment of a store."""
+    """The program under test, with the environment of a store."""
 
     def __init__(self, binary: Path, checks: Checks, data: Path, scratch: Path):
         self.binary = binary
@@ -48,19 +49,19 @@ class Program:
         self.environment = {"XDG_CACHE_HOME": str(scratch / "cache"), "TESSERA_STORE_RETRIES": "2"}
 
     def run(self, sql: str, *options: str, **variables: str) -> tuple[int, str, str]:
-        """Exit code, rows, messages."""
+        """Runs a statement; returns the exit code, rows and messages."""
         command = [str(self.binary), *options, "--format", "csv", "-c", sql]
         environment = os.environ | self.environment | variables
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         return done.returncode, done.stdout, done.stderr
 
     def do(self, sql: str, *options: str) -> None:
-        """A statement that must succeed, for what follows to make sense."""
+        """Runs a statement that must succeed."""
         code, _, messages = self.run(sql, *options)
         self.checks.note(messages if code else None, sql)
 
     def same(self, what: str, sql: str, expected_sql: str, *options: str) -> None:
-        """One answer against DuckDB's."""
+        """Compares one answer with DuckDB's."""
         answer = self.reference(expected_sql)
         expected = list(zip(*(column.to_pylist() for column in answer.columns)))
         code, rows, messages = self.run(sql, *options)
@@ -71,14 +72,15 @@ class Program:
         self.checks.note(wrong or difference(expected, rows_from_csv(rows, expected), order_columns(expected_sql, names)), what)
 
     def fails(self, what: str, words: list[str], sql: str, *options: str, **variables: str) -> None:
-        """One statement that ends with one line, in which these words are."""
+        """Checks that a statement fails with a single line that contains these words."""
         code, _, messages = self.run(sql, *options, **variables)
         right = code == 1 and len(messages.splitlines()) == 1 and all(word in messages for word in words)
         self.checks.note(None if right else f"exit code {code}: {messages[-800:]}", what)
 
 
 def check_store(program: Program, prefix: str, requests: Callable[[], int]) -> None:
-    """What must hold in any store; `prefix` is an empty bucket's address, `requests` tells how many the store has answered."""
+    """Checks for every store. `prefix` is the address of an empty bucket; `requests` returns the
+    number of requests the store has answered."""
     data = program.data
     for table in TABLES["tpch"]:
         program.do(f"copy (select * from '{data}/{table}.parquet') to '{prefix}/tpch/{table}.parquet'")
@@ -98,14 +100,14 @@ def check_store(program: Program, prefix: str, requests: Callable[[], int]) -> N
     by_part = "select {part} as part, count(*), min(o_orderdate) from {source} group by 1 order by 1"
     expected = by_part.format(part="o_orderkey % 3", source="orders")
     program.same("partitions", by_part.format(part="part", source=f"'{prefix}/hive'"), expected)
-    # The DATABASE is the prefix, and the folder of partitions is its table.
+    # The prefix is the DATABASE; its folder of partitions is a table.
     program.same("partitions as a table", by_part.format(part="part", source="hive"), expected, prefix)
 
     program.do(f"copy ({LONG}) to '{prefix}/long/long.csv'")
-    # Local files and objects are written and read by the same program; DuckDB counts by itself.
+    # The same program writes and reads local files and objects; DuckDB provides the reference.
     program.same("an object in parts", LONG_CHECK.format(source=f"'{prefix}/long/long.csv'"), LONG_CHECK.format(source=f"({LONG}) y"))
 
-    # Counters: what the statement says it has asked is what the store has answered.
+    # The statement's counters must match the requests that the store has answered.
     before = requests()
     code, plan, messages = program.run(f"explain analyze select sum(l_tax) from '{prefix}/tpch/lineitem.parquet'")
     asked = re.search(r"object stores: (\d+) requests, ([\d.]+) (KiB|MiB) read", plan)
@@ -113,7 +115,7 @@ def check_store(program: Program, prefix: str, requests: Callable[[], int]) -> N
     right = code == 0 and asked and int(asked[1]) == answered and 0 < float(asked[2])
     program.checks.note(None if right else f"{answered} requests, and: {plan[-600:]} {messages}", f"requests of {prefix} are counted")
 
-    program.fails("no such object", [f"'{prefix}/none.parquet'", "no such object"], f"select * from '{prefix}/none.parquet'")
+    program.fails("no such object", [f"'{prefix}/none.parquet'", "does not exist"], f"select * from '{prefix}/none.parquet'")
     program.fails("no match", [f"'{prefix}/none*.parquet'", "no object matches"], f"select * from '{prefix}/none*.parquet'")
     program.fails("no such prefix", [f"'{prefix}/none'", "nothing below"], "select * from lineitem", f"{prefix}/none")
     missing = f"{prefix}-none"
@@ -124,7 +126,7 @@ def check_store(program: Program, prefix: str, requests: Callable[[], int]) -> N
 
 
 def check_azure(program: Program, azurite: Azurite, pages: bool) -> None:
-    """Microsoft's."""
+    """Checks Azure Blob Storage."""
     azurite.make("box")
     check_store(program, "az://box", azurite.requests)
     if pages:
@@ -141,12 +143,12 @@ def check_azure(program: Program, azurite: Azurite, pages: bool) -> None:
     program.fails("no account", ["AZURE_STORAGE_ACCOUNT_NAME"], select, AZURE_STORAGE_ACCOUNT_NAME="")
     program.fails("http that is not allowed", ["AZURE_ALLOW_HTTP"], select, AZURE_ALLOW_HTTP="false")
     nowhere = f"http://127.0.0.1:{free_port()}/{azurite.account}"
-    program.fails("nobody there", ["refused", "AZURE_STORAGE_ENDPOINT"], select, AZURE_STORAGE_ENDPOINT=nowhere)
+    program.fails("endpoint without a server", ["refused", "AZURE_STORAGE_ENDPOINT"], select, AZURE_STORAGE_ENDPOINT=nowhere)
     program.fails("workers without a place to meet", ["--scratch"], "show tables", "az://box/tpch", "--platform", "serverless")
 
 
 def check_google(program: Program, google: FakeGoogle, variables: dict[str, str]) -> None:
-    """Google's."""
+    """Checks Google Cloud Storage."""
     google.make("bucket")
     check_store(program, "gs://bucket", google.requests)
     select = "select count(*) from 'gs://bucket/tpch/nation.parquet'"
@@ -164,11 +166,11 @@ def check_google(program: Program, google: FakeGoogle, variables: dict[str, str]
         account.unlink()
         program.fails("no such service account", [str(account), "GOOGLE_SERVICE_ACCOUNT"], select, **named)
     nowhere = f"http://127.0.0.1:{free_port()}"
-    program.fails("nobody there", ["refused", "GOOGLE_BASE_URL"], select, GOOGLE_BASE_URL=nowhere)
+    program.fails("endpoint without a server", ["refused", "GOOGLE_BASE_URL"], select, GOOGLE_BASE_URL=nowhere)
 
 
 def check_web(program: Program, scratch: Path) -> None:
-    """Web servers."""
+    """Checks web servers."""
     folder = scratch / "web"
     folder.mkdir()
     for table in ("lineitem", "nation"):
@@ -183,9 +185,9 @@ def check_web(program: Program, scratch: Path) -> None:
                 program.same("Parquet of a web server", sql.format(source=f"'{web}/lineitem.parquet'"), sql.format(source="lineitem"))
                 sql = "select count(*), sum(o_custkey), max(o_comment) from {source}"
                 program.same("CSV of a web server", sql.format(source=f"'{web}/a%20b.csv'"), sql.format(source="orders"))
-                program.fails("no such page", [f"'{web}/none.csv'", "no such file"], f"select * from '{web}/none.csv'")
+                program.fails("no such page", [f"'{web}/none.csv'", "file does not exist"], f"select * from '{web}/none.csv'")
                 program.fails("a web server as a database", ["no listing"], "show tables", web)
-                program.fails("writing to a web server", ["only read"], f"copy (select 1 as a) to '{web}/x.csv'")
+                program.fails("writing to a web server", ["read-only"], f"copy (select 1 as a) to '{web}/x.csv'")
             else:
                 for name in ("nation.parquet", "a%20b.csv"):
                     words = [f"'{web}/{name}'", "Range request", "copy it to a file"]
@@ -193,7 +195,7 @@ def check_web(program: Program, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, required=True, help="TPC-H tables as Parquet")

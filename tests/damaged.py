@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Damaged files: mutations of many inputs, each read in little memory; every answer must be rows or an error of the file.
+"""Tests damaged files: many mutated inputs, read in little memory, must return rows or an error.
 
-    tests/damaged.py --tessera target/release/tessera [--mutations N] [--seed S] [--inputs FOLDER] [--only NAME] [--golden N]
+    tests/damaged.py --tessera target/release/tessera [--mutations N] [--seed S] [--inputs FOLDER]
+                     [--only NAME] [--golden N]
 
-Inputs are the files of --inputs, the files under 100 KB that tests/files.py makes, and one of every odd type. Each is mutated --mutations times:
-bits and bytes flipped, ends cut, parts taken from elsewhere, lengths and counts replaced by extremes. One process reads
-many mutations, one statement each. An outcome is good when it is rows, or an error that names the file. Bad are: an
-internal error, a panic, an abort, no end within ten seconds, memory above the budget, an error that names no file. What is
-bad is printed with a command that repeats it, and kept in --keep. The long form is --mutations 10000.
+Inputs are the files of --inputs, the files under 100 KB that tests/files.py generates, and one file
+of each rare type. Each is mutated --mutations times: bits and bytes are flipped, ends are cut, parts
+are copied from elsewhere, lengths and counts are replaced by extreme values. One process reads many
+mutations, one statement each. Rows, or an error that names the file, are good. Bad outcomes are an
+internal error, a panic, an abort, no end within ten seconds, memory above the budget, and an error
+that does not name the file. A bad outcome is printed with a command that repeats it, and its file is
+written to --keep. The long form is --mutations 10000.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from foreign import mutate
 from program import Program, judged
 
 LARGEST = 100_000
-# So many statements are on their way at once: each turn of two processes on busy cores takes longer than a small file.
+# Statements in flight: a round trip between two processes on busy cores takes longer than a small
+# file.
 TOGETHER = 50
 TEXT = {".csv", ".json", ".tsv", ".jsonl", ".ndjson", ".txt"}
 FORMATS = ["arrow", "parquet", "handmade", "csv", "json"]
@@ -35,7 +39,7 @@ FORMATS = ["arrow", "parquet", "handmade", "csv", "json"]
 
 @dataclass
 class Input:
-    """A file to be damaged, and how it is read."""
+    """An input file to damage, and how it is read."""
 
     name: str
     content: bytes
@@ -57,12 +61,12 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=60, help="of each input")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--inputs", type=Path, action="append", default=[], help="a folder of files to damage")
-    parser.add_argument("--golden", type=int, default=40, help="how many files of each format are made")
+    parser.add_argument("--golden", type=int, default=40, help="files generated for each format")
     parser.add_argument("--only", help="inputs whose name holds this")
     parser.add_argument("--first", type=int, default=0, help="the first mutation")
     parser.add_argument("--keep", type=Path, help="a folder in which files of bad outcomes stay")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--show", type=int, default=3, help="how many bad outcomes of a kind are printed")
+    parser.add_argument("--show", type=int, default=3, help="bad outcomes of each kind that are printed")
     options = parser.parse_args()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
@@ -95,7 +99,7 @@ def alike(one: Input, other: Input) -> bool:
 
 
 def found(folders: list[Path]) -> list[Input]:
-    """The files of folders."""
+    """Returns the files of folders."""
     files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     return [
         Input(str(path).replace("/", "-").strip("-"), path.read_bytes(), "".join(path.suffixes))
@@ -105,7 +109,7 @@ def found(folders: list[Path]) -> list[Input]:
 
 
 def odd() -> list[Input]:
-    """Arrow and Parquet files of types that few others have."""
+    """Returns Arrow and Parquet files of rare types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -149,7 +153,7 @@ def odd() -> list[Input]:
 
 
 def made(count: int, seed: int) -> list[Input]:
-    """The small files among those of tests/files.py."""
+    """Returns the small files among those of tests/files.py."""
     if count == 0:
         return []
     import files
@@ -168,7 +172,7 @@ def made(count: int, seed: int) -> list[Input]:
 
 
 def damage(options: argparse.Namespace, folder: Path, one: Input, others: list[bytes]) -> list[tuple[str, str]]:
-    """The outcomes of all mutations of an input, those that are bad with what to print."""
+    """Runs all mutations of an input; returns the outcomes, and the bad ones with a message."""
     program, outcomes = Program(options.tessera), []
     numbers = range(options.first, options.first + options.mutations)
     try:
@@ -205,7 +209,8 @@ GOOD = {"rows", "error"}
 
 
 def statement(rng: random.Random, one: Input, path: Path) -> str:
-    """Mostly all of the file, at times what reads it in another way."""
+    """Returns a statement that usually reads the whole file, and sometimes reads it in another
+    way."""
     source, some = one.source(path), rng.random()
     if some < 0.15:
         return f"select count(*) from {source}"

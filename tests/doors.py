@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Knocks at the program's doors as another user of this machine, as another host, and as who reads what it prints.
+"""Tests access to the program by other users, other hosts and readers of its output.
 
     tests/doors.py --tessera target/release/tessera
 
-docs/design/threat-model.md says which door each check shuts. Ends with `N passed, N failed` and exit code 1 if anything failed.
+Each check belongs to a threat of docs/design/threat-model.md. Ends with `N passed, N failed` and exit
+code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ REQUESTS = [
 
 
 def listening(pids: list[int]) -> list[tuple[str, int]]:
-    """Addresses and ports on which these processes listen."""
+    """Returns the addresses and ports on which these processes listen."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -97,20 +98,20 @@ def listening(pids: list[int]) -> list[tuple[str, int]]:
 
 
 def ask(port: int, method: str, path: str, headers: dict[str, str]) -> int:
-    """The status of the answer to a stranger's request."""
+    """Returns the status of the response to a stranger's request."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request(method, path, body=b"order" if method in ("POST", "PUT") else None, headers=headers)
         return connection.getresponse().status
     except TimeoutError:
-        # It was let in, and waits.
+        # The connection was accepted and waits.
         return 0
     finally:
         connection.close()
 
 
 def knock(ports: list[int]) -> str | None:
-    """Every request of a stranger; the first one that is not refused."""
+    """Sends every stranger's request; returns the first that is not refused."""
     for port in ports:
         for method, path in REQUESTS:
             for headers in HEADERS:
@@ -121,7 +122,7 @@ def knock(ports: list[int]) -> str | None:
 
 
 def told_on_command_lines(pids: list[int]) -> str | None:
-    """What every user of the machine can read of a process: its arguments."""
+    """Returns the arguments of a process, which every user of the machine can read."""
     secrets = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -138,7 +139,7 @@ def told_on_command_lines(pids: list[int]) -> str | None:
 
 
 def open_to_others(folder: Path) -> str | None:
-    """The first thing in a folder that another user could enter or read."""
+    """Returns the first file in a folder that another user can enter or read."""
     for path in folder.iterdir():
         mode = stat.S_IMODE(path.lstat().st_mode)
         if not path.is_symlink() and mode & 0o077:
@@ -148,7 +149,7 @@ def open_to_others(folder: Path) -> str | None:
 
 @contextlib.contextmanager
 def running(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A program that may make files for everybody."""
+    """Runs a program with a permissive umask."""
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, umask=0
     )
@@ -160,7 +161,7 @@ def running(command: list[str], environment: dict[str, str]) -> Iterator[subproc
 
 
 def check_workers(tessera: Path, scratch: Path, checks: Checks) -> None:
-    """Services for workers, beside a store of their own and beside another one."""
+    """Checks services for workers, with their own store and with another one."""
     data = scratch / "data"
     data.mkdir()
     (data / "secret.csv").write_text("a\n1\n")
@@ -169,7 +170,7 @@ def check_workers(tessera: Path, scratch: Path, checks: Checks) -> None:
     (bucket / "t" / "x.csv").write_text("a\n" + "1\n" * 1000)
     temporary = scratch / "tmp"
     temporary.mkdir()
-    # A query that takes long enough to knock.
+    # A query that takes long enough for the checks.
     sql = "select count(*) from t a, t b, t c, t d where a.a + b.a + c.a + d.a > 5"
     place = ["--platform", "serverless", "--workers", "1", "-c", sql]
     own = os.environ | {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(scratch / "cache")}
@@ -197,7 +198,7 @@ def check_workers(tessera: Path, scratch: Path, checks: Checks) -> None:
 
 
 def check_store(tessera: Path, scratch: Path, checks: Checks) -> None:
-    """The store alone."""
+    """Checks the store alone."""
     folder = scratch / "store"
     folder.mkdir()
     (folder / "secret.csv").write_text("a\n1\n")
@@ -213,7 +214,7 @@ def check_store(tessera: Path, scratch: Path, checks: Checks) -> None:
 
 
 def check_messages(tessera: Path, checks: Checks) -> None:
-    """All that statements print about an address that holds a secret."""
+    """Checks all messages about an address that contains a secret."""
     environment = os.environ | {"TESSERA_STORE_RETRIES": "0"}
     for url in (f"{LOGIN}/x.parquet", f"{LOGIN}/*.csv", f"s3://me:{PASSWORD}@bucket/x.csv", SIGNED, SAS, ODD):
         for statement in STATEMENTS:
@@ -222,7 +223,7 @@ def check_messages(tessera: Path, checks: Checks) -> None:
             ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
             shown = ran.stdout + ran.stderr
             problem = None
-            # What was typed wrongly is shown as it was typed, to who typed it.
+            # A mistyped setting is shown as typed to the user who typed it.
             if PASSWORD in shown.replace(f"selec '{url}'", ""):
                 problem = f"it prints {json.dumps(shown[:400])}"
             checks.note(problem, f"the password in: {sql}")

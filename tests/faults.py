@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Faults in operation: full and read-only disks, files that change while they are read, web servers that misbehave.
+"""Tests faults in operation: full and read-only disks, changing files, misbehaving web servers.
 
     tests/faults.py --tessera target/release/tessera
 
-Each fault meets one process, which is asked statement after statement. The answer must be the right one, or one error that
-names what has failed; then the next statement is answered, and nothing is left: no file, open or not, and no room taken
-on the disk. Killed processes have their own tests: tests/spill.py, tests/mpi.py, tests/serverless.py. Needs root for what
-mounts; says what it skips. Ends with `N passed, N failed` and exit code 1 if anything failed.
+Each fault affects one process, which receives statement after statement. The answer must be correct,
+or one error that names the cause. Afterwards the next statement must be answered, and no open file,
+other file or used disk space may remain. Tests of killed processes are in tests/spill.py, tests/mpi.py
+and tests/serverless.py. Mounting needs root; skipped checks are printed. Ends with `N passed, N
+failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ TABLE = f"select n, n % 1000 as k, 'a text of number ' || n as t, cast(n / 8.0 a
 TOTALS = "select count(*) as rows, sum(n) as total, max(t) as last, sum(k) as keys from"
 FORMATS = ["csv", "csv.gz", "json", "parquet", "arrow"]
 LITTLE = 16 << 20
-# What a mounted disk holds: less than any file or state of the tests.
+# The size of a mounted disk: less than any file or state of the tests.
 DISK = "1m"
 FULL, READ_ONLY = re.compile("space|full"), re.compile("ead-only")
-# A statement may take so long on a busy machine.
+# The time limit of a statement on a busy machine.
 SECONDS = 60
 
 SPILLING = {
@@ -55,26 +56,29 @@ SPILLING = {
 
 @dataclass
 class Bench:
-    """What all checks use: the program, files of one table in every format, and a scratch directory."""
+    """Resources of all checks: the program, files of one table in every format, and a scratch
+    directory."""
 
     binary: str
     checks: Checks
     home: Path
-    # What TOTALS gives for the table.
+    # The result of TOTALS for the table.
     totals: str = ""
 
     def file(self, form: str) -> Path:
-        """The table in a format."""
+        """Returns the table's file in a format."""
         return self.home / f"table.{form}"
 
     def program(self, *options: str, budget: int = LITTLE, **environment: str) -> Program:
-        """A process of the program."""
+        """Starts a process of the program."""
         return Program(self.binary, *options, budget=budget, environment=environment)
 
     def judge(self, program: Program, answer: tuple[str, str], name: str, right: str | None = None) -> str | None:
-        """A problem with an answer: it must be `right`, or an error that says `name`; none where no answer is right.
+        """Checks an answer: it must be `right`, or an error that contains `name`; without `right`
+        only the error passes.
 
-        Then the process must answer something else."""
+        Afterwards the process must answer another statement.
+        """
         kind, said = answer
         kind = kind or judged(said, name)
         if kind == "rows" and (right is None or said != right):
@@ -102,7 +106,7 @@ class Bench:
 
 @contextlib.contextmanager
 def disk(folder: Path, options: str) -> Iterator[bool]:
-    """A file system of its own at a folder; false where none may be mounted."""
+    """Mounts a file system at a folder; returns False if mounting is not permitted."""
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
     try:
@@ -113,7 +117,7 @@ def disk(folder: Path, options: str) -> Iterator[bool]:
 
 
 def left_on(folder: Path, program: Program | None, but: tuple[str, ...] = ()) -> str | None:
-    """What is left in a folder: names, files that are open, room."""
+    """Returns what is left in a folder: names, open files, used space."""
     names = sorted(set(os.listdir(folder)) - set(but))
     open_files = program.open_files(folder) if program and program.child else []
     if names or open_files:
@@ -123,7 +127,7 @@ def left_on(folder: Path, program: Program | None, but: tuple[str, ...] = ()) ->
 
 
 def disks(bench: Bench) -> None:
-    """Disks that are full, and those that take no writing, as a scratch directory, for COPY and for caches."""
+    """Checks full and read-only disks as scratch directory, and for COPY and caches."""
     for what, options, reason in (("full", f"size={DISK}", FULL), ("read-only", "ro", READ_ONLY)):
         folder = bench.home / f"disk-{what}"
         with disk(folder, options) as mounted:
@@ -139,7 +143,7 @@ def disks(bench: Bench) -> None:
 
 
 def scratch(bench: Bench, folder: Path, what: str, reason: re.Pattern[str]) -> None:
-    """Statements that need a scratch directory on such a disk."""
+    """Checks statements that need a scratch directory on such a disk."""
     program = bench.program("--temp-directory", str(folder))
     statements = {name: sql.format(file=bench.file("parquet")) for name, sql in SPILLING.items()}
     statements["a compressed file"] = f"{TOTALS} '{bench.file('csv.gz')}'"
@@ -157,7 +161,7 @@ def scratch(bench: Bench, folder: Path, what: str, reason: re.Pattern[str]) -> N
 
 
 def targets(bench: Bench, folder: Path, what: str, reason: re.Pattern[str]) -> None:
-    """COPY to such a disk: neither a part of a file nor a loss of the one before."""
+    """Checks COPY to such a disk: no partial file remains, and the previous file is kept."""
     program = bench.program()
     for form in ("csv", "json", "parquet", "arrow"):
         target = folder / f"x.{form}"
@@ -177,7 +181,7 @@ def targets(bench: Bench, folder: Path, what: str, reason: re.Pattern[str]) -> N
 
 
 def caches(bench: Bench, folder: Path, what: str) -> None:
-    """Caches only spare work: a disk that keeps none changes no answer."""
+    """Checks that a disk that cannot hold caches changes no answer."""
     with contextlib.suppress(OSError):
         (folder / "all").write_bytes(bytes(4 << 20))
     sql = f"{TOTALS} '{bench.file('parquet')}' where k < 1000"
@@ -190,7 +194,7 @@ def caches(bench: Bench, folder: Path, what: str) -> None:
 
 
 def store_on_a_full_disk(bench: Bench, folder: Path) -> None:
-    """A store whose disk is full takes no object, and keeps no part of one."""
+    """Checks that a store with a full disk rejects objects and keeps no partial object."""
     with own_store(Path(bench.binary), folder / "bucket") as variables:
         program = bench.program(**variables, TESSERA_STORE_RETRIES="1")
         for form in ("csv", "parquet"):
@@ -203,7 +207,7 @@ def store_on_a_full_disk(bench: Bench, folder: Path) -> None:
 
 
 def workers_on_a_full_disk(bench: Bench, folder: Path) -> None:
-    """Workers whose store has no room for what crosses between them."""
+    """Checks workers whose store has no space for exchanged data."""
     database = bench.home / "database"
     database.mkdir()
     (database / "t.parquet").hardlink_to(bench.file("parquet"))
@@ -215,7 +219,8 @@ def workers_on_a_full_disk(bench: Bench, folder: Path) -> None:
     bench.checks.note((None if right else f"{ran}") or left_on(folder, None), "workers on a full disk")
 
 
-# What happens to a file while a statement reads it; the second file is another version of the same length, or nearly so.
+# Changes of a file while a statement reads it; the second file is another version of about the same
+# length.
 CHANGES: dict[str, Callable[[Path, Path], object]] = {
     "is replaced": lambda file, other: os.replace(other, file),
     "is removed": lambda file, _: file.unlink(),
@@ -227,29 +232,30 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
 
 
 def append(file: Path, content: bytes) -> None:
-    """Adds to a file."""
+    """Appends to a file."""
     with open(file, "ab") as out:
         out.write(content)
 
 
 def overwrite(file: Path, content: bytes) -> None:
-    """Writes into a file, which keeps its length."""
+    """Overwrites a part of a file, keeping its length."""
     with open(file, "r+b") as out:
         out.write(content[: file.stat().st_size])
 
 
 def versions(bench: Bench, form: str) -> tuple[Path, Path]:
-    """A file that a test may spoil, as if written long ago, and another version of it with other values."""
+    """Returns a file that a test may modify, with an old modification time, and a version of it
+    with other values."""
     file, other = bench.home / f"changed.{form}", bench.home / f"other.{form}"
     shutil.copy(bench.file(form), file)
     shutil.copy(bench.home / f"second.{form}", other)
-    # The system's clock for files is coarse.
+    # File timestamps are coarse.
     os.utime(file, (1, 1))
     return file, other
 
 
 def changes(bench: Bench) -> None:
-    """Files that change while rows of them are read, and while they are aggregated."""
+    """Checks files that change while their rows are read or aggregated."""
     for form in FORMATS:
         program = bench.program()
         whole = program.ask(f"select * from '{bench.file(form)}'", SECONDS, lambda: None)[1]
@@ -269,14 +275,14 @@ def changes(bench: Bench) -> None:
             refused += judged(answer[1], str(file)) == "error"
         program.end()
         print(f"{form}: {refused} of {2 * len(CHANGES)} statements noticed a change")
-        # A compressed file is read to its end before its first row.
+        # A compressed file is read completely before its first row is returned.
         if form != "csv.gz":
             bench.checks.note(None if refused >= len(CHANGES) - 1 else "they hit no statement that reads", f"changes of {form}")
 
 
 @dataclass
 class Fault:
-    """What a web server does with a request for a range; `passes` where a client that asks again gets it."""
+    """A web server's behavior on a range request; `passes` if a client that retries succeeds."""
 
     name: str
     act: Callable[[BaseHTTPRequestHandler, bytes, int, int], object]
@@ -284,7 +290,8 @@ class Fault:
 
 
 def ranged(handler: BaseHTTPRequestHandler, content: bytes, start: int, end: int, said: str, sent: int | None = None) -> None:
-    """An answer with a range, perhaps with other words, or with a part of its bytes."""
+    """Sends a response to a range request, optionally with other headers or only a part of its
+    bytes."""
     handler.send_response(206)
     handler.send_header("Content-Length", str(end - start))
     handler.send_header("Content-Range", said)
@@ -295,7 +302,7 @@ def ranged(handler: BaseHTTPRequestHandler, content: bytes, start: int, end: int
 
 
 def stalled(handler: BaseHTTPRequestHandler, content: bytes, start: int, end: int) -> None:
-    """Sends half of the answer and then nothing, until the other side goes."""
+    """Sends half of the response, then nothing until the client disconnects."""
     ranged(handler, content, start, end, f"bytes {start}-{end - 1}/{len(content)}", (end - start) // 2)
     handler.connection.settimeout(STALL_S)
     with contextlib.suppress(OSError):
@@ -303,7 +310,7 @@ def stalled(handler: BaseHTTPRequestHandler, content: bytes, start: int, end: in
 
 
 def raw(answer: bytes) -> Callable[[BaseHTTPRequestHandler, bytes, int, int], object]:
-    """What answers with these bytes, and ends the connection."""
+    """Returns a handler that sends these bytes and closes the connection."""
 
     def act(handler: BaseHTTPRequestHandler, _content: bytes, _start: int, _end: int) -> None:
         handler.wfile.write(answer)
@@ -330,7 +337,7 @@ FAULTS = [
 
 
 def faulty_server(folder: Path, fault: Fault, first: int, last: float) -> type[BaseHTTPRequestHandler]:
-    """A web server where a fault happens to the requests for ranges from the first to the last."""
+    """A web server with a fault in a range of its range requests."""
     numbers = itertools.count()
 
     class Files(web_server(folder, True)):  # type: ignore[misc]
@@ -353,27 +360,27 @@ def faulty_server(folder: Path, fault: Fault, first: int, last: float) -> type[B
 
 
 def servers(bench: Bench) -> None:
-    """Web servers that misbehave, for two requests and forever."""
+    """Checks faulty web servers, with two faulty requests and with all faulty."""
     for fault, lasts in itertools.product(FAULTS, (False, True)):
         if not lasts and not fault.passes:
             continue
         program = bench.program("--deadline", "1.5" if fault.name == "stalls" else "60", TESSERA_STORE_RETRIES="3")
         address = f"127.0.0.1:{free_port()}"
-        # The first requests are for what planning needs.
+        # Planning sends the first requests.
         handler = faulty_server(bench.home, fault, 3, float("inf") if lasts else 5)
         with serving(handler, address):
             for form in ("csv", "json", "parquet", "arrow"):
                 url = f"http://{address}/table.{form}"
                 answer = program.ask(f"{TOTALS} '{url}'", SECONDS)
                 what = f"{form} of a server that {fault.name}{'' if lasts else ' at times'}"
-                # A deadline is about the statement, not about one file.
+                # A deadline applies to the statement, not to a file.
                 name = "deadline" if fault.name == "stalls" else url
                 bench.checks.note(bench.judge(program, answer, name, None if lasts else bench.totals), what)
         program.end()
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", required=True, help="the program under test")
     options = parser.parse_args()

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Files that others write, read by Tessera and by others, compared row for row.
+"""Tests files of other writers: compares Tessera's rows with those of other readers.
 
-    tests/files.py --tessera target/release/tessera [--files N] [--seed S] [--format F] [--only CASE] [--damage N]
+    tests/files.py --tessera target/release/tessera [--files N] [--seed S] [--format F] [--only CASE]
+                   [--damage N]
 
-Each file comes from a seed: Parquet and Arrow as pyarrow, polars and DuckDB write them with random types and options, Parquet
-made byte by byte, CSV and JSON lines in many dialects. DuckDB and pyarrow say what the files hold; of text whose values DuckDB
-types in another way, the generator does. A file is read whole, in small chunks by several workers, a column at a time where
-one is of a type that Tessera has not, counted, and filtered. Then copies with cut ends and flipped bytes are read in little
-memory: the answer must be an error or rows, and never a panic. A case that fails prints how to run it again.
+Each file is generated from a seed: Parquet and Arrow by pyarrow, polars and DuckDB with random types
+and options, handmade Parquet, and CSV and JSON lines in many dialects. DuckDB and pyarrow provide the
+expected contents; for text with types that DuckDB infers differently, the generator does. A file is
+read whole, in small chunks by several workers, column by column if one has an unsupported type,
+counted, and filtered. Then copies with cut ends and flipped bytes are read in little memory: the
+result must be an error or rows, never a panic. A failing case prints a command that repeats it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ TRIES = 50
 
 
 class Tessera:
-    """The program, run on statements."""
+    """The program under test."""
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -49,7 +51,8 @@ class Tessera:
     def run(
         self, statements: list[str], *options: str, limit: int | None = None, seconds: int = 120
     ) -> tuple[int, str]:
-        """Its exit code and what it says; a failed statement does not end the others."""
+        """Runs statements; returns the exit code and output. A failed statement does not end the
+        others."""
         bound = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
         command = [self.program, "--statistics-cache", "off", "--code-cache", "off", *options]
         try:
@@ -71,7 +74,7 @@ class Tessera:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", required=True)
-    parser.add_argument("--files", type=int, default=60, help="how many files of each format")
+    parser.add_argument("--files", type=int, default=60, help="number of files of each format")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--format", choices=sorted(MAKERS), action="append")
     parser.add_argument("--only", type=int, help="one case of each format")
@@ -106,7 +109,7 @@ def main() -> int:
 
 
 def made(form: str, seed: int, number: int, folder: Path) -> typed.Case:
-    """The file of a case; what a writer refuses is drawn again."""
+    """Generates the file of a case; draws again if a writer rejects it."""
     for attempt in range(TRIES):
         rng = random.Random(f"{seed}:{form}:{number}:{attempt}")
         try:
@@ -118,7 +121,7 @@ def made(form: str, seed: int, number: int, folder: Path) -> typed.Case:
 
 
 def check(tessera: Tessera, outer: Path, options: argparse.Namespace, form: str, number: int) -> list[str]:
-    """What is wrong with the reading of one case's file."""
+    """Returns the problem with reading one case's file."""
     folder = outer / f"{form}{number}"
     folder.mkdir()
     case = made(form, options.seed, number, folder)
@@ -127,7 +130,7 @@ def check(tessera: Tessera, outer: Path, options: argparse.Namespace, form: str,
         problems = compared(tessera, case, folder, rng)
         if options.damage and number % options.damage == 0 and case.path.is_file():
             problems += damage.check(tessera, case, folder, rng, ADDRESS_SPACE)
-    except Exception as error:  # The check's own fault, or an answer that is no file.
+    except Exception as error:  # A fault of the check, or an answer that cannot be parsed.
         problems = [f"{type(error).__name__}: {error}"]
     shown = [f"{problem}\n  made: {case.made}" for problem in problems]
     if shown and options.keep:
@@ -144,7 +147,7 @@ def source(case: typed.Case) -> str:
 
 
 def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Random) -> list[str]:
-    """Reads a file in several ways and says what differs from its judges."""
+    """Reads a file in several ways; returns the difference from its judges."""
     judge = next(iter(case.judges.values()))
     rows = len(next(iter(judge.values()))) if judge else 0
     out = folder / "out"
@@ -194,7 +197,7 @@ def compared(tessera: Tessera, case: typed.Case, folder: Path, rng: random.Rando
 
 
 def refused(case: typed.Case, said: str, out: Path) -> list[str]:
-    """A file that must be an error that says this."""
+    """Checks that reading a file fails with this message."""
     if (out / "all.arrow").exists():
         return [f"it was read; an error was expected that says {case.refused!r}"]
     return [] if re.search(case.refused, said) else [f"the error does not say {case.refused!r}: {said[:600]}"]
@@ -205,7 +208,7 @@ def answer(path: Path) -> dict[str, list] | None:
 
 
 def differing(case: typed.Case, name: str, found: list) -> list[str]:
-    """How a column differs from all of its judges' readings."""
+    """Returns how a column differs from all judges."""
     problems = []
     for judge, columns in case.judges.items():
         expected = columns.get(name)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How soon Ctrl-C ends a statement, whatever it is at: planning, reading, computing, writing.
+"""Measures how fast Ctrl-C ends a statement during planning, reading, computing and writing.
 
     tests/interrupts.py --tessera target/release/tessera [--tries N] [--seed S] [--only NAME] [--threads N]
 
-Each try starts the program with one long statement, sends SIGINT at a random moment, and measures until the program has said
-that the statement was cancelled, and until it has ended. Prints for each statement the median and the worst of its tries, and at the end the
-distribution of all. A machine that does much else lets a thread wait: the median of a statement's tries must be within
---median seconds (0.1), and none may take longer than --worst (2). A try after whose moment the statement had ended counts for nothing;
-a statement none of whose tries hit it is a failure. Ends with `N passed, N failed` and exit code 1 if anything failed.
+Each try starts the program with one long statement, sends SIGINT at a random moment, and measures the
+time until the program has reported the cancellation, and until it has ended. Prints the median and
+the maximum for each statement, and the distribution of all tries. Because a busy machine delays
+threads, the median of a statement must be within --median seconds (0.1), and the maximum within
+--worst (2). A try after the end of its statement does not count; a statement without counted tries is
+a failure. Ends with `N passed, N failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from checks import Checks
 
-# A program that has not ended so long after the signal is killed.
+# A program that has not ended this long after the signal is killed.
 PATIENCE_S = 20
-# The latest moment of a signal, behind the start of the program; what is shorter says so.
+# The latest moment of a signal after the start of the program; shorter statements override it.
 LATEST_S = 1.5
-# Before it the program starts up, and no statement runs.
+# Before this moment the program is starting and no statement runs.
 EARLIEST_S = 0.02
-# Known to end late: one search of a library for a regular expression that a long text does not
-# have. Its figures are printed, and judged by nothing.
+# Known to end late: one search for a regular expression that does not occur in a long text.
+# Its figures are printed but not judged.
 LATE = {
     "a regular expression that a long text does not have",
 }
@@ -47,7 +48,7 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that runs for long, and what must run before it."""
+    """A long-running statement, and the statements that prepare it."""
 
     name: str
     sql: str
@@ -57,7 +58,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Try:
-    """Seconds from the signal to the program's word, and to its end."""
+    """Seconds from the signal to the program's message, and to its end."""
 
     said: float
     ended: float
@@ -68,7 +69,7 @@ def terms(count: int, between: str, term: Callable[[int], str]) -> str:
 
 
 def planned() -> list[Statement]:
-    """Statements whose planning takes long."""
+    """Statements with long planning."""
     values = "(values (1), (2))"
     chain = terms(20_000, "", lambda n: f", a{n + 1} as (select x + 1 as x from a{n})")
     wide = terms(1_000, ", ", lambda n: f"a + {n} as c{n}")
@@ -93,7 +94,7 @@ def planned() -> list[Statement]:
 
 
 def computed() -> list[Statement]:
-    """Statements that compute for long."""
+    """Statements with long computations."""
     many = "generate_series(1, 100000000000) g(x)"
     some = "generate_series(1, 300000000) g(x)"
     long = "(select repeat('abcdefghij', 20000000) || 'x' as t) u"
@@ -139,7 +140,7 @@ def computed() -> list[Statement]:
 
 
 def stored(home: Path, binary: str) -> list[Statement]:
-    """Statements that read and write files, which are made here."""
+    """Statements that read and write files, which are generated here."""
     found = []
     table = "select x, x * 7919 % 1000003 as k, 'a text of number ' || x as t, x / 8.0::float8 as f from generate_series(1, {}) g(x)"
     for suffix in ["csv", "json", "parquet", "arrow"]:
@@ -208,7 +209,7 @@ $$"""
 
 
 def native(binary: str) -> list[Statement]:
-    """Functions of the user's that run for long, where the program has LLVM."""
+    """Long-running user-defined functions, if the program has LLVM."""
     options = ("--native-functions",)
     compiled = (*options, "--tier", "compiled")
     made = subprocess.run([binary, *options, "-c", LOOP], capture_output=True, text=True, check=False)
@@ -225,7 +226,7 @@ def native(binary: str) -> list[Statement]:
 
 
 def attempt(options: argparse.Namespace, statement: Statement, script: Path, moment: float, home: Path) -> Try | str | None:
-    """Sends one signal; what came of it, none where the statement had ended, or a problem."""
+    """Sends one signal; returns the try, None if the statement had ended, or a problem."""
     own = ["--statistics-cache", "off", "--code-cache", "off", "--format", "csv", "--threads", str(options.threads)]
     memory = ["--memory", "3GB", "--temp-directory", str(home)]
     child = subprocess.Popen(
@@ -254,17 +255,17 @@ def attempt(options: argparse.Namespace, statement: Statement, script: Path, mom
         child.kill()
         child.wait()
         child.stderr.close()
-    # Without a word where the statement was not known yet: it was being read.
+    # The statement was still being read, so there is no message.
     if CANCELLED in said.decode(errors="replace") or child.returncode == INTERRUPTED:
         return Try(at - told, ended - told)
-    # It had just ended, or the program not begun.
+    # The statement had just ended, or the program had not started it.
     if child.returncode in (0, -signal.SIGINT):
         return None
     return f"ended with {child.returncode}: {said[:300]!r}"
 
 
 def measure(options: argparse.Namespace, checks: Checks, statement: Statement, home: Path, rng: random.Random) -> list[Try]:
-    """All tries of a statement."""
+    """Runs all tries of a statement."""
     script = home / "statement.sql"
     script.write_text(f"{statement.before};\n{statement.sql};\n" if statement.before else f"{statement.sql};\n")
     latest, hits = LATEST_S, []
@@ -274,7 +275,7 @@ def measure(options: argparse.Namespace, checks: Checks, statement: Statement, h
         moment = rng.uniform(EARLIEST_S, latest)
         outcome = attempt(options, statement, script, moment, home)
         if outcome is None:
-            # Behind its end, or before its start.
+            # After its end, or before its start.
             latest = max(latest * 0.85, EARLIEST_S * 5)
         elif isinstance(outcome, str):
             if statement.name in LATE and outcome.startswith("did not end"):
@@ -303,7 +304,7 @@ def measure(options: argparse.Namespace, checks: Checks, statement: Statement, h
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", required=True, help="the program under test")
     parser.add_argument("--tries", type=int, default=5, help="signals that hit each statement")
@@ -317,7 +318,7 @@ def main() -> int:
     checks, rng, all_tries = Checks(), random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
         home = Path(folder)
-        # Files are made for what is asked.
+        # Only the files of the selected statements are generated.
         sources = [planned, computed, lambda: native(options.tessera), lambda: stored(home, options.tessera)]
         for statements in sources[: 3 if options.only and "file" not in options.only else 4]:
             for statement in statements():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks what is particular to ranks: odd shares of data, errors, and ranks that are killed.
+"""Tests the MPI platform: uneven shares of data, errors, and killed ranks.
 
     tests/mpi.py --tessera target/release/tessera --data data/tpch-0.01 --ranks 1,3,8 --kills 100
 
-Needs `mpiexec` on the path and TESSERA_MPI (or tessera-mpi beside the program) as `tessera --platform mpi` does. Ends with
-`N passed, N failed` and exit code 1 if anything failed.
+Needs `mpiexec` on the path and TESSERA_MPI (or tessera-mpi next to the program), like `tessera
+--platform mpi`. Ends with `N passed, N failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEAVY_KEY = "a heavy key in joins of all kinds"
 # Counts its heavy partitions.
 HEAVY_COUNTED = "explain analyze select count(*), sum(a.v + b.v) from skewed a join many b on a.k = b.v"
 
-# Each must give on ranks what it gives on local, to the byte.
+# Each must return the same bytes on ranks as on the local platform.
 ODD_SHARES = {
     "an empty table": "select * from empty; select count(*), sum(v), min(t) from empty; select k, count(*) from empty group by k",
     "one row": "select * from one; select o.k, m.v from one o join many m on m.k = o.k order by 2",
@@ -85,7 +85,7 @@ ERRORS = {
 }
 
 
-# Whatever the exchange: what does not fit goes in rounds.
+# For every exchange: what exceeds the budget is sent in rounds.
 BUDGET = "16MB"
 LARGE = {
     "an exchange": "select count(*), sum(a.v), min(a.t) from long a right join many b on a.k = b.v",
@@ -116,7 +116,7 @@ class Program:
 
 
 def write_tables(directory: Path) -> None:
-    """Tables of odd sizes."""
+    """Writes tables of odd sizes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -150,14 +150,14 @@ def write_tables(directory: Path) -> None:
 
 
 def leftovers(mark: str | None = None) -> set[str]:
-    """Segments and sockets that ranks leave behind when nobody cleans up, and processes with this mark."""
+    """Returns segments and sockets that ranks left behind, and processes with this mark."""
     found = {f"/dev/shm/{path.name}" for path in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
     found |= {str(path) for path in Path(tempfile.gettempdir()).glob("tessera-mpi-*")}
     return found | {f"process {pid}" for pid in (rank_processes(mark) if mark else [])}
 
 
 def rank_processes(mark: str) -> list[int]:
-    """Processes of a run that are ranks, or start them."""
+    """Returns the processes of a run that are ranks or start them."""
     pids = []
     for pid in marked(mark):
         try:
@@ -171,7 +171,7 @@ def rank_processes(mark: str) -> list[int]:
 
 
 class Endless:
-    """A program that runs statements on ranks for longer than anybody waits; what it prints goes to a file."""
+    """A program that runs statements on ranks longer than the test; its output goes to a file."""
 
     def __init__(self, program: Program, data: Path, ranks: int, scratch: Path):
         self.mark = f"TESSERA_TEST_RUN={uuid.uuid4().hex}"
@@ -189,7 +189,8 @@ class Endless:
             )
 
     def wait(self, number: int, moments: Moments) -> float:
-        """Waits for a random moment. Every second time it comes behind the first statement's answer: then all ranks are at work."""
+        """Waits for a random moment. Every second time it is after the first statement's answer,
+        when all ranks work."""
         began = time.monotonic()
         if number % 2:
             awaited(lambda: self.output.stat().st_size > 0, lambda: self.process.poll() is not None)
@@ -197,11 +198,12 @@ class Endless:
         return time.monotonic() - began
 
     def has_answered(self) -> bool:
-        """Whether the first statement has been answered, so that ranks work on a later one."""
+        """Returns whether the first statement has been answered, so that ranks work on a later
+        one."""
         return self.output.stat().st_size > 0
 
     def end(self) -> str | None:
-        """The messages; None where it goes on for too long."""
+        """Returns the messages; None if the program does not end in time."""
         try:
             return self.process.communicate(timeout=ENDED_WITHIN_S * 3)[1]
         except subprocess.TimeoutExpired:
@@ -210,14 +212,14 @@ class Endless:
             return None
 
     def left(self) -> list[str]:
-        """What it has left behind."""
+        """Returns what the program has left behind."""
         return sorted(leftovers(self.mark) - self.before)
 
 
 def kill_one(
     run: Endless, number: int, rng: random.Random, moments: Moments, fired: list[int], misnamed: list[int]
 ) -> Shot:
-    """Kills a rank at some moment. Before the ranks have begun a statement, it does not count as a hit."""
+    """Kills a rank at a random moment. A kill before the ranks run a statement is not a hit."""
     delay = run.wait(number, moments)
     works = run.has_answered()
     victims = rank_processes(run.mark)
@@ -240,7 +242,7 @@ def kill_one(
     if took > ENDED_WITHIN_S:
         return Shot(works, f"after {delay:.2f} s: ended only {took:.1f} s after the kill")
     lost = re.search(r"rank \d+ \(process (\d+)\) was lost", lines[0]) if len(lines) == 1 else None
-    early = len(lines) == 1 and "lost before it had begun" in lines[0]
+    early = len(lines) == 1 and "lost before it connected" in lines[0]
     if run.process.returncode == 0 or not (lost or early):
         return Shot(works, f"after {delay:.2f} s: exit code {run.process.returncode}, no one clear error that names the rank: {errors[-2000:]}")
     if lost and int(lost[1]) != victim:
@@ -251,12 +253,12 @@ def kill_one(
 
 
 def take_interrupts() -> None:
-    """A shell has what it starts in the background ignore Ctrl-C."""
+    """Restores SIGINT, which a shell disables for background processes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt_one(run: Endless, number: int, moments: Moments) -> Shot:
-    """Ctrl-C at some moment. Before there are ranks, it does not count as a hit."""
+    """Sends Ctrl-C at a random moment. A signal before there are ranks is not a hit."""
     delay = run.wait(number, moments)
     has_ranks = bool(rank_processes(run.mark))
     run.process.send_signal(signal.SIGINT)
@@ -264,7 +266,7 @@ def interrupt_one(run: Endless, number: int, moments: Moments) -> Shot:
     if errors is None:
         return Shot(has_ranks, f"after {delay:.2f} s: still running {ENDED_WITHIN_S * 3} s after Ctrl-C")
     code = run.process.returncode
-    # The signal itself ends a program that has not got so far as to handle it.
+    # A program that does not handle the signal yet is ended by it.
     if code not in (130, -signal.SIGINT):
         return Shot(has_ranks, f"after {delay:.2f} s: exit code {code}, {errors}")
     left = run.left() if code == 130 else []
@@ -272,11 +274,11 @@ def interrupt_one(run: Endless, number: int, moments: Moments) -> Shot:
 
 
 def check_ends(program: Program, options: argparse.Namespace, checks: Checks) -> None:
-    """Ranks that are killed, and Ctrl-C."""
+    """Checks killed ranks and Ctrl-C."""
     rng = random.Random(options.seed)
     started = time.monotonic()
     first = program.run(options.data, KILLED * 3, 3)
-    checks.note(None if first.returncode == 0 else f"exit code {first.returncode}: {first.stderr[-800:]}", "a run that nobody ends")
+    checks.note(None if first.returncode == 0 else f"exit code {first.returncode}: {first.stderr[-800:]}", "an uninterrupted run")
     moments = Moments(rng, time.monotonic() - started)
     fired: list[int] = []
     misnamed: list[int] = []
@@ -284,8 +286,9 @@ def check_ends(program: Program, options: argparse.Namespace, checks: Checks) ->
         start = lambda: Endless(program, options.data, 3, Path(scratch))
         checks.shots("Ctrl-C", options.kills * 2, lambda number: interrupt_one(start(), number, moments))
         checks.shots("a killed rank", options.kills, lambda number: kill_one(start(), number, rng, moments, fired, misnamed))
-    # While MPICH starts, ranks end because another was killed before anybody can tell which was first: 2 to 8 of 100. Of a few
-    # kills, three are no sign of more.
+    # While MPICH starts, ranks end because another was killed, and the first cannot be determined:
+    # 2 to 8 of 100. With few
+    # kills, three are within that range.
     print(f"{len(misnamed)} of {len(fired)} errors named another lost rank than the killed one")
     checks.note("too many" if len(misnamed) > max(3, len(fired) // 10) else None, "errors that name the wrong rank")
 
@@ -295,8 +298,8 @@ def main() -> int:
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
     parser.add_argument("--ranks", default="1,3,8", help="numbers of ranks")
-    parser.add_argument("--exchange", default="auto", help="how tuples cross: auto, one-sided, packed, two-sided, split or rounds")
-    parser.add_argument("--kills", type=int, default=10, help="how often a rank is killed")
+    parser.add_argument("--exchange", default="auto", help="exchange mode: auto, one-sided, packed, two-sided, split or rounds")
+    parser.add_argument("--kills", type=int, default=10, help="number of kills of a rank")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
     program = Program(options.tessera, options.exchange)

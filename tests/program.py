@@ -1,4 +1,5 @@
-"""The program as one process that is asked statement after statement, as tests of damage and faults do."""
+"""The program as one process that receives statement after statement, for tests of damage and
+faults."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 
 SECONDS = 10
 BUDGET = 128 << 20
-# What a process may hold beyond its budget: see the memory test.
+# The memory that a process may use beyond its budget; see the memory test.
 ALLOWANCE = 96 << 20
 ADDRESS_SPACE = 4 << 30
 MARK = "8361 as mutation"
@@ -20,7 +21,7 @@ END = f"{MARK.split()[-1]}\n{MARK.split()[0]}\n".encode()
 
 
 class Program:
-    """A process that lives from one statement to the next, and is started again where it has died."""
+    """A process that serves many statements, and is restarted after a crash."""
 
     def __init__(self, binary: str, *options: str, budget: int = BUDGET, environment: dict[str, str] | None = None) -> None:
         own = ["--statistics-cache", "off", "--code-cache", "off", "--format", "csv", "--threads", "2"]
@@ -28,7 +29,7 @@ class Program:
         self.budget = budget
         self.environment = os.environ | (environment or {})
         self.child: subprocess.Popen | None = None
-        # What has come and belongs to no answer yet.
+        # Received bytes that belong to no answer yet.
         self.read = bytearray()
 
     def start(self) -> subprocess.Popen:
@@ -44,15 +45,17 @@ class Program:
     def ask(
         self, sql: str, seconds: float = SECONDS, meanwhile: Callable[[], object] | None = None, after: int = 0
     ) -> tuple[str, str]:
-        """What becomes of a statement: how it ended where that was bad, and what was said, of long answers start and end.
+        """Runs a statement; returns how it ended if that was bad, and its output (of a long one
+        start and end).
 
-        `meanwhile` is called once so many bytes of the answer have come; then the answer is kept whole."""
+        `meanwhile` is called after that many bytes of the answer; then the whole answer is kept.
+        """
         self.tell([sql])
         answer = self.answer(seconds, meanwhile, after)
         return self.too_much() or answer
 
     def ask_all(self, statements: list[str]) -> list[tuple[str, str]]:
-        """What becomes of each of many statements, which are on their way together."""
+        """Runs many pipelined statements; returns the result of each."""
         answers: list[tuple[str, str]] = []
         while len(answers) < len(statements):
             rest = statements[len(answers) :]
@@ -60,7 +63,7 @@ class Program:
             for _ in rest:
                 answers.append(self.answer(SECONDS))
                 if self.child is None:
-                    # What came behind it is asked again.
+                    # Later statements are sent again.
                     break
         if not self.too_much():
             return answers
@@ -75,7 +78,7 @@ class Program:
     def answer(
         self, seconds: float, meanwhile: Callable[[], object] | None = None, after: int = 0
     ) -> tuple[str, str]:
-        """What was said to the next statement that was sent."""
+        """Returns the output of the next statement that was sent."""
         assert self.child
         said, whole, looked = self.read, meanwhile is not None, 0
         while (end := said.find(END, looked)) < 0:
@@ -99,7 +102,7 @@ class Program:
         return "", said[:end].decode(errors="replace")
 
     def too_much(self) -> tuple[str, str] | None:
-        """Ends it where it has taken more memory than it may."""
+        """Kills the process if it exceeds its memory limit."""
         grown = self.anonymous() if self.child else 0
         if grown <= self.budget + ALLOWANCE:
             return None
@@ -107,7 +110,7 @@ class Program:
         return f"memory ({grown >> 20} MiB)", ""
 
     def anonymous(self) -> int:
-        """The most memory that it has had, without the pages of its program."""
+        """Returns the peak of its anonymous memory."""
         kilobytes = {}
         for line in Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
             name, _, rest = line.partition(":")
@@ -116,7 +119,7 @@ class Program:
         return (kilobytes["VmHWM"] - kilobytes["RssFile"] - kilobytes["RssShmem"]) << 10
 
     def open_files(self, folder: Path) -> list[str]:
-        """Files of a folder that it has open, with or without a name."""
+        """Returns open files of a folder, named or unnamed."""
         found = []
         for link in Path(f"/proc/{self.child.pid}/fd").iterdir():
             try:
@@ -128,7 +131,7 @@ class Program:
         return found
 
     def end(self) -> None:
-        """Kills it."""
+        """Kills the process."""
         if self.child:
             self.child.kill()
             self.child.wait()
@@ -136,7 +139,7 @@ class Program:
 
 
 def judged(said: str, name: str) -> str:
-    """What an answer is: `rows`, an `error` that names this, or something bad."""
+    """Classifies an answer: `rows`, an `error` that contains this name, or a problem."""
     if "internal failure at" in said or "panicked" in said:
         return "panic"
     if "please report" in said or "internal" in said:
@@ -144,6 +147,6 @@ def judged(said: str, name: str) -> str:
     errors = [line for line in said.splitlines() if line.startswith("error")]
     if not errors:
         return "rows"
-    # A name in a query may be gone, a limit reached: that is no fault of the file.
+    # A missing name in a query or an exceeded limit is not a fault of the file.
     known = ("column", "memory", "field", "result")
     return "error" if name in said or any(word in errors[-1] for word in known) else "no file in the error"

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Anonymous memory of whole statements at a small budget, as the system counts it (RssAnon), above that of an idle session.
+"""Measures anonymous memory (RssAnon) at a small budget, above that of an idle session.
 
-    tests/resident.py --tessera T --memory 64MB DIRECTORY QUERY.sql…   # each statement file over a database
+    tests/resident.py --tessera T --memory 64MB DIRECTORY QUERY.sql…   # statement files over a database
     tests/resident.py --tessera T --memory 64MB --slt tests/sql/*.slt  # each record of the scripts
-    tests/resident.py --tessera T --memory 32MB --cases DIRECTORY      # resident_cases.py, over TPC-H; every sub-operator has one
-    tests/resident.py --tessera T --memory 64MB --wide                 # files of a thousand columns, which it writes
+    tests/resident.py --tessera T --memory 32MB --cases DIRECTORY      # resident_cases.py, over TPC-H
+    tests/resident.py --tessera T --memory 64MB --wide                 # files of a thousand columns
 
-Of the cases, short results are those that the statement gives with much memory. A statement that needs more than its budget may fail, with an error that says so. It may hold its budget, 64 MiB that no budget counts (code, stacks, planning), and two chunks for each worker and
-column. Ends with `N within, N above` and exit code 1 if any is above.
+The cases cover every sub-operator; their short results must equal those with much memory. The files
+of --wide are generated. A statement that needs more than its budget may fail with an error that
+says so. It may use its budget, 64 MiB outside of the budget (code, stacks, planning), and two
+chunks for each worker and column. Ends with `N within, N above` and exit code 1 if any is above.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 @dataclass
 class Peak:
-    """The most anonymous memory of a run, and how the run ended."""
+    """The peak anonymous memory of a run, and how the run ended."""
 
     bytes: int
     seconds: float
@@ -59,14 +61,14 @@ def anonymous(pid: int) -> int:
 
 
 def drain(stream: IO[bytes], kept: bytearray) -> None:
-    """Reads a stream to its end; keeps it as long as it is short."""
+    """Reads a stream to its end; keeps it while it is short."""
     while part := stream.read1(1 << 20):
         if len(kept) <= SHORT_BYTES:
             kept += part
 
 
 def peak_of(command: list[str], limit_s: float, directory: Path | None = None) -> Peak:
-    """Runs a command and looks at its memory all the time."""
+    """Runs a command and samples its memory."""
     started, peak = time.monotonic(), 0
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=directory) as process:
@@ -86,7 +88,7 @@ def peak_of(command: list[str], limit_s: float, directory: Path | None = None) -
 
 
 def statements(script: Path) -> list[str]:
-    """The statements of a script of records, each after those before it that set something up."""
+    """Returns the statements of a script, each after the preceding ones that set something up."""
     setup, found = [], []
     for block in re.split(r"\n\s*\n", script.read_text()):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
@@ -105,13 +107,14 @@ def plan_file(name: str) -> Path:
 
 
 def check_operators(tessera: str, database: Path) -> None:
-    """Each sub-operator that the documentation lists is in the plan of a case, or says why not."""
+    """Checks that each documented sub-operator is in the plan of a case or has a reason to be
+    missing."""
     explained = "".join(f"explain {sql};\n" for sql in STATEMENTS.values())
     command = [tessera, str(database), "--format", "csv", "-f", "-"]
     plans = subprocess.run(command, input=explained, capture_output=True, text=True, check=True).stdout
     plans += "".join(PLANS.values()) + "".join(plan_file(name).read_text() for name in PLAN_FILES)
     used = set(re.findall(r"= (\w+)\(", plans))
-    listed = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "sub-operators.md").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "reference" / "sub-operators.md").read_text(), re.MULTILINE))
     missing = {name for name in listed - used - set(ELSEWHERE) if not name.startswith(OF_PLATFORMS)}
     if missing:
         sys.exit(f"no case in resident_cases.py runs {', '.join(sorted(missing))}")
@@ -138,11 +141,11 @@ def main() -> None:
 
 
 def measured(options: argparse.Namespace) -> bool:
-    """Runs the cases and prints what they held; whether one held too much."""
+    """Runs the cases and prints their memory; returns whether one used too much."""
     base = [options.tessera, *([] if options.slt else [str(options.paths[0])])]
     rest = ["--memory", options.memory, "--threads", str(options.threads), "--format", "csv"]
     base += rest
-    # Idle: what is left when a small statement has run.
+    # Idle: the memory after a small statement.
     idle = max(peak_of([*base, "-c", "select 1"], 60).bytes for _ in range(3))
     bound = size_of(options.memory) + UNCOUNTED_BYTES + 2 * options.threads * options.columns * CHUNK_ROWS * VALUE_BYTES
     print(f"idle {idle >> 20} MiB, bound {bound >> 20} MiB above it")
@@ -167,7 +170,8 @@ def measured(options: argparse.Namespace) -> bool:
                 peak = peak_of(command, options.limit_s, options.paths[0])
         else:
             peak = peak_of([*base, *arguments], options.limit_s)
-        # A statement that ends too soon holds little: only those that cannot fit may, and only for want of memory.
+        # A statement that ends early uses little memory: only statements that cannot fit may fail,
+        # and only for lack of memory.
         ends = peak.code == 0 or "needs more memory than allowed" in peak.error and (not (options.cases or options.wide) or name in TOO_LARGE)
         over = peak.bytes - idle > bound or not (ends or options.slt)
         if (options.cases or options.wide) and peak.code == 0 and peak.rows is not None and not isinstance(arguments, str):

@@ -1,5 +1,5 @@
-"""Statements over TPC-H that hold, or would hold, far more than a small budget: one for each sub-operator, and one for each
-function whose value may be far longer than its arguments."""
+"""Statements over TPC-H that need, or would need, far more than a small budget: one for each
+sub-operator, and one for each function whose result may be far longer than its arguments."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ STATEMENTS = {
     "count distinct": "select count(distinct l_comment), count(distinct l_orderkey), sum(distinct l_extendedprice) from lineitem",
     "count distinct of few groups": "select l_returnflag, count(distinct l_comment), sum(distinct l_orderkey) from lineitem group by 1",
     "first in order": "select first_value(l_comment order by l_extendedprice, l_orderkey), last_value(l_comment order by l_comment) from lineitem",
-    # Where the result has all values it must fit.
+    # A result with all values must fit.
     "array_agg of all": "select cardinality(array_agg(l_comment)) from lineitem",
 }
 
 LINEITEM = "%l = parquet_scan() {paths = ['lineitem.parquet'], columns = <l_orderkey: int64, l_comment: string>}"
 COUNT = "{aggregates = {n = {function = :count, args = []}}}"
 
-# Plans by hand, for what SQL does not need, run in the database.
+# Handwritten plans for sub-operators that SQL does not use, run in the database.
 PLANS = {
     "group_by": f"plan {{{LINEITEM} %g = group_by(%l) {{keys = [l_orderkey], into = tuples}} %c = reduce(%g) {COUNT} return %c}}",
     "partition": f"plan {{{LINEITEM} %p = partition(%l) {{keys = [l_orderkey], bits = 4, shift = 0}} %c = reduce(%p) {COUNT} return %c}}",
@@ -91,13 +91,13 @@ PLANS = {
 # Files of plans/.
 PLAN_FILES = ["join-radix", "group-by-radix", "join-filtered"]
 
-# What is in memory at once, as one result of a nested plan (`lateral`) still is, and does not fit: these end with the error that says
-# so; the others give their rows.
+# Results of a nested plan (`lateral`) must fit in memory. Those that do not fit fail with the error
+# that says so; the others return their rows.
 TOO_LARGE = {
     "repeat a constant", "array_agg of all", "lateral", "plan group_by", "plan partition", "plan round_robin", "plan merge_join",
 }
 
-# Sub-operators without a case, and why.
+# Sub-operators without a case, with the reason.
 ELSEWHERE = {
     "parameter_lookup": "one tuple",
     "projection": "passes columns on",
@@ -111,14 +111,15 @@ ELSEWHERE = {
     "single": "a kind of join",
     "block_scan": "tables in memory are counted for the process: session's tests",
 }
-# Those of platforms are run by tests/mpi.py and tests/serverless.py.
+# tests/mpi.py and tests/serverless.py run those of platforms.
 OF_PLATFORMS = ("mpi_", "object_", "select_", "arrow_", "exchange", "pack", "unpack", "router", "mem_move", "device_cross", "merge")
 
 WIDE_COLUMNS, WIDE_ROWS = 1000, 12_000
 
 
 def write_wide(directory: Path) -> None:
-    """Parquet files of a thousand columns of several types: in one row group, in several, and with a page index."""
+    """Writes Parquet files of a thousand columns of several types: with one row group, with
+    several, and with a page index."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -145,7 +146,7 @@ def write_wide(directory: Path) -> None:
 
 
 def wide_statements() -> dict[str, str]:
-    """Statements that read every column of the wide files."""
+    """Returns statements that read every column of the wide files."""
     largest = ", ".join(f"max(c{i})" for i in range(WIDE_COLUMNS))
     found = {}
     for table in ["one", "several", "indexed"]:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks what is particular to serverless workers: odd shares of data, errors, killed workers, failing services, leftovers.
+"""Tests the serverless platform: uneven shares, errors, killed workers, failing services, leftovers.
 
     tests/serverless.py --tessera target/release/tessera --data data/tpch-0.01 --workers 1,4,16 --kills 20
 
-Ends with `N passed, N failed` and exit code 1 if anything failed.
+Ends with `N passed, N failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ QUERY = """select l_suppkey, count(*), sum(o_totalprice) from lineitem join orde
 ERRORS = {
     "an error in one row of one worker": ("select sum(1 / (v - 4711)) from many", "division by zero"),
     "too little memory": ("set memory = '1MiB'; select count(*) from (select v, t, count(*) from many group by v, t) x", "--worker-memory"),
-    "a local file": ("select count(*) from '{odd}/many.parquet'", "read only from an object store"),
+    "a local file": ("select count(*) from '{odd}/many.parquet'", "cannot read the local file"),
 }
 
 IN_PIECES = f"set memory = '{BUDGET}'; " + LARGE["an exchange"]
 
-# Of the first, what is gathered is larger than the budget as well; of the second, only what the first worker makes of it.
+# In the first, the gathered data exceeds the budget as well; in the second, only the first worker's
+# result does.
 LARGE_RESULTS = {
     "a result larger than the budget": "select v, k, t from long where k % 5 < 2",
     "a result that grows on the first worker": "select v, g, t from (select v, t from many order by v limit 4000) x, generate_series(1, 200) as s(g)",
@@ -54,7 +55,7 @@ IN_PARTS = f"set memory = '{BUDGET}'; " + LARGE_RESULTS["a result that grows on 
 
 
 class Program:
-    """The program under test, with caches and temporary files of its own."""
+    """The program under test, with its own caches and temporary files."""
 
     def __init__(self, binary: Path, scratch: Path):
         self.binary = binary
@@ -75,13 +76,13 @@ class Program:
         )
 
     def run(self, data: Path | str, sql: str, workers: int = 0, *options: str, **environment: str) -> tuple[int, str, str]:
-        """Exit code, rows, messages."""
+        """Runs statements; returns the exit code, rows and messages."""
         running = self.start(data, sql, workers, *options, **environment)
         rows, messages = running.communicate(timeout=180)
         return running.returncode, rows, messages
 
     def measured(self, data: Path | str, sql: str, workers: int, *options: str) -> tuple[int, str, str, int, int]:
-        """As `run`, and the most anonymous memory of any worker and of the program itself."""
+        """Like `run`; also returns the peak anonymous memory of any worker and of the program."""
         running = self.start(data, sql, workers, *options)
         peaks = [0, 0]
 
@@ -98,7 +99,7 @@ class Program:
         return running.returncode, rows, messages, *peaks
 
     def workers(self) -> list[int]:
-        """Processes that run as workers of this program."""
+        """Returns the worker processes of this program."""
         found = []
         for pid in marked(f"TMPDIR={self.temporary}"):
             try:
@@ -110,17 +111,18 @@ class Program:
         return found
 
     def first_workers(self) -> list[int]:
-        """The first worker, which writes the result: its process is the first that the function service starts."""
+        """Returns the first workers, which write results: the function service starts their
+        processes first."""
         return [pid for pid in self.workers() if re.search(rb"AWS_LAMBDA_RUNTIME_API=[^\0]*/worker/1\0", environment_of(pid))]
 
     def leftovers(self, temporary: bool = True) -> list[str]:
-        """Processes and objects that are still there."""
+        """Returns leftover processes and objects."""
         files = [str(path) for path in self.temporary.glob("tessera-serverless-*")] if temporary else []
         return [f"process {pid}" for pid in self.workers()] + files
 
 
 def environment_of(pid: int) -> bytes:
-    """The environment that a process was started with."""
+    """Returns the environment that a process was started with."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -133,7 +135,8 @@ REPEATED = re.compile(r"^Workers: .*\((\d+) repeated\)", re.MULTILINE)
 def kill_one(
     program: Program, data: Path, sql: str, expected: str, rng: random.Random, moments: Moments, of: Callable[[], list[int]]
 ) -> Shot:
-    """Kills one of these workers at some moment. The kill has hit where the driver had to run a worker's share again."""
+    """Kills one of these workers at a random moment. A kill is a hit if the driver had to rerun a
+    worker's share."""
     running = program.start(data, sql, 4, "--timing")
     awaited(program.workers, lambda: running.poll() is not None)
     delay = moments.wait()
@@ -154,7 +157,7 @@ def kill_one(
 
 
 def kill_any(victims: list[int], rng: random.Random) -> bool:
-    """Kills one of these processes; whether it was there."""
+    """Kills one of these processes; returns whether it existed."""
     try:
         if victims:
             os.kill(rng.choice(victims), signal.SIGKILL)
@@ -166,7 +169,7 @@ def kill_any(victims: list[int], rng: random.Random) -> bool:
 def end_driver(
     program: Program, data: Path | str, by: signal.Signals, moments: Moments, sql: str = QUERY, **environment: str
 ) -> Shot:
-    """Ends the program itself while it has workers."""
+    """Kills the program while it has workers."""
     running = program.start(data, sql, 4, **environment)
     awaited(program.workers, lambda: running.poll() is not None)
     moments.wait()
@@ -185,7 +188,7 @@ def end_driver(
 
 
 def lose_unrepeatable(program: Program, data: Path, rng: random.Random) -> Shot:
-    """Kills a worker of a statement that would differ each time: it is not run again."""
+    """Kills a worker of a nondeterministic statement, which must not be rerun."""
     sql = "select count(*), sum(r) from (select random() as r, l_orderkey from lineitem) x group by l_orderkey % 7"
     late = {"TESSERA_LOCAL_COLD_START_MS": "1", "TESSERA_LOCAL_STORE_FAULTS": "late=1,late_ms=40"}
     running = program.start(data, sql, 4, "--timing", **late)
@@ -199,12 +202,12 @@ def lose_unrepeatable(program: Program, data: Path, rng: random.Random) -> Shot:
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, help="TPC-H tables, for killing; none: no killing")
     parser.add_argument("--workers", default="1,4,16", help="numbers of workers")
-    parser.add_argument("--kills", type=int, default=10, help="how often a worker is killed")
+    parser.add_argument("--kills", type=int, default=10, help="number of kills of a worker")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of killing")
     options = parser.parse_args()
     checks = Checks()
@@ -254,7 +257,7 @@ def main() -> int:
 def kill_some(
     what: str, count: int, program: Program, data: Path, sql: str, rng: random.Random, checks: Checks, of: Callable[[], list[int]] | None = None
 ) -> None:
-    """Kills workers, of all or of these, at any moment of a statement until so many kills have hit."""
+    """Kills workers at random moments of a statement until enough kills have hit."""
     _, expected, _ = program.run(data, sql)
     started = time.monotonic()
     program.run(data, sql, 4)
@@ -263,7 +266,8 @@ def kill_some(
 
 
 def check_uploads(program: Program, data: Path, note) -> None:
-    """A folder is uploaded once, also when several programs begin at once, and again when it was changed or overwritten."""
+    """Checks that a folder is uploaded once, also by concurrent programs, and again after it was
+    changed or overwritten."""
     sql = "select count(*), sum(l_quantity), min(l_comment) from lineitem"
     _, expected, _ = program.run(data, sql)
     uploaded = program.temporary.parent / "cache" / "tessera"
@@ -289,7 +293,7 @@ def check_uploads(program: Program, data: Path, note) -> None:
 
 
 def check_heavy(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
-    """Joins on a key that most tuples have."""
+    """Checks joins on a key that most tuples have."""
     note = checks.note
     sql = ODD_SHARES[HEAVY_KEY]
     _, expected, _ = program.run(odd, sql)
@@ -301,7 +305,7 @@ def check_heavy(options: argparse.Namespace, program: Program, odd: Path, checks
     for statement, workers, heavy in ((HEAVY_COUNTED, 4, 1), (HEAVY_COUNTED, 3, 1), (HEAVY_COUNTED, 1, 0), (even, 4, 0)):
         code, rows, messages = program.run(odd, statement, workers)
         counts = [int(count) for count in re.findall(r"heavy partitions (\d+)", rows)]
-        # One worker has all of both sides anyway.
+        # A single worker has all of both sides anyway.
         right = code == 0 and len(counts) == (2 if workers > 1 else 0) and sum(counts) == heavy
         note(None if right else f"{rows} {messages}", f"{heavy} heavy partitions on {workers} workers")
     if options.data:
@@ -309,7 +313,8 @@ def check_heavy(options: argparse.Namespace, program: Program, odd: Path, checks
 
 
 def check_pieces(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
-    """Exchanges larger than the budget: on several numbers of workers, with failing stores, lost workers and early ends."""
+    """Checks exchanges larger than the budget: on several numbers of workers, with failing stores,
+    lost workers and early ends."""
     note = checks.note
     for number, (what, sql) in enumerate(LARGE.items()):
         workers = 2 + number % 3
@@ -332,8 +337,8 @@ def check_pieces(options: argparse.Namespace, program: Program, odd: Path, check
 
 
 class Lossy(http.server.ThreadingHTTPServer):
-    """A function service before another one. The first invocation of the first worker reaches it, but its caller loses the
-    connection when `lost` is set, and so invokes a second attempt, which runs beside the first."""
+    """A proxy for a function service. The first invocation of the first worker arrives, but if
+    `lost` is set its caller loses the connection, and so starts a concurrent second attempt."""
 
     def __init__(self, address: str):
         self.behind = urllib.parse.urlsplit(address).netloc
@@ -348,7 +353,7 @@ class Lossy(http.server.ThreadingHTTPServer):
 
 
 class Forwarding(http.server.BaseHTTPRequestHandler):
-    """Hands invocations on."""
+    """Forwards invocations."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -373,7 +378,8 @@ class Forwarding(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def lossy_service(program: Program, data: str, store: dict[str, str]) -> Iterator[tuple[Lossy, dict[str, str]]]:
-    """The service of a program whose result nobody reads, which it waits for, with `Lossy` before it; and how it is asked."""
+    """Starts the service of a program with an unread result, behind `Lossy`; returns how to reach
+    it."""
     host = program.start(data, IN_PARTS, 1, **store)
     try:
         host.stdout.readline()
@@ -389,20 +395,21 @@ def lossy_service(program: Program, data: str, store: dict[str, str]) -> Iterato
 
 
 def two_attempts(program: Program, data: str, store: dict[str, str], expected: str, delay_s: float) -> str | None:
-    """Two attempts at the first worker run at the same time. The first one is stopped until the second one's result is being read."""
+    """Checks two concurrent attempts at the first worker. The first is paused until the second's
+    result is being read."""
     with lossy_service(program, data, store) as (lossy, service):
         [first] = program.first_workers()
         running = program.start(data, IN_PARTS, 4, "--timing", **(store | service))
         awaited(lambda: lossy.late is not None, lambda: running.poll() is not None)
         time.sleep(delay_s)
-        # One that has answered would be given the second attempt.
+        # A worker that has answered would get the second attempt.
         if lossy.late.is_alive():
             os.kill(first, signal.SIGSTOP)
         lossy.lost.set()
         begun = running.stdout.readline()
         os.kill(first, signal.SIGCONT)
         lossy.late.join()
-        # What readline has read ahead is not lost.
+        # Bytes that readline has buffered are kept.
         rows = begun + running.stdout.read()
         _, messages = running.communicate(timeout=60)
     if (running.returncode, rows) == (0, expected):
@@ -411,7 +418,8 @@ def two_attempts(program: Program, data: str, store: dict[str, str], expected: s
 
 
 def check_parts(options: argparse.Namespace, program: Program, odd: Path, checks: Checks) -> None:
-    """Results larger than the budget: rows, memory, lost workers and answers, early ends, what is left in the bucket."""
+    """Checks results larger than the budget: rows, memory, lost workers and responses, early ends,
+    leftovers in the bucket."""
     note, small = checks.note, "select k, v from one"
     budget = ("--memory", BUDGET)
     idle = [min(peaks) for peaks in zip(*(program.measured(odd, small, 2, *budget)[3:] for _ in range(3)))]
@@ -478,17 +486,17 @@ def check_parts(options: argparse.Namespace, program: Program, odd: Path, checks
 
 
 def check_data(options: argparse.Namespace, program: Program, checks: Checks) -> None:
-    """What needs more data: killing, memory, ends of all kinds, requests."""
+    """Checks that need more data: kills, memory, all kinds of ends, requests."""
     data, note = options.data, checks.note
     started = time.monotonic()
     program.run(data, QUERY, 4)
     longest = time.monotonic() - started
-    # A worker that takes more than it may.
+    # A worker that exceeds its memory.
     big = "select count(*) from (select l_orderkey, l_partkey, l_comment, count(*) from lineitem group by 1, 2, 3) x"
     code, _, messages = program.run(data, big, 1, "--worker-memory", "128MiB")
     right = code == 1 and len(messages.splitlines()) == 1 and "worker 0 of 1" in messages and "--worker-memory" in messages
     note(None if right else f"exit code {code}: {messages[-800:]}", "a worker over its memory")
-    # Requests: one object per sender and exchange; nothing is uploaded twice.
+    # Requests: one object per sender and exchange, and no repeated uploads.
     code, _, messages = program.run(data, "select l_returnflag, count(*) from lineitem group by 1 order by 1", 4, "--timing")
     found = re.search(r"Requests: (\d+) PUT, (\d+) GET", messages)
     right = code == 0 and found and int(found[1]) <= 2 * 4 + 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The shell as a person at a terminal meets it: keys, the history file, the size of the window.
+"""Tests the interactive shell at a terminal: keys, the history file, the size of the window.
 
     tests/shell.py --tessera PROGRAM
 """
@@ -24,18 +24,18 @@ from pathlib import Path
 
 from checks import Checks
 
-# The longest that anything may take to appear.
+# The time limit for output to appear.
 AWAITED_S = 60
-# More rows than are joined in any test.
+# More rows than the joins of any test have.
 ENDLESS = "select count(*) from range(1000000) a(n), range(1000000) b(m) where n + m = -1;"
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 PROMPT = "tessera> "
-# Sequences that move the cursor, set colors or switch the terminal's ways.
+# Escape sequences that move the cursor, set colors or switch terminal modes.
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Shell:
-    """A shell behind a pseudo-terminal."""
+    """A shell in a pseudo-terminal."""
 
     def __init__(self, program: str, home: Path, columns: int = 120) -> None:
         self.master, slave = pty.openpty()
@@ -44,7 +44,7 @@ class Shell:
 
         def own() -> None:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-            # As a login leaves it, whatever has started the tests.
+            # As after a login, independent of the process that started the tests.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
         self.process = subprocess.Popen(
@@ -56,15 +56,15 @@ class Shell:
         self.until(PROMPT)
 
     def resize(self, columns: int) -> None:
-        """Changes the size of the window, of which the shell is told."""
+        """Changes the size of the window, and signals the shell."""
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def send(self, keys: str) -> None:
-        """Presses keys."""
+        """Sends keys."""
         os.write(self.master, keys.encode())
 
     def read(self, seconds: float) -> bool:
-        """Adds what the shell prints; whether it printed anything."""
+        """Reads the shell's output; returns whether there was any."""
         if not select.select([self.master], [], [], seconds)[0]:
             return False
         try:
@@ -72,12 +72,12 @@ class Shell:
         except OSError:
             # The shell has ended.
             return False
-        # A long line is broken where the window ends.
+        # A long line is wrapped at the window's width.
         self.text += CONTROL.sub("", printed.decode(errors="replace")).replace("\r", "").replace("\n", "")
         return bool(printed)
 
     def until(self, expected: str) -> str:
-        """What the shell prints until it has printed this."""
+        """Returns the output up to and including this text."""
         begun = time.monotonic()
         while expected not in self.text[self.seen :]:
             if time.monotonic() - begun > AWAITED_S or (self.process.poll() is not None and not self.read(0.2)):
@@ -88,13 +88,13 @@ class Shell:
         return printed
 
     def run(self, line: str, expected: str) -> None:
-        """Enters a line; the shell prints what is expected and asks for the next."""
+        """Enters a line; waits for the expected output and the next prompt."""
         self.send(line + "\r")
         self.until(expected)
         self.until(PROMPT)
 
     def code(self) -> int:
-        """How the shell ended."""
+        """Returns the exit code of the shell."""
         begun = time.monotonic()
         while self.process.poll() is None:
             self.read(0.05)
@@ -103,7 +103,7 @@ class Shell:
         return self.process.returncode
 
     def end(self) -> None:
-        """Ends it, where it has not."""
+        """Ends the shell if it is running."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -111,7 +111,7 @@ class Shell:
 
 
 def interrupts(shell: Shell) -> None:
-    """Ctrl-C never ends the shell: its temporary tables are still there."""
+    """Ctrl-C never ends the shell: its temporary tables remain."""
     shell.run("create temp table t as select 42 as x;", "SELECT 1")
     for _ in range(3):
         shell.send("select 'half a line")
@@ -139,7 +139,8 @@ def interrupts(shell: Shell) -> None:
 
 
 def words(shell: Shell) -> None:
-    """`help`, `exit` and `quit`, with semicolons or without, are commands where no statement is being written."""
+    """`help`, `exit` and `quit`, with or without semicolons, are commands when no statement is
+    being entered."""
     shell.run("HELP", ".tables")
     shell.run("help;", ".tables")
     shell.send("select 1 as\rquit\r")
@@ -179,7 +180,7 @@ def history(program: str, home: Path) -> None:
         other.end()
     shell = Shell(program, home)
     try:
-        # Of two lines, the first is passed on the way.
+        # The first of two lines is skipped on the way.
         for expected, keys in [(ENDLESS, UP), ("select 'again' as a;", UP), (" as a;", UP), ("select 'one' as a;", UP * 2)]:
             shell.send(keys)
             shell.until(expected)
@@ -194,7 +195,7 @@ def history(program: str, home: Path) -> None:
 
 
 def resizing(program: str, home: Path) -> None:
-    """What has been typed stays, and is shown in the new width."""
+    """Typed text stays, and is shown in the new width."""
     shell = Shell(program, home, columns=80)
     try:
         typed = "select " + " + ".join(f"{n}" for n in range(100, 150)) + " as total"
@@ -210,7 +211,7 @@ def resizing(program: str, home: Path) -> None:
 
 
 def terminated(program: str, home: Path) -> None:
-    """SIGTERM ends the shell, also while a statement runs."""
+    """SIGTERM ends the shell, even while a statement runs."""
     for keys in ["", ENDLESS + "\r"]:
         shell = Shell(program, home)
         try:
@@ -223,7 +224,7 @@ def terminated(program: str, home: Path) -> None:
 
 
 def main() -> int:
-    """Runs all checks; the exit code."""
+    """Runs all checks; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tessera", required=True)
     program = str(Path(parser.parse_args().tessera).resolve())

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks smart storage: TPC-H queries over objects that the store filters itself, against DuckDB, row for row.
+"""Tests smart storage: TPC-H queries over objects that the store filters, compared with DuckDB.
 
     tests/smart.py --tessera target/release/tessera --data data/tpch-0.01
     tests/smart.py --tessera target/release/tessera --data data/tpch-0.01 --minio target/go/bin/minio
 
-Without --minio, the store is the one that the program brings up on loopback. The tables lie there as Parquet, CSV and JSON lines, the large ones
-in four objects. Ends with `N passed, N failed` and exit code 1 if anything failed.
+Without --minio, the store is the program's own on loopback. It contains the tables as Parquet, CSV
+and JSON lines, the large ones in four objects. Ends with `N passed, N failed` and exit code 1 if a
+check failed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FORMATS = ["parquet", "csv", "json"]
 PARTS = {"lineitem": "l_orderkey", "orders": "o_orderkey"}
 TYPES = {"BIGINT": "bigint", "INTEGER": "integer", "DATE": "date", "VARCHAR": "varchar"}
 
-# What the aggregates of one scan must be, too.
+# The possible aggregates of one scan.
 AGGREGATES = [
     "select count(*), min(l_orderkey), max(l_orderkey) from lineitem where l_linenumber < 3",
     "select count(*), count(l_comment), sum(l_linenumber), max(l_partkey) from lineitem where l_shipdate >= date '1995-01-01'",
@@ -40,7 +41,8 @@ AGGREGATES = [
 ]
 
 
-# Values that text and other people's engines are bad at; each statement must give the same whether the store is asked or not.
+# Values that are error-prone in text and in other engines; each statement must return the same with
+# and without selection in the store.
 ODD = """select n, case when n % 7 <> 0 then n - 500 end as i, case when n % 5 <> 0 then n * 1.5e0 when n % 2 = 0 then cast('NaN' as double) end as f,
     case when n % 3 <> 0 then cast(n as decimal(12, 3)) / 8 end as q, cast(n as decimal(30, 2)) as w, n % 2 = 0 as b,
     case n % 6 when 0 then '' when 1 then null when 2 then 'a,"b"' when 3 then 'l' || chr(10) || 'm' when 4 then 'ü€' || n else ' x ' end as t,
@@ -71,7 +73,7 @@ ODD_QUERIES = [
 
 
 class Tables:
-    """The tables in all formats, as files below a directory that is (to be) a bucket."""
+    """The tables in all formats, as files below a directory that serves as a bucket."""
 
     def __init__(self, tessera: Path, source: Path, bucket: Path, quoted: bool):
         self.types: dict[str, str] = {}
@@ -94,14 +96,15 @@ class Tables:
         for form in FORMATS:
             folder = bucket / form / "odd"
             folder.mkdir(parents=True)
-            # Without quotes there is no way to write some texts.
+            # Some texts cannot be written without quotes.
             odd = ODD.replace("chr(10)", "'-'") if form == "csv" and not quoted else ODD
             copy = f"copy ({odd}) to '{folder}/0.{form}'{'' if quoted or form != 'csv' else chr(32) + '(delimiter ' + repr('|') + ', quote ' + repr('') + ')'}"
             subprocess.run([str(tessera), "-c", copy], check=True, capture_output=True)
         self.types["odd"] = ODD_COLUMNS
 
     def sql(self, form: str, prefix: str) -> str:
-        """Statements that name the tables, where their types cannot be told from the objects."""
+        """Returns statements that define the tables, for formats whose types cannot be derived
+        from the objects."""
         if form == "parquet":
             return ""
         tables = self.types.items()
@@ -113,7 +116,7 @@ class Tables:
 
 
 class Answers(Checks):
-    """Runs statements and counts what was right."""
+    """Runs statements and counts correct answers."""
 
     def __init__(self, tessera: Path, data: Path, own: bool):
         super().__init__()
@@ -128,7 +131,7 @@ class Answers(Checks):
         return subprocess.run(command, capture_output=True, text=True, timeout=600, env=os.environ | variables)
 
     def check(self, what: str, sql: str, before: str, variables: dict[str, str], *options: str, database: str = "") -> None:
-        """One answer against DuckDB's."""
+        """Compares one answer with DuckDB's."""
         answer = self.reference(sql)
         expected = list(zip(*(column.to_pylist() for column in answer.columns)))
         done = self.run(sql, before, variables, *options, database=database)
@@ -138,7 +141,7 @@ class Answers(Checks):
         self.note(header_problem(done.stdout, names) or difference(expected, rows, order_columns(sql, names)), what)
 
     def asks(self, sql: str, before: str, variables: dict[str, str], *options: str, database: str = "") -> int:
-        """How many scans of a statement the store is asked for."""
+        """Returns how many scans of a statement use selection in the store."""
         done = self.run(f"explain {sql}", before, variables, *options, database=database)
         if done.returncode:
             self.note(f"exit code {done.returncode}: {done.stderr.strip()[-800:]}", f"explain {sql[:60]}")
@@ -146,7 +149,7 @@ class Answers(Checks):
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
     parser.add_argument("--data", type=Path, required=True, help="TPC-H tables as Parquet")
@@ -180,13 +183,13 @@ def main() -> int:
 
 
 def upload(bucket: Path, variables: dict[str, str]) -> None:
-    """Puts files into a store, byte for byte."""
+    """Uploads files into a store unchanged."""
     for file in sorted(bucket.rglob("*.*")):
         put_s3(f"/data/{file.relative_to(bucket)}", file.read_bytes(), variables)
 
 
 def check_format(checks: Answers, tables: Tables, form: str, variables: dict[str, str], workers: list[str]) -> None:
-    """The queries over objects of one format, on this machine and on workers."""
+    """Checks the queries over objects of one format, on this machine and on workers."""
     here = (tables.sql(form, f"s3://data/{form}"), variables, "--smart-storage", "on")
     place = {"database": f"s3://data/{form}"} if form == "parquet" else {}
     asked = {}
@@ -204,14 +207,15 @@ def check_format(checks: Answers, tables: Tables, form: str, variables: dict[str
         sql = sql.replace("{all}", ", ".join(part.split()[0] for part in ODD_COLUMNS.replace("(15, 3)", "").replace("(30, 2)", "").split(", ")))
         off = checks.run(sql, here[0], variables, **place)
         on = checks.run(sql, *here, **place)
-        # Every one of them selects something.
+        # Every query selects something.
         same = off.returncode == on.returncode == 0 and off.stdout == on.stdout and off.stdout.count("\n") > 1
         checks.note(None if same else f"{on.stdout[-600:]} {on.stderr[-600:]} instead of {off.stdout[-600:]} {off.stderr[-300:]}", f"{sql} over {form}")
         asked[sql] = checks.asks(sql, *here, **place)
     odd = sum(asked.pop(sql) for sql in list(asked) if sql.startswith("select"))
     asked[f"of {len(ODD_QUERIES)} over odd values"] = odd
     print(f"{form}: scans that the store is asked for: " + ", ".join(f"{name} {count}" for name, count in asked.items()), flush=True)
-    # The store on loopback can be trusted with every type of these tables; MinIO not with decimals in Parquet.
+    # The loopback store supports every type of these tables; MinIO does not support decimals in
+    # Parquet.
     missing = [name for name, count in asked.items() if not count and (checks.own or name in QUERIES)]
     if checks.own or form != "parquet":
         checks.note(f"not for {missing}" if missing else None, f"the store is asked for all queries over {form}")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks queries that need more memory than they may have: their answers, their files, and directories that fail.
+"""Tests queries that exceed their memory budget: answers, spill files, and failing directories.
 
     tests/spill.py --tessera target/release/tessera --data data/tpch-0.1
 
-Ends with `N passed, N failed` and exit code 1 if anything failed.
+Ends with `N passed, N failed` and exit code 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from checks import Checks, Moments, Shot, awaited
 
 MEMORY = "32MB"
-# Less than a quarter of what the smallest of the files has.
+# Less than a quarter of the smallest file.
 FILE_MEMORY = "16MB"
 MANY = "(select l_orderkey * 8 + l_linenumber as k, l_partkey as p, l_shipdate as d, l_extendedprice as x, l_comment as c from lineitem) a"
 OTHER = MANY.replace(") a", ") b")
 
-# Each must give in little memory what it gives in much, and something must leave. Results are small, since they count, too.
+# Each must return the same in little memory as in much, and must spill. Results are small because
+# they count too.
 PAIRS = "select count(*), count(a.k), count(b.k), sum(a.k % 1000 * (b.k % 7 + 1)), sum(b.x), min(a.c), max(b.c)"
 GROUPS = "select count(*), sum(k % 1000 * n), min(s), max(s) from"
 QUERIES = {
@@ -56,11 +57,11 @@ ORDERED = {"a sort", "a sort by strings", "a join, groups and a sort"}
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tessera", type=Path, required=True, help="the program")
     parser.add_argument("--data", type=Path, required=True, help="tables of TPC-H at scale factor 0.1")
-    parser.add_argument("--kills", type=int, default=10, help="how often a query is killed, or its directory removed (default 10)")
+    parser.add_argument("--kills", type=int, default=10, help="kills of a query, and removals of its directory (default 10)")
     return parser.parse_args()
 
 
@@ -71,7 +72,7 @@ class Runs:
         self.command = [str(options.tessera), str(options.data), "--format", "csv", "--threads", "2"]
 
     def start(self, sql: str, *more: str, limit_file: int | None = None) -> subprocess.Popen:
-        """Starts a statement; `limit_file` bytes is the most a file may have."""
+        """Starts a statement; `limit_file` is the maximum size of a file in bytes."""
 
         def limit() -> None:
             if limit_file is not None:
@@ -83,14 +84,14 @@ class Runs:
         )
 
     def run(self, sql: str, *more: str, limit_file: int | None = None) -> tuple[int, str, str]:
-        """Exit code, output, errors."""
+        """Runs a statement; returns the exit code, output and errors."""
         started = self.start(sql, *more, limit_file=limit_file)
         out, err = started.communicate(timeout=300)
         return started.returncode, out, err
 
 
 def answers(runs: Runs, checks: Checks) -> None:
-    """The same in little memory as in much."""
+    """Checks that answers in little memory are the same as in much."""
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
         for what, sql in QUERIES.items():
             much, little = f"{folder}/much.csv", f"{folder}/little.csv"
@@ -99,11 +100,11 @@ def answers(runs: Runs, checks: Checks) -> None:
             code, _, err = runs.run(f"copy ({sql}) to '{little}'", "--memory", MEMORY)
             checks.note(err if code else difference(much, little, what in ORDERED), f"{what} in {MEMORY}")
             code, plan, err = runs.run(f"explain analyze {sql}", "--memory", MEMORY)
-            checks.note(None if "spilled bytes" in plan else f"nothing has left memory {err}", what)
+            checks.note(None if "spilled bytes" in plan else f"nothing was spilled {err}", what)
 
 
 def files(runs: Runs, checks: Checks) -> None:
-    """Files that are larger than the memory, in the order of their tuples."""
+    """Checks files that are larger than memory, in the order of their tuples."""
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
         copies = {"csv": "csv", "jsonl": "jsonl", "parquet": "csv", "arrow": "csv"}
         for text in ("csv", "jsonl"):
@@ -120,7 +121,7 @@ def files(runs: Runs, checks: Checks) -> None:
 
 
 def difference(expected: str, found: str, ordered: bool) -> str | None:
-    """Whether two files have other lines."""
+    """Returns whether two files have different lines."""
     first, second = (Path(path).read_text().splitlines() for path in (expected, found))
     if not ordered:
         first.sort()
@@ -131,7 +132,7 @@ def difference(expected: str, found: str, ordered: bool) -> str | None:
 
 
 def failing_directories(runs: Runs, checks: Checks) -> None:
-    """What a directory that cannot be used does to the query."""
+    """Checks queries with an unusable scratch directory."""
     sql = QUERIES["an inner join"]
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
         cases = {
@@ -144,7 +145,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
             code, out, err = runs.run(sql, "--memory", MEMORY, "--temp-directory", directory, limit_file=limit)
             ok = code == 1 and not out and expected in err and "--temp-directory" in err and directory in err
             checks.note(None if ok else f"exit code {code}, {len(out)} bytes, {err}", what)
-        # The program lives on, and its next statement has the directory to itself.
+        # The program continues, and its next statement can use the whole directory.
         script = f"set memory = '{MEMORY}'; set temp_directory = '{folder}/none'; {sql};"
         code, _, err = runs.run(script)
         checks.note(None if code == 1 and "temp_directory" in err else err, "SET temp_directory")
@@ -152,7 +153,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
 
 
 def has_scratch(process: int, folder: str) -> bool:
-    """Whether a process has a file without a name open in a folder: it spills."""
+    """Returns whether a process has an open unnamed file in a folder, that is, whether it spills."""
     try:
         open_files = list(Path(f"/proc/{process}/fd").iterdir())
     except OSError:
@@ -168,7 +169,7 @@ def has_scratch(process: int, folder: str) -> bool:
 
 
 def spilling_time(runs: Runs, sql: str, folder: str) -> tuple[float, str]:
-    """Seconds from the first file of a query in little memory to its end, and its answer."""
+    """Returns the seconds from the first spill file of a query to its end, and its answer."""
     started = runs.start(sql, "--memory", MEMORY, "--temp-directory", folder)
     awaited(lambda: has_scratch(started.pid, folder), lambda: started.poll() is not None)
     began = time.monotonic()
@@ -179,7 +180,7 @@ def spilling_time(runs: Runs, sql: str, folder: str) -> tuple[float, str]:
 
 
 def vanishing(runs: Runs, checks: Checks, count: int) -> None:
-    """The directory goes while the query runs: its files are there still, but there will be no others."""
+    """Removes the directory during a query: open files remain, but no new ones can be created."""
     sql = QUERIES["a join, groups and a sort"]
     failed = 0
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
@@ -192,7 +193,7 @@ def vanishing(runs: Runs, checks: Checks, count: int) -> None:
             os.mkdir(directory)
             started = runs.start(sql, "--memory", MEMORY, "--temp-directory", directory)
             has_ended = lambda: started.poll() is not None
-            # Every other directory goes as soon as it has a file; no more can be made then.
+            # Every other directory is removed after its first file; no more can be created then.
             if awaited(lambda: has_scratch(started.pid, directory), has_ended) and number % 2:
                 moments.wait()
             os.rmdir(directory)
@@ -210,7 +211,7 @@ def vanishing(runs: Runs, checks: Checks, count: int) -> None:
 
 
 def kills(runs: Runs, checks: Checks, count: int) -> None:
-    """Nothing is left of a query that is killed, or seen while it runs."""
+    """Checks that a killed query leaves no files, and that none are visible while it runs."""
     sql = QUERIES["a join, groups and a sort"]
     with tempfile.TemporaryDirectory(prefix="spill-") as folder:
         moments = Moments(random.Random(7), spilling_time(runs, sql, folder)[0])
@@ -232,7 +233,7 @@ def kills(runs: Runs, checks: Checks, count: int) -> None:
 
 
 def main() -> int:
-    """Runs everything."""
+    """Runs all checks."""
     options = arguments()
     checks = Checks()
     runs = Runs(options)

@@ -1,6 +1,8 @@
-"""Object stores on loopback, for tests: the program's own, MinIO, Azurite, fake-gcs-server, a web server.
+"""Loopback object stores for tests: the program's own, MinIO, Azurite, fake-gcs-server, a web
+server.
 
-Each is a context that gives the environment variables by which the program reaches it, and ends the store.
+Each is a context manager that returns the environment variables for the program, and stops the
+store.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-# How long a store may take to start.
+# The time limit for the start of a store.
 START_SECONDS = 30
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Returns an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -39,7 +41,8 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(command: list[str], ready: str, log: Path | None = None, **environment: str) -> Iterator[None]:
-    """A server, from the moment it answers at an address until the end; what it prints goes to a log."""
+    """Runs a server from the moment it responds at an address to the end; its output goes to a
+    log."""
     with open(log or os.devnull, "wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=os.environ | environment
@@ -64,7 +67,7 @@ def running(command: list[str], ready: str, log: Path | None = None, **environme
 
 @contextlib.contextmanager
 def own_store(tessera: Path, bucket: Path, **environment: str) -> Iterator[dict[str, str]]:
-    """The store of the program."""
+    """Runs the program's store."""
     command = [str(tessera), "store", str(bucket)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment
@@ -85,7 +88,7 @@ def own_store(tessera: Path, bucket: Path, **environment: str) -> Iterator[dict[
 
 @contextlib.contextmanager
 def minio_store(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """MinIO over a folder whose directories are its buckets."""
+    """Runs MinIO over a folder whose directories are its buckets."""
     address = f"127.0.0.1:{free_port()}"
     own = {"MINIO_ROOT_USER": "tessera", "MINIO_ROOT_PASSWORD": "tessera-tests", "MINIO_API_SELECT_PARQUET": "on"}
     command = [str(binary), "server", "--quiet", "--address", address, str(folder)]
@@ -100,7 +103,7 @@ def minio_store(binary: Path, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def put_s3(path: str, body: bytes, variables: dict[str, str]) -> None:
-    """A PUT of an object, signed (AWS signature version 4)."""
+    """Sends a signed PUT of an object (AWS signature version 4)."""
     host = urllib.parse.urlsplit(variables["AWS_ENDPOINT_URL"]).netloc
     now = datetime.datetime.now(datetime.timezone.utc)
     day, stamp = now.strftime("%Y%m%d"), now.strftime("%Y%m%dT%H%M%SZ")
@@ -119,7 +122,7 @@ def put_s3(path: str, body: bytes, variables: dict[str, str]) -> None:
         "Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders={names}, Signature={key.hex()}",
     }
     request = urllib.request.Request(f"http://{host}{path}", body, headers, method="PUT")
-    # A server that has just started may not be ready for all it says.
+    # A server that has just started may not be ready yet.
     for attempt in range(100):
         try:
             return urllib.request.urlopen(request, timeout=60).close()
@@ -142,13 +145,13 @@ class Azurite:
 
     @contextlib.contextmanager
     def start(self) -> Iterator[dict[str, str]]:
-        """Runs it."""
+        """Starts it."""
         self.folder.mkdir()
         port = self.host.rpartition(":")[2]
         command = [str(self.program), "--blobPort", port, "--location", str(self.folder)]
         command += ["--disableTelemetry", "--skipApiVersionCheck"]
         with running(command, f"http://{self.host}/", self.log, AZURITE_ACCOUNTS=f"{self.account}:{self.key}"):
-            # It takes the account from the path, not from the name of the host.
+            # It takes the account from the path, not from the host name.
             yield {
                 "AZURE_STORAGE_ACCOUNT_NAME": self.account,
                 "AZURE_STORAGE_ACCOUNT_KEY": self.key,
@@ -157,7 +160,7 @@ class Azurite:
             }
 
     def make(self, container: str) -> None:
-        """Makes a container."""
+        """Creates a container."""
         with contextlib.closing(http.client.HTTPConnection(self.host, timeout=60)) as connection:
             self.put(connection, f"/{container}", {"restype": "container"})
 
@@ -175,7 +178,7 @@ class Azurite:
         body: bytes = b"",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """A PUT, signed (Shared Key)."""
+        """Sends a signed PUT (Shared Key)."""
         date = datetime.datetime.now(datetime.timezone.utc).strftime("%a, %d %b %Y %H:%M:%S GMT")
         ours = {"x-ms-date": date, "x-ms-version": "2023-11-03"} | (headers or {})
         named = "".join(f"{name}:{value}\n" for name, value in sorted(ours.items()))
@@ -191,12 +194,13 @@ class Azurite:
             raise RuntimeError(f"Azurite answers {answer.status}: {said[:300]!r}")
 
     def requests(self) -> int:
-        """How many requests it has answered."""
+        """Returns how many requests it has answered."""
         return len(re.findall(rb'"(?:GET|PUT|POST|HEAD|DELETE) /', self.log.read_bytes()))
 
 
 class FakeGoogle:
-    """fake-gcs-server, and before it what it lacks of the XML API, which object_store speaks: writing."""
+    """fake-gcs-server behind a proxy that adds the writing part of the XML API, which object_store
+    uses."""
 
     def __init__(self, program: Path):
         self.program = program
@@ -206,7 +210,7 @@ class FakeGoogle:
 
     @contextlib.contextmanager
     def start(self) -> Iterator[dict[str, str]]:
-        """Runs both."""
+        """Starts both."""
         itself, front = self, f"127.0.0.1:{free_port()}"
 
         class Front(XmlWrites):
@@ -218,30 +222,30 @@ class FakeGoogle:
             yield {"GOOGLE_BASE_URL": f"http://{front}", "GOOGLE_SKIP_SIGNATURE": "true"}
 
     def make(self, bucket: str) -> None:
-        """Makes a bucket."""
+        """Creates a bucket."""
         body = json.dumps({"name": bucket}).encode()
         request = urllib.request.Request(f"http://{self.behind}/storage/v1/b", body, {"Content-Type": "application/json"})
         urllib.request.urlopen(request, timeout=60).close()
 
     def requests(self) -> int:
-        """How many requests have been answered."""
+        """Returns how many requests were answered."""
         return self.count
 
 
 class QuietServer(http.server.ThreadingHTTPServer):
-    """Says nothing of clients that leave before the end of an answer, as they may."""
+    """A server that does not log clients that disconnect early."""
 
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """What went wrong with a request."""
+        """Reports an error of a request."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
 @contextlib.contextmanager
 def serving(handler: type[http.server.BaseHTTPRequestHandler], address: str) -> Iterator[None]:
-    """Answers requests in this process."""
+    """Serves requests in this process."""
     host, _, port = address.rpartition(":")
     server = QuietServer((host, int(port)), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -255,14 +259,15 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler], address: str) -> 
 
 
 class XmlWrites(http.server.BaseHTTPRequestHandler):
-    """Passes requests on to fake-gcs-server; uploads, in one or more parts, as its JSON API takes them."""
+    """Forwards requests to fake-gcs-server; translates uploads, in one or more parts, to its JSON
+    API."""
 
     protocol_version = "HTTP/1.1"
     google: FakeGoogle
     uploads: dict[str, dict[int, bytes]] = {}
 
     def handle_any(self) -> None:
-        """One request."""
+        """Handles one request."""
         with self.google.lock:
             self.google.count += 1
         target = urllib.parse.urlsplit(self.path)
@@ -296,7 +301,7 @@ class XmlWrites(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any
 
     def insert(self, bucket: str, key: str, body: bytes) -> str | None:
-        """Puts an object; its tag, or none where an error was answered."""
+        """Puts an object; returns its tag, or None after an error response."""
         query = {"uploadType": "media", "name": urllib.parse.unquote(key)}
         if self.headers.get("x-goog-if-generation-match"):
             query["ifGenerationMatch"] = self.headers["x-goog-if-generation-match"]
@@ -309,7 +314,7 @@ class XmlWrites(http.server.BaseHTTPRequestHandler):
             return None
 
     def pass_on(self) -> None:
-        """Answers what the server behind answers."""
+        """Forwards the response of the server."""
         connection = http.client.HTTPConnection(self.google.behind, timeout=60)
         with contextlib.closing(connection):
             wanted = {name: value for name, value in self.headers.items() if name.lower() == "range"}
@@ -320,7 +325,7 @@ class XmlWrites(http.server.BaseHTTPRequestHandler):
             self.answer(answer.status, headers, body)
 
     def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        """Sends an answer."""
+        """Sends a response."""
         self.send_response_only(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -331,11 +336,11 @@ class XmlWrites(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 def web_server(folder: Path, ranges: bool) -> type[http.server.BaseHTTPRequestHandler]:
-    """What answers with the files of a folder, in ranges or only whole."""
+    """Serves the files of a folder, in ranges or only whole."""
 
     class Files(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments: object, **named: object):
@@ -357,6 +362,6 @@ def web_server(folder: Path, ranges: bool) -> type[http.server.BaseHTTPRequestHa
             self.wfile.write(content[start:end])
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return Files

@@ -1,4 +1,4 @@
-"""Checks must not pass where nothing was checked."""
+"""Checks must not pass if nothing was checked."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from checks import Checks, Shot
 
 
 def quietly(checks: Checks, *arguments: object, **named: object) -> int:
-    """The exit code after some shots."""
+    """Returns the exit code after some kills."""
     with contextlib.redirect_stdout(io.StringIO()):
         checks.shots(*arguments, **named)
         return checks.end()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks Tessera's answers to the queries of TPC-DS against DuckDB's, row for row.
+"""Compares Tessera's answers to the TPC-DS queries with DuckDB's, row for row.
 
     tests/tpcds.py --tessera target/release/tessera --sf 0.1
 
-DuckDB's extension `tpcds` makes the tables and holds the queries; it comes as a wheel for one version of DuckDB, which this
-script installs into a virtual environment of its own. Queries that need window functions, which are not offered yet, are
-counted apart: they must be refused for just that. Ends with `N passed, N failed, N need windows`, and exit code 1 if anything
-failed, 77 if the wheel cannot be installed here.
+DuckDB's extension `tpcds` generates the tables and contains the queries. It is a wheel for one version
+of DuckDB, which this script installs into its own virtual environment. Queries with window functions,
+which Tessera does not support yet, are counted separately: they must be rejected for that reason. Ends
+with `N passed, N failed, N need windows`, and exit code 1 if a query failed, or 77 if the wheel cannot
+be installed here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / "target" / "tpcds-venv"
 PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5"]
 QUERIES = 99
-# As of the queries with OVER.
+# The first line of queries with OVER.
 WINDOWS = 15
 NOT_HERE = 77
 SECONDS_MAX = 600
@@ -46,7 +47,7 @@ def main() -> int:
 
 
 def in_environment() -> int:
-    """Runs this script again with the packages that it needs."""
+    """Restarts this script with the packages that it needs."""
     python = ENVIRONMENT / "bin" / "python"
     installed = ENVIRONMENT / "installed.txt"
     wanted = "\n".join(PACKAGES)
@@ -93,7 +94,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def make(maker, scale: float, data: Path) -> None:
-    """Makes the tables."""
+    """Creates the tables."""
     data.mkdir(parents=True, exist_ok=True)
     maker.execute(f"call dsdgen(sf={scale})")
     names = maker.execute("select table_name from information_schema.tables order by 1").fetchall()
@@ -103,7 +104,7 @@ def make(maker, scale: float, data: Path) -> None:
 
 
 def one(args: argparse.Namespace, data: Path, judge, sql: str) -> str | None:
-    """What is wrong with a query's answer, `windows` where it needs them, or None."""
+    """Returns the problem with a query's answer, `windows` if it needs them, or None."""
     from harness.compare import difference, header_problem, order_columns, rows_from_csv
 
     command = [args.tessera, data, "--format", "csv", *args.option, "-c", sql]

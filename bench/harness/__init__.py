@@ -1,1 +1,2 @@
-"""Runs the same queries over the same Parquet in several engines, checks the answers, and reports."""
+"""Runs the same queries over the same Parquet files in several engines, checks the answers, and
+reports."""

@@ -1,4 +1,5 @@
-"""Cancels statements at random moments: how long until each has returned and given back its memory."""
+"""Cancels statements at random moments; measures the time until each has returned and freed its
+memory."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from .machine import describe, sentence
 from .report import quantile
 from .suites import ROOT, check_binary, columns_in_words, default_binary, ensure_data, queries
 
-# Of all moments, so many must have something to cancel: else the lengths are wrong, and the figures say nothing.
+# The required share of moments with something to cancel; with fewer the figures prove nothing.
 CANCELLED_SHARE = 0.5
-# What is aimed at: this share of the moments below this time.
+# The goal: this share of the moments below this time.
 SHARE = 0.99
 BOUND_MS = 100
 ENDED = "The time is from Ctrl-C until every process has ended: the program, and the {} that it started."
@@ -31,7 +32,7 @@ WHAT = {
 
 
 def summary(moments: list[dict]) -> dict:
-    """Figures over the moments at which there was something to cancel."""
+    """Returns figures over the moments with something to cancel."""
     took = [moment["took_ms"] for moment in moments if moment["took_ms"] is not None]
     if not took:
         raise SystemExit(f"none of {len(moments)} moments had anything to cancel")
@@ -42,13 +43,13 @@ def summary(moments: list[dict]) -> dict:
         "p99_ms": quantile(took, 0.99),
         "worst_ms": max(took),
         "below_bound": sum(value < BOUND_MS for value in took) / len(took),
-        # Known of sessions only: what processes held goes with them.
+        # Known only for sessions: the memory of a process is freed with it.
         "held_bytes": sum(moment.get("held_bytes", 0) for moment in moments),
     }
 
 
 def by_case(moments: list[dict]) -> list[tuple[str, dict, dict]]:
-    """Each case with its figures and its slowest moment, the slowest first."""
+    """Returns each case with its figures and its slowest moment, the slowest first."""
     names = dict.fromkeys(moment["case"] for moment in moments)
     cases = []
     for name in names:
@@ -60,7 +61,7 @@ def by_case(moments: list[dict]) -> list[tuple[str, dict, dict]]:
 
 
 def page(result: dict) -> str:
-    """The page."""
+    """Returns the page."""
     machine, all_of_it = result["machine"], summary(result["moments"])
     lines = [
         "# Cancelling at random moments",
@@ -86,7 +87,7 @@ def page(result: dict) -> str:
 
 
 def in_session(options: argparse.Namespace, data: Path) -> list[dict]:
-    """The moments of the session's own program."""
+    """Measures within a session."""
     command = [options.binary, data, options.sf, options.moments, options.threads, options.seed, *options.cases]
     ran = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=False)
     if ran.returncode != 0 or not ran.stdout:
@@ -95,16 +96,16 @@ def in_session(options: argparse.Namespace, data: Path) -> list[dict]:
 
 
 def on_platform(options: argparse.Namespace, data: Path) -> list[dict]:
-    """Those of TPC-H's queries on ranks or workers."""
+    """Measures TPC-H queries on ranks or workers."""
     check_binary(options.tessera)
     return cancel_platform.moments(options, ensure_data(options.tessera, "tpch", options.sf, data), queries("tpch", options.cases))
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sf", type=float, default=1, help="scale factor")
-    parser.add_argument("--data", type=Path, help="where the tables are, or are made and kept")
+    parser.add_argument("--data", type=Path, help="folder of the tables; generated if missing")
     parser.add_argument("--moments", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
@@ -134,9 +135,9 @@ def main() -> int:
         "platform": options.platform,
         "moments": moments,
     }
-    stem = options.out / f"{result['machine']['date'][:10]}-cancel{'' if is_local else '-' + options.platform}"
+    stem = options.out / f"cancel{'' if is_local else '-' + options.platform}"
     options.out.mkdir(parents=True, exist_ok=True)
-    # A line for each moment.
+    # One line for each moment.
     text = json.dumps(result).replace('{"case"', '\n{"case"')
     stem.with_suffix(".json").write_text(text + "\n")
     stem.with_suffix(".md").write_text(page(result))

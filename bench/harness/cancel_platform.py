@@ -1,4 +1,5 @@
-"""Ctrl-C at random moments while TPC-H runs on ranks or serverless workers: how long until every process has ended."""
+"""Sends Ctrl-C at random moments while TPC-H runs on ranks or serverless workers; measures the
+time until every process has ended."""
 
 from __future__ import annotations
 
@@ -13,21 +14,21 @@ from pathlib import Path
 
 from .suites import Query
 
-# Statements that go on for longer are interrupted before this.
+# Longer statements are interrupted before this.
 LONGEST_S = 3.0
-# A process that has not ended by then does not.
+# A process that has not ended by then counts as hanging.
 GONE_S = 30.0
 MARK = "TESSERA_BENCH_RUN"
 EXIT_INTERRUPTED = 130
 
 
 def take_interrupts() -> None:
-    """A shell has what it starts in the background ignore Ctrl-C."""
+    """Restores SIGINT, which a shell disables for background processes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Runs:
-    """Runs of the program on a platform; their processes are known by a mark in the environment."""
+    """Runs of the program on a platform; a mark in the environment identifies their processes."""
 
     def __init__(self, options: argparse.Namespace, data: Path) -> None:
         place = {"mpi": "--ranks", "serverless": "--workers"}[options.platform]
@@ -35,14 +36,14 @@ class Runs:
         self.command += ["--platform", options.platform, place, str(options.workers)]
 
     def start(self, sql: str) -> tuple[subprocess.Popen, bytes]:
-        """The program, and what stands in the environment of all it starts."""
+        """Starts the program; all processes that it starts inherit the environment."""
         number, quiet = uuid.uuid4().hex, subprocess.DEVNULL
         command, environment = [*self.command, "-c", sql], {**os.environ, MARK: number}
         started = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment, preexec_fn=take_interrupts)
         return started, f"{MARK}={number}".encode()
 
     def length(self, sql: str) -> float:
-        """Seconds of a run that nobody interrupts, or the most that counts."""
+        """Returns the seconds of an uninterrupted run, up to the limit."""
         began = time.monotonic()
         started, mark = self.start(sql)
         try:
@@ -53,7 +54,7 @@ class Runs:
         return min(time.monotonic() - began, LONGEST_S)
 
     def interrupt(self, started: subprocess.Popen, mark: bytes) -> float:
-        """Seconds from Ctrl-C to the end of the last process."""
+        """Returns the seconds from Ctrl-C to the end of the last process."""
         began = time.monotonic()
         started.send_signal(signal.SIGINT)
         while started.poll() is None or alive(mark):
@@ -64,7 +65,7 @@ class Runs:
 
 
 def alive(mark: bytes) -> list[int]:
-    """The processes that have the mark and have not ended."""
+    """Returns the processes with the mark that have not ended."""
     found = []
     for process in Path("/proc").iterdir():
         try:
@@ -76,7 +77,7 @@ def alive(mark: bytes) -> list[int]:
 
 
 def moments(options: argparse.Namespace, data: Path, cases: list[Query]) -> list[dict]:
-    """What came of each moment, in the form of the session's own program."""
+    """Returns the result of each moment, in the format of the session's program."""
     runs, choose, found = Runs(options, data), random.Random(options.seed), []
     lengths = {case.name: runs.length(case.sql) for case in cases}
     for turn in range(options.moments):
@@ -85,7 +86,7 @@ def moments(options: argparse.Namespace, data: Path, cases: list[Query]) -> list
         started, mark = runs.start(case.sql)
         time.sleep(at)
         took = None if started.poll() is not None else runs.interrupt(started, mark) * 1e3
-        # The signal itself ends a program that has not got so far as to handle it.
+        # A program that does not handle the signal yet is ended by it.
         if started.wait() not in (0, EXIT_INTERRUPTED, -signal.SIGINT):
             raise RuntimeError(f"{case.name}: exit code {started.returncode}")
         found.append(
@@ -93,7 +94,7 @@ def moments(options: argparse.Namespace, data: Path, cases: list[Query]) -> list
                 "case": case.name,
                 "length_ms": lengths[case.name] * 1e3,
                 "at_ms": at * 1e3,
-                # Ended by the signal itself, it had nothing that could be cancelled yet.
+                # The signal itself ended the process: there was nothing to cancel yet.
                 "took_ms": took if started.returncode == EXIT_INTERRUPTED else None,
                 "last": f"exit code {started.returncode}",
             }

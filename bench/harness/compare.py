@@ -1,9 +1,9 @@
-"""Are two answers the same?
+"""Compares two answers.
 
-The reference is DuckDB's answer as Python values. Rows must agree as a multiset; the ORDER BY columns must also
-agree position by position, so where the ORDER BY is total the rows agree in order. Decimals and integers must be
-exact, doubles within 1e-9 of each other. An engine that returns a decimal where DuckDB returns a double (a
-rounded average, say) is right within one unit of its last place.
+The reference is DuckDB's answer as Python values. Rows must agree as a multiset; the ORDER BY columns
+must also agree position by position, so a total ORDER BY implies the same order of rows. Decimals and
+integers must be equal, doubles within 1e-9 of each other. If an engine returns a decimal where DuckDB
+returns a double (such as a rounded average), one unit of the last place is allowed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ RELATIVE = 1e-9
 
 
 def order_columns(sql: str, names: list[str]) -> list[int]:
-    """Positions, in the result, of the outermost ORDER BY's columns; as many as are plain columns of it."""
+    """Returns the positions of the outermost ORDER BY's columns in the result, up to the first
+    that is not a plain column."""
     tail = re.split(r"\border\s+by\b", sql, flags=re.IGNORECASE)[-1:]
     if not re.search(r"\border\s+by\b", sql, flags=re.IGNORECASE) or ")" in tail[0]:
         return []
@@ -32,7 +33,7 @@ def order_columns(sql: str, names: list[str]) -> list[int]:
 
 
 def same_value(expected: object, given: object) -> bool:
-    """Whether one value of an answer is right."""
+    """Returns whether one value of an answer is right."""
     if expected is None or given is None:
         return expected is None and given is None
     if isinstance(expected, float) or isinstance(given, float):
@@ -53,10 +54,11 @@ def same_value(expected: object, given: object) -> bool:
 
 
 def sort_key(row: tuple) -> tuple:
-    """Brings equal rows of two engines to the same place: numbers that may be rounded count least."""
+    """Returns a key that sorts equal rows of two engines alike: values that may be rounded come
+    last."""
     rounded = [isinstance(value, (float, Decimal, int)) for value in row]
     exact = tuple((value is None, "" if number else str(value)) for value, number in zip(row, rounded))
-    # Not a number is above all numbers, as in PostgreSQL.
+    # NaN is greater than all numbers, as in PostgreSQL.
     numbers = tuple(
         (False, 0.0) if not number else (True, 0.0) if math.isnan(value) else (False, float(value))
         for value, number in zip(row, rounded)
@@ -65,7 +67,7 @@ def sort_key(row: tuple) -> tuple:
 
 
 def difference(expected: list[tuple], given: list[tuple], order: list[int]) -> str | None:
-    """What is wrong with `given`, in a sentence, or None."""
+    """Returns a sentence about the error in `given`, or None."""
     if len(expected) != len(given):
         return f"{len(given)} rows instead of {len(expected)}"
     for number, (left, right) in enumerate(zip(expected, given)):
@@ -85,7 +87,8 @@ def difference(expected: list[tuple], given: list[tuple], order: list[int]) -> s
 
 
 def parse_csv(text: str) -> list[list[str | None]]:
-    """Rows of CSV in which NULL is nothing and the empty string is `""`, which Python's reader cannot tell apart."""
+    """Parses rows of CSV in which NULL is empty and the empty string is `""`, which Python's
+    reader does not distinguish."""
     rows: list[list[str | None]] = []
     row: list[str | None] = []
     at = 0
@@ -118,7 +121,8 @@ def parse_csv(text: str) -> list[list[str | None]]:
 
 
 def typed(field: str | None, like: type) -> object:
-    """A CSV field as the type that the reference has in its column; the text itself where it is none."""
+    """Converts a CSV field to the type of the reference's column; returns the text if it does not
+    fit."""
     if field is None:
         return None
     try:
@@ -140,14 +144,15 @@ def typed(field: str | None, like: type) -> object:
 
 
 def header_problem(text: str, names: list[str]) -> str | None:
-    """Whether an answer in CSV has another number of columns than the reference, which an answer without rows would not show."""
+    """Returns whether an answer in CSV has another number of columns than the reference, which is
+    not visible without rows."""
     header = parse_csv(text[: _end_of_header(text)])
     found = len(header[0]) if header else 0
     return None if found == len(names) else f"{found} columns instead of {len(names)}"
 
 
 def _end_of_header(text: str) -> int:
-    """Where the first line ends; a line end in quotes ends none."""
+    """Returns the end of the first line; a line end in quotes does not count."""
     quoted = False
     for at, character in enumerate(text):
         quoted ^= character == '"'
@@ -157,7 +162,7 @@ def _end_of_header(text: str) -> int:
 
 
 def rows_from_csv(text: str, expected: list[tuple]) -> list[tuple]:
-    """An answer in CSV, less its header line, as values comparable with `expected`."""
+    """Returns an answer in CSV, without its header line, as values comparable with `expected`."""
     kinds: list[type] = []
     for column in zip(*expected):
         kinds.append(next((type(value) for value in column if value is not None), str))

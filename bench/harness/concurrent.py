@@ -1,4 +1,5 @@
-"""Queries of TPC-H one after another and all at once in one process, and a short one beside hogs."""
+"""Runs queries of TPC-H sequentially and concurrently in one process, and a short one beside long
+ones."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from pathlib import Path
 from .machine import describe, sentence
 from .suites import ROOT, columns_in_words, default_binary
 
-# Eight that differ: scans, joins, large and small groups, a sort. The first one is the short one.
+# Eight different ones: scans, joins, large and small groups, a sort. The first one is the short
+# one.
 QUERIES = ["q06", "q01", "q03", "q05", "q09", "q13", "q18", "q21"]
-# What is aimed at: all at once in this many times the time of one after another.
+# The goal: concurrent execution within this multiple of the sequential time.
 FACTOR = 1.2
 
 
 def factors(result: dict) -> list[float]:
-    """All at once by one after another, of each turn."""
+    """Returns the ratios of concurrent to sequential time, round by round."""
     return [turn["at_once_ms"] / turn["one_after_another_ms"] for turn in result["rounds"]]
 
 
 def page(result: dict) -> str:
-    """The page."""
+    """Returns the page."""
     machine, rounds, short = result["machine"], result["rounds"], result["short"]
     ratios = factors(result)
     one, all_of_it = (statistics.median(turn[key] for turn in rounds) for key in ("one_after_another_ms", "at_once_ms"))
@@ -62,10 +64,11 @@ def page(result: dict) -> str:
 
 
 def main() -> int:
-    """The command; 1 if a query failed or answered differently, or if all at once took longer than is aimed at."""
+    """Runs the command; returns 1 if a query failed or returned another answer, or if the goal was
+    missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sf", type=float, default=1, help="scale factor of the data")
-    parser.add_argument("--data", type=Path, required=True, help="where the tables are (tessera generate tpch)")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the tables (tessera generate tpch)")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--binary", type=Path, default=default_binary("examples/concurrent"))
@@ -95,7 +98,7 @@ def main() -> int:
         "rounds": [line for line in lines if "alone" in line],
         "short": short,
     }
-    stem = options.out / f"{result['machine']['date'][:10]}-concurrent"
+    stem = options.out / "concurrent"
     options.out.mkdir(parents=True, exist_ok=True)
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     stem.with_suffix(".md").write_text(page(result))

@@ -1,4 +1,4 @@
-"""Engines as processes of their own: started, timed, weighed and stopped alike."""
+"""Engines as separate processes: started, timed, measured and stopped alike."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class Outcome:
     peak_bytes: int | None = None
 
     def values(self, expected: list[tuple]) -> list[tuple]:
-        """The answer's rows."""
+        """Returns the answer's rows."""
         return rows_from_csv(self.csv, expected) if self.csv is not None else self.rows or []
 
 
 class EngineProcess:
-    """A process that runs one query after another. Starts again after a time-out or a crash."""
+    """A process that runs queries one at a time. It is restarted after a time-out or a crash."""
 
     name = ""
 
     def __init__(self, directory: Path, threads: int, tables: list[str], timeout: float):
         self.directory, self.threads, self.tables, self.timeout = directory, threads, tables, timeout
         self.process: subprocess.Popen | None = None
-        # Variables of the process besides those of this one.
+        # Additional environment variables of the process.
         self.environment: dict[str, str] = {}
 
     def command(self) -> list[str]:
-        """The command line that starts the process."""
+        """Returns the command line that starts the process."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Starts the process on the first `threads` cores this program may use."""
+        """Starts the process on the first `threads` cores that this program may use."""
         cores = sorted(os.sched_getaffinity(0))[: self.threads]
         environment = dict(
             os.environ,
@@ -70,7 +70,7 @@ class EngineProcess:
             os.set_blocking(pipe.fileno(), False)
 
     def stop(self) -> None:
-        """Ends the process."""
+        """Stops the process."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -95,7 +95,7 @@ class EngineProcess:
             return Outcome(error=f"the process ended with status {status}. {error}".strip())
 
     def await_ready(self) -> None:
-        """Waits until the process takes queries."""
+        """Waits until the process accepts queries."""
 
     def exchange(self, sql: str) -> Outcome:
         """Sends a query and receives its answer."""
@@ -120,14 +120,14 @@ class EngineProcess:
         return bytes(out), bytes(err)
 
     def _reset_peak(self) -> None:
-        """Lets the kernel forget the peak so far (Linux), so that it counts for one query."""
+        """Resets the kernel's peak memory counter (Linux), so that it applies to one query."""
         try:
             Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
         except OSError:
             pass
 
     def _peak(self) -> int | None:
-        # Hyper is a process of its own, behind the one that is known here.
+        # Hyper runs in a child process of the known one.
         if self.name == "hyper":
             return None
         try:
@@ -139,7 +139,7 @@ class EngineProcess:
 
 
 class PythonEngine(EngineProcess):
-    """DuckDB, DataFusion or Polars inside a Python process, or Hyper behind one."""
+    """DuckDB, DataFusion or Polars in a Python process, or Hyper in a child of one."""
 
     def __init__(self, name: str, *arguments, loaded: bool = False):
         super().__init__(*arguments)
@@ -162,7 +162,8 @@ class PythonEngine(EngineProcess):
 
     def _reply(self):
         def complete(out: bytearray, _err: bytearray) -> bool:
-            # A pickle ends in a full stop; whether this one is the last byte only loading it can tell.
+            # A pickle ends in a full stop, but only loading it shows whether this one is the last
+            # byte.
             if not out.endswith(b"."):
                 return False
             try:
@@ -182,10 +183,10 @@ class PythonEngine(EngineProcess):
 
 
 class TesseraEngine(EngineProcess):
-    """The tessera program, fed statements through its standard input.
+    """The tessera program, which receives statements on its standard input.
 
-    Its time is taken here, from writing the statement to the line that says it is done, so it contains parsing,
-    planning, execution, printing the rows as CSV and the way through two pipes.
+    Its time is measured here, from writing the statement to its completion line, so it includes
+    parsing, planning, execution, printing the rows as CSV and transfer through two pipes.
     """
 
     name = "tessera"
@@ -206,7 +207,7 @@ class TesseraEngine(EngineProcess):
             "csv",
             "--tier",
             self.tier,
-            # What is compiled before the first run of each query is measured.
+            # Measures compilation before the first run of each query.
             *(["--code-cache", "off"] if self.tier == "compiled" else []),
             "--timing",
             "-f",
@@ -236,12 +237,13 @@ class TesseraEngine(EngineProcess):
         return Outcome(seconds=seconds, csv=out.decode())
 
     def explained(self, sql: str) -> dict:
-        """What EXPLAIN ANALYZE says of a query that it runs."""
+        """Returns the output of EXPLAIN ANALYZE for a query."""
         outcome = self.run(f"explain (analyze, format json) {sql}")
         return {} if outcome.error else json.loads(outcome.csv)
 
     def _drain(self) -> bytes:
-        """The rest of the answer: it was flushed before the line that ends it, so it is in the pipe."""
+        """Reads the rest of the answer: it was flushed before the completion line, so it is in the
+        pipe."""
         rest = bytearray()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine of the measurements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _first(path: str, key: str) -> str:
 
 
 def output(command: list[str]) -> str:
-    """What a program says."""
+    """Returns the output of a program."""
     try:
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -32,7 +32,7 @@ def output(command: list[str]) -> str:
 
 
 def host() -> dict:
-    """Machine, system and revision."""
+    """Returns the machine, system and revision."""
     memory = _first("/proc/meminfo", "MemTotal").split()[0]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -46,12 +46,12 @@ def host() -> dict:
 
 
 def sentence(about: dict) -> str:
-    """When and where, as pages begin with it."""
+    """Returns the sentence on date and machine that begins each page."""
     return f"{about['date']}. {about['cpu']}, {about['cores']} cores, {about['memory_gib']} GiB, Linux {about['kernel']}"
 
 
 def describe(binary: Path) -> dict:
-    """Machine, system, revision and the versions of all engines."""
+    """Returns the machine, system, revision and the versions of all engines."""
     versions = {
         "tessera": output([str(binary), "--version"]).removeprefix("tessera "),
         **{name: importlib.metadata.version(name) for name in ("duckdb", "datafusion", "polars")},

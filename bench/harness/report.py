@@ -1,4 +1,4 @@
-"""Figures as a table in Markdown and a plot in SVG. Nothing here measures or leaves anything out."""
+"""Writes figures as a table in Markdown and a plot in SVG; it neither measures nor omits anything."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import statistics
 from .machine import sentence
 from .suites import COLUMNS, MIXED
 
-COLOURS = {"duckdb": "#c98500", "duckdb-compressed": "#7a5200", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
+COLORS = {"duckdb": "#c98500", "duckdb-compressed": "#7a5200", "datafusion": "#2a78d6", "polars": "#1baf7a", "hyper": "#4b5d67", "tessera-vectorized": "#8a5cd1", "tessera-compiled": "#c23b6b"}
 MEBI = 2**20
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The smallest value that so large a share of all is not above."""
+    """Returns the smallest value such that this share of all values does not exceed it."""
     return sorted(values)[math.ceil(len(values) * share) - 1]
 
 
@@ -25,7 +25,7 @@ def _median_ms(cell: dict) -> str:
 
 
 def summary(result: dict) -> str:
-    """The geometric means in sentences."""
+    """Returns the geometric means in sentences."""
     lines = []
     for peer, mean in result["geometric_means"].items():
         ratios = list(result["ratios"][peer].values())
@@ -41,7 +41,7 @@ def summary(result: dict) -> str:
 
 
 def table(result: dict, stem: str) -> str:
-    """The page."""
+    """Returns the page."""
     machine, engines = result["machine"], result["engines"]
     peers = [name for name in engines if name != "tessera"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name in engines)
@@ -97,13 +97,14 @@ def table(result: dict, stem: str) -> str:
 
 
 def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
-    """The lines of a table."""
+    """Returns the lines of a table."""
     rule = ["---"] + ["---:"] * (len(columns) - 1)
     return [f"| {' | '.join(line)} |" for line in [columns, rule, *rows]]
 
 
 def _compiling(result: dict) -> list[str]:
-    """What the compiled tier compiled, and its share of a query that is run for the first time."""
+    """Returns what the compiled tier compiled, and the share of compilation in the first run of a
+    query."""
     rows, each, shares = [], [], []
     taken = compiled = 0
     for query, found in result.get("compiling", {}).items():
@@ -172,7 +173,7 @@ def _complaints(result: dict) -> list[str]:
 
 
 def plot(result: dict) -> str:
-    """Each query's ratios on a logarithmic axis, with a line where both take the same time."""
+    """Plots each query's ratios on a logarithmic axis, with a line at equal times."""
     peers = [name for name in result["engines"] if name != "tessera"]
     queries = list(result["queries"])
     ratios = [r for peer in peers for r in result["ratios"][peer].values()] or [1.0]
@@ -193,7 +194,7 @@ def plot(result: dict) -> str:
     ]
     for number, peer in enumerate(peers):
         x = left + number * 150
-        parts.append(f'<circle cx="{x + 5}" cy="42" r="5" fill="{COLOURS[peer]}"/>')
+        parts.append(f'<circle cx="{x + 5}" cy="42" r="5" fill="{COLORS[peer]}"/>')
         parts.append(f'<text x="{x + 16}" y="46">{peer}</text>')
     for power in range(int(low), int(high) + 1):
         x = across(2.0**power)
@@ -221,7 +222,7 @@ def plot(result: dict) -> str:
             if ratio:
                 parts.append(
                     f'<circle cx="{across(ratio):.1f}" cy="{y}" r="{6 if mean else 4.5}" '
-                    f'fill="{COLOURS[peer]}" fill-opacity="0.85"><title>{query}, {peer}: {ratio:.2f}×</title></circle>'
+                    f'fill="{COLORS[peer]}" fill-opacity="0.85"><title>{query}, {peer}: {ratio:.2f}×</title></circle>'
                 )
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

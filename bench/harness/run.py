@@ -1,4 +1,4 @@
-"""`bench/tpch` and `bench/ssb`: measure, check, report."""
+"""`bench/tpch` and `bench/ssb`: measures, checks, reports."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .engines import EngineProcess, PythonEngine, TesseraEngine
 from .suites import COLUMNS, ROOT, TABLES, Query, check_binary, columns_of, default_binary, ensure_data, queries
 
 PEERS = ["duckdb", "datafusion", "polars"]
-# The peers that have tables of their own.
+# The peers that load tables into their own format.
 LOADED_PEERS = ["duckdb", "duckdb-compressed", "polars"]
-# DuckDB with either form of its tables: the faster one for each query is a peer, too.
+# DuckDB with both kinds of tables: the faster one for each query is also a peer.
 DUCKDB_FORMS, DUCKDB_BEST = ["duckdb", "duckdb-compressed"], "duckdb, the faster form"
-# Peers that are measured where they are named, and the package each needs.
+# Peers that are measured only if named, and the package of each.
 OPTIONAL_PEERS = {"hyper": "tableauhyperapi"}
-# Tessera in another tier than its own choice.
+# Tessera in a tier that it would not choose itself.
 TIERS = {"tessera-vectorized": "vectorized", "tessera-compiled": "compiled"}
 
 
 @dataclass
 class Cell:
-    """What one engine did with one query."""
+    """The runs of one query in one engine."""
 
     seconds: list[float] = field(default_factory=list)
     peak_bytes: list[int] = field(default_factory=list)
@@ -42,16 +42,16 @@ class Cell:
 
     @property
     def right(self) -> bool:
-        """Every run answered, and rightly."""
+        """Returns whether every run returned the right answer."""
         return not self.error and not self.wrong and bool(self.seconds)
 
     @property
     def median(self) -> float | None:
-        """The median time in seconds, wrong answers included, errors not."""
+        """Returns the median time in seconds, including wrong answers but not errors."""
         return statistics.median(self.seconds) if self.seconds and not self.error else None
 
     def as_json(self) -> dict:
-        """The raw figures."""
+        """Returns the raw figures."""
         return {
             "median_seconds": self.median,
             "seconds": self.seconds,
@@ -63,7 +63,7 @@ class Cell:
 
 
 def arguments(suite: str) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog=f"bench/{suite}",
         description=f"Runs the {suite} queries in Tessera and its peers on the same Parquet files, alternating, "
@@ -89,7 +89,7 @@ def arguments(suite: str) -> argparse.Namespace:
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where results go")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="folder of the results")
     parsed = parser.parse_args()
     usual = ["tessera", *(LOADED_PEERS if parsed.loaded else PEERS)]
     parsed.engines = [name for name in parsed.engines.split(",") if name] or usual
@@ -102,14 +102,14 @@ def arguments(suite: str) -> argparse.Namespace:
         if importlib.util.find_spec(OPTIONAL_PEERS["hyper"]) is None:
             parser.error("hyper needs its package: pip install tableauhyperapi")
     if parsed.loaded and "datafusion" in parsed.engines:
-        parser.error("datafusion has no tables of its own; name other --engines with --loaded")
+        parser.error("datafusion cannot load tables; select other --engines with --loaded")
     if unknown or parsed.repeat < 1 or parsed.threads < 1:
         parser.error(f"unknown engine {', '.join(unknown)}" if unknown else "give positive numbers")
     return parsed
 
 
 def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path) -> EngineProcess:
-    """An engine that has not been started yet."""
+    """Creates an engine without starting it."""
     common = (data, options.threads, TABLES[suite], options.timeout)
     if name in PEERS or name in LOADED_PEERS or name in OPTIONAL_PEERS:
         return PythonEngine(name, *common, loaded=options.loaded)
@@ -117,7 +117,7 @@ def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path)
 
 
 def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: bool) -> None:
-    """Runs a query and files what came of it."""
+    """Runs a query and records the result."""
     if cell.error:
         return
     outcome = engine.run(query.sql)
@@ -137,7 +137,7 @@ def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: 
 
 @dataclass
 class Measured:
-    """Everything about the engines over files of one kind."""
+    """The measurements of the engines over files of one kind."""
 
     data: Path
     engines: dict[str, EngineProcess]
@@ -155,7 +155,7 @@ class Measured:
             self.idle[name] = engine._peak()
 
     def explain_compiled(self, query: Query) -> None:
-        """What is compiled for a query, before it runs for the first time."""
+        """Records the compilation for a query, before its first run."""
         if "tessera-compiled" not in self.engines:
             return
         found = self.engines["tessera-compiled"].explained(query.sql)
@@ -164,7 +164,7 @@ class Measured:
             self.compiling[query.name]["rows_of_operators"] = rows_of_operators(found["plan"])
 
     def explain_decoding(self, query: Query) -> None:
-        """Which share of a query is decoding Parquet."""
+        """Records the share of Parquet decoding in a query."""
         found = self.engines["tessera"].explained(query.sql) if "tessera" in self.engines else {}
         took, of_decoding = decoding(found["plan"]) if found else (0.0, 0.0)
         if took:
@@ -172,14 +172,14 @@ class Measured:
 
 
 def measure(options: argparse.Namespace, suite: str, kinds: list[Measured]) -> None:
-    """Runs all queries in all engines, over all kinds of files, in turns."""
+    """Runs all queries in all engines, over all kinds of files, in turn."""
     judge = PythonEngine("duckdb", kinds[0].data, options.threads, TABLES[suite], options.timeout)
     try:
         for kind in kinds:
             kind.start()
         for query in queries(suite, [name for name in options.queries.split(",") if name]):
             answer = judge.run(query.sql)
-            # The judge sleeps while others are timed.
+            # The reference engine sleeps while others are timed.
             if answer.error:
                 sys.exit(f"DuckDB, whose answers are the reference, failed at {query.name}: {answer.error}")
             reference = (answer.names, answer.rows)
@@ -203,14 +203,14 @@ def measure(options: argparse.Namespace, suite: str, kinds: list[Measured]) -> N
 
 
 def describe(name: str, cell: Cell) -> str:
-    """One cell for the terminal."""
+    """Formats one cell for the terminal."""
     if cell.error:
         return f"{name} failed"
     return f"{name} {cell.median * 1000:.1f} ms{'' if cell.right else ' WRONG'}"
 
 
 def ratios(cells: dict, peer: str) -> dict[str, float]:
-    """Peer's time by Tessera's, for queries that both answered rightly."""
+    """Returns the ratio of the peer's time to Tessera's, for queries that both answered correctly."""
     return {
         query: row[peer].median / row["tessera"].median
         for query, row in cells.items()
@@ -219,18 +219,19 @@ def ratios(cells: dict, peer: str) -> dict[str, float]:
 
 
 def best_ratios(cells: dict) -> dict[str, float]:
-    """The time of DuckDB's faster form by Tessera's, for queries that Tessera and at least one form answered rightly."""
+    """Returns the ratio of the time of DuckDB's faster kind to Tessera's, for queries that Tessera
+    and at least one kind answered correctly."""
     found = [ratios(cells, form) for form in DUCKDB_FORMS]
     return {query: min(of[query] for of in found if query in of) for query in cells if any(query in of for of in found)}
 
 
 def geometric_mean(values: list[float]) -> float | None:
-    """The geometric mean, of none none."""
+    """Returns the geometric mean, or None without values."""
     return math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
 
 
 def result_of(options: argparse.Namespace, suite: str, kind: Measured, about: dict) -> dict:
-    """The figures over files of one kind."""
+    """Returns the figures over files of one kind."""
     by_peer = {peer: ratios(kind.cells, peer) for peer in options.engines if peer != "tessera"}
     if set(DUCKDB_FORMS) <= set(by_peer):
         by_peer[DUCKDB_BEST] = best_ratios(kind.cells)
@@ -255,7 +256,7 @@ def result_of(options: argparse.Namespace, suite: str, kind: Measured, about: di
 
 
 def compared_columns(first: dict, second: dict) -> list[str]:
-    """How long each engine takes over one kind of files by what it takes over the other, in sentences."""
+    """Returns sentences on the ratio of each engine's times over the two kinds of files."""
     lines = []
     for name in first["engines"]:
         pairs = [(result["queries"][query][name] for result in (first, second)) for query in first["queries"]]
@@ -268,10 +269,16 @@ def compared_columns(first: dict, second: dict) -> list[str]:
 
 
 def write(result: dict, out: Path) -> None:
-    """The raw figures, the plot and the page."""
+    """Writes the raw figures, the plot and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    kind = ("-loaded" if result["loaded"] else "") + ("-not-null" if result["columns"] == "not-null" else "")
-    stem = out / f"{result['machine']['date'][:10]}-{result['suite']}-sf{result['scale']:g}{kind}"
+    kind = "".join(
+        [
+            "-loaded" if result["loaded"] else "",
+            "-not-null" if result["columns"] == "not-null" else "",
+            "-tiers" if set(TIERS) & set(result["engines"]) else "",
+        ]
+    )
+    stem = out / f"{result['suite']}-sf{result['scale']:g}{kind}"
     Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
     Path(f"{stem}.svg").write_text(report.plot(result))
     Path(f"{stem}.md").write_text(report.table(result, stem.name))
@@ -279,7 +286,7 @@ def write(result: dict, out: Path) -> None:
 
 
 def main(suite: str) -> int:
-    """Runs the benchmark; 1 if Tessera failed or was wrong anywhere, in any tier."""
+    """Runs the benchmark; returns 1 if Tessera failed or was wrong in any tier."""
     options = arguments(suite)
     if any(name.startswith("tessera") for name in options.engines):
         check_binary(options.tessera)

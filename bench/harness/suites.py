@@ -1,4 +1,4 @@
-"""The benchmarks: their tables, their queries, and data for them."""
+"""The benchmarks: their tables, queries and data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TABLES = {
 }
 
 
-# How many queries a suite has: a list that has shrunk is an error, not a shorter benchmark.
+# The number of queries of a suite: a shorter list is an error.
 QUERY_COUNTS = {"tpch": 22, "ssb": 13}
-# Whether columns of the files may hold NULL, by the word of `--columns`, in words for a page.
+# Descriptions for pages of whether columns may hold NULL, by the value of `--columns`.
 COLUMNS = {"nullable": "nullable columns without NULLs", "not-null": "NOT NULL columns"}
 MIXED = "some columns nullable, some NOT NULL"
 
@@ -31,7 +31,7 @@ class Query:
 
 
 def queries(suite: str, only: list[str] | None = None) -> list[Query]:
-    """The suite's queries in order, or those named in `only`."""
+    """Returns the suite's queries in order, or those named in `only`."""
     files = sorted((ROOT / "queries" / suite).glob("*.sql"))
     found = [Query(file.stem, file.read_text().strip().rstrip(";")) for file in files]
     if len(found) != QUERY_COUNTS[suite]:
@@ -41,12 +41,13 @@ def queries(suite: str, only: list[str] | None = None) -> list[Query]:
     unknown = set(only) - {query.name for query in found}
     if unknown:
         known = ", ".join(query.name for query in found)
-        sys.exit(f"{suite} has no query {', '.join(sorted(unknown))}; it has {known}")
+        sys.exit(f"unknown query {', '.join(sorted(unknown))} of {suite}; expected {known}")
     return [query for query in found if query.name in only]
 
 
 def ensure_data(binary: Path, suite: str, scale: float, directory: Path, columns: str | None = None) -> Path:
-    """The directory, with the suite's tables in it; generates them if none is there. `columns` is what they must be (COLUMNS)."""
+    """Returns the directory with the suite's tables; generates them if there are none. `columns`
+    is the required kind (COLUMNS)."""
     missing = [t for t in TABLES[suite] if not (directory / f"{t}.parquet").exists()]
     if missing and len(missing) < len(TABLES[suite]):
         sys.exit(f"{directory} lacks {', '.join(missing)}; remove it or name a complete directory")
@@ -59,7 +60,7 @@ def ensure_data(binary: Path, suite: str, scale: float, directory: Path, columns
 
 
 def generate(binary: Path, suite: str, scale: float, directory: Path, columns: str | None) -> None:
-    """Makes a suite's tables with the program."""
+    """Generates a suite's tables with the program."""
     command = [str(binary), "generate", suite, "--sf", f"{scale:g}", "--out", str(directory)]
     if columns == "not-null" and "--not-null" in output_of([str(binary), "generate", "--help"]):
         command.append("--not-null")
@@ -70,12 +71,12 @@ def generate(binary: Path, suite: str, scale: float, directory: Path, columns: s
 
 
 def output_of(command: list[str]) -> str:
-    """What a program prints."""
+    """Returns the output of a program."""
     return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def columns_of(directory: Path, suite: str) -> str:
-    """Which of COLUMNS the files have, by their schemas; `mixed` where they differ."""
+    """Returns the kind of the files' columns (COLUMNS) from their schemas; `mixed` if they differ."""
     import pyarrow.parquet as parquet
 
     found = {
@@ -87,28 +88,28 @@ def columns_of(directory: Path, suite: str) -> str:
 
 
 def columns_in_words(directory: Path, suite: str) -> str:
-    """The same for a page."""
+    """Returns the same as text for a page."""
     return COLUMNS.get(columns_of(directory, suite), MIXED)
 
 
 def default_binary(name: str = "tessera") -> Path:
-    """A program of this checkout's release build."""
+    """Returns the path of a program of this checkout's release build."""
     import os
 
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / name
 
 
 def check_binary(binary: Path) -> None:
-    """Ends the program with what to do if the binary is not there."""
+    """Exits with instructions if the binary is missing."""
     if not binary.is_file():
         sys.exit(
-            f"there is no tessera binary at {binary}; build it with 'cargo build --release -p tessera' "
+            f"missing tessera binary {binary}; build it with 'cargo build --release -p tessera' "
             "or name one with --tessera"
         )
 
 
 def numbers(text: str) -> list[int]:
-    """Positive numbers separated by commas, for `argparse`."""
+    """Parses positive numbers separated by commas, for `argparse`."""
     values = [int(part) for part in text.split(",")]
     if min(values) < 1:
         raise ValueError

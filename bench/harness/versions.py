@@ -1,4 +1,5 @@
-"""`bench/versions OLD NEW`: two programs on the same files, in turns; fails where the new one is slower than a bound."""
+"""`bench/versions OLD NEW`: runs two programs on the same files in turn; fails if the new one is
+slower than a bound."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Pair:
 
     @property
     def problem(self) -> str | None:
-        """Why the query has no ratio, or None."""
+        """Returns why the query has no ratio, or None."""
         for name, cell in (("old", self.old), ("new", self.new)):
             if not cell.right:
                 return f"{self.query}, {name}: {cell.error or cell.wrong or 'no answer'}"
@@ -34,11 +35,11 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """The new program's time by the old one's, as the median over rounds."""
+        """Returns the ratio of the new program's time to the old one's: the median over rounds."""
         return statistics.median(new / old for old, new in zip(self.old.seconds, self.new.seconds, strict=True))
 
     def line(self) -> str:
-        """For the terminal."""
+        """Returns the line for the terminal."""
         if self.problem:
             return f"{self.query:>5}  {self.problem.splitlines()[0][:200]}"
         return f"{self.query:>5}  {self.old.median * 1e3:9.1f} ms  {self.new.median * 1e3:9.1f} ms  {self.ratio:6.3f}"
@@ -53,12 +54,13 @@ class Group:
 
     @property
     def mean(self) -> float | None:
-        """The geometric mean of the ratios."""
+        """Returns the geometric mean of the ratios."""
         return geometric_mean([pair.ratio for pair in self.pairs if not pair.problem])
 
 
 def verdict(groups: list[Group], bound: float) -> list[str]:
-    """What speaks against the new program: wrong answers, errors, a mean above the bound, nothing measured."""
+    """Returns the failures of the new program: wrong answers, errors, a mean above the bound,
+    nothing measured."""
     found = [] if groups else ["nothing was measured"]
     for group in groups:
         found += [f"{group.name}: {pair.problem}" for pair in group.pairs if pair.problem]
@@ -70,7 +72,7 @@ def verdict(groups: list[Group], bound: float) -> list[str]:
 
 
 def measure(query: Query, engines: dict[str, TesseraEngine], reference: tuple, repeat: int) -> Pair:
-    """One query: an untimed run of both, then timed ones in turns; the one that begins changes."""
+    """Measures one query: an untimed run of both, then timed runs in turn; the order alternates."""
     cells = {name: Cell() for name in engines}
     for repetition in range(-1, repeat):
         for name in list(engines)[:: -1 if repetition % 2 else 1]:
@@ -79,12 +81,12 @@ def measure(query: Query, engines: dict[str, TesseraEngine], reference: tuple, r
 
 
 def run_group(options: argparse.Namespace, suite: str, data: Path, scratch: Path) -> Group:
-    """A suite over files of one kind."""
+    """Measures a suite over files of one kind."""
     common = (data, options.threads, TABLES[suite], options.timeout)
     engines = {}
     for name in ("old", "new"):
         engines[name] = TesseraEngine(getattr(options, name), *common, loaded=options.loaded)
-        # What one program has cached is not the other's.
+        # The programs do not share caches.
         engines[name].environment = {"XDG_CACHE_HOME": str(scratch / f"cache-{name}")}
     judge = PythonEngine("duckdb", *common)
     group = Group(f"{suite}, {columns_in_words(data, suite)}{', loaded' if options.loaded else ''}", [])
@@ -108,7 +110,7 @@ def run_group(options: argparse.Namespace, suite: str, data: Path, scratch: Path
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="bench/versions", description=__doc__)
     parser.add_argument("old", type=Path, help="the program to compare with")
     parser.add_argument("new", type=Path, help="the program that must not be slower; it generates the files")
@@ -117,7 +119,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--columns", choices=[*COLUMNS, "both"], default="both", help="columns of the files (default both kinds)")
     parser.add_argument("--loaded", action="store_true", help="both programs load the tables into their memory first")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor (default 1)")
-    parser.add_argument("--data", type=Path, help="where files are kept, as SUITE-COLUMNS below it; generated if not there")
+    parser.add_argument("--data", type=Path, help="folder of the files, with a subfolder SUITE-COLUMNS; generated if not there")
     parser.add_argument("--repeat", type=int, default=5, help="timed runs of each query (default 5)")
     parser.add_argument("--threads", type=int, default=2, help="threads and cores (default 2)")
     parser.add_argument("--queries", default="", help="queries of one suite, by commas (default all)")
@@ -133,7 +135,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """The command; 1 where something speaks against the new program."""
+    """Runs the command; returns 1 on a failure of the new program."""
     options = arguments()
     check_binary(options.old)
     check_binary(options.new)

@@ -1,7 +1,7 @@
 """The process of one Python engine: answers pickled requests on stdin with pickled replies on stdout.
 
-Started as `python -m harness.worker ENGINE DIRECTORY THREADS loaded|files TABLE...`. The time of a query is from handing over
-its text to having the whole result as Arrow; turning that into Python values is not counted.
+Started as `python -m harness.worker ENGINE DIRECTORY THREADS loaded|files TABLE...`. The time of a query
+ends when the whole result is available as Arrow; the conversion to Python values is not counted.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Callable
 
 
 def duckdb_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False, compressed: bool = False) -> Callable:
-    """A connection with a view on each file, or a table that was loaded from it. Tables in DuckDB's memory are compressed only where
-    it is told to, and only at a checkpoint."""
+    """A connection with a view of each file, or a table that was loaded from it. DuckDB compresses
+    tables in memory only on request, and only at a checkpoint."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": threads})
@@ -50,7 +50,8 @@ def datafusion_engine(directory: Path, threads: int, tables: list[str], loaded: 
 
 
 def polars_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
-    """An SQL context over lazy scans, or frames that were loaded; POLARS_MAX_THREADS is set by whoever starts this process."""
+    """An SQL context over lazy scans, or frames that were loaded; the parent process sets
+    POLARS_MAX_THREADS."""
     import polars
 
     assert polars.thread_pool_size() == threads
@@ -60,7 +61,7 @@ def polars_engine(directory: Path, threads: int, tables: list[str], loaded: bool
 
 
 class HyperTable:
-    """A result of Hyper's as the others have theirs, in columns."""
+    """Hyper's result in columns, like those of other engines."""
 
     class Column(list):
         """Python values."""
@@ -75,7 +76,8 @@ class HyperTable:
 
 
 def hyper_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
-    """A server of its own, which ends with this process, with tables in its memory. Rows come as Python values: it has no other way."""
+    """A separate server, which ends with this process, with tables in memory. It returns rows only
+    as Python values."""
     from tableauhyperapi import Connection, HyperProcess, Telemetry
 
     assert loaded
@@ -107,7 +109,7 @@ def main() -> None:
     """Serves requests until stdin ends."""
     engine, directory, threads, loaded, *tables = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "wb")
-    # Whatever an engine prints must not get between the replies.
+    # Engine output must not get between the replies.
     os.dup2(2, 1)
     run = ENGINES[engine](Path(directory), int(threads), tables, loaded == "loaded")
     pickle.dump("ready", replies)

@@ -1,4 +1,4 @@
-"""The join orders that engines chose, read from what they say of a query that has run."""
+"""Reads the join orders that engines chose from their reports on executed queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .region import Region
 
 @dataclass
 class Join:
-    """A join of a plan: the leaves below it, its rows, and how many were expected."""
+    """A join of a plan: the leaves below it, its rows, and the estimated rows."""
 
     leaves: frozenset[str]
     rows: int
@@ -22,12 +22,13 @@ class Join:
 
 @dataclass
 class Chosen:
-    """What an engine chose."""
+    """The plan that an engine chose."""
 
     joins: list[Join]
 
     def sets(self, region: Region) -> list[int] | None:
-        """The sets of units that the joins make, or None if the plan is not one over these units."""
+        """Returns the sets of units that the joins produce, or None if the plan is not over these
+        units."""
         units = [unit.leaves or frozenset([unit.name]) for unit in region.units]
         made = set()
         for join in self.joins:
@@ -38,13 +39,13 @@ class Chosen:
         return sorted(made, key=int.bit_count) if len(made) == len(units) - 1 else None
 
     def errors(self) -> list[float]:
-        """The q-error of each join that has an estimate."""
+        """Returns the q-error of each join with an estimate."""
         known = [(max(join.estimated, 1), max(join.rows, 1)) for join in self.joins if join.estimated is not None]
         return [max(estimated / rows, rows / estimated) for estimated, rows in known]
 
 
 def of_tessera(binary: Path, data: Path, cache: Path, region: Region) -> Chosen:
-    """The plan of the largest region of joins in Tessera's plan."""
+    """Returns the plan of the largest join region in Tessera's plan."""
     command = [str(binary), str(data), "-c", f"EXPLAIN (ANALYZE, FORMAT JSON) {region.query_sql()}"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(cache))
     if done.returncode != 0:
@@ -70,21 +71,21 @@ def of_tessera(binary: Path, data: Path, cache: Path, region: Region) -> Chosen:
 
 
 def analyze(binary: Path, data: Path, cache: Path) -> None:
-    """Reads all tables whole."""
+    """Analyzes all tables completely."""
     done = subprocess.run([str(binary), str(data), "-c", "ANALYZE"], capture_output=True, text=True, env=environment(cache))
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
 
 
 def environment(cache: Path) -> dict:
-    """The environment in which what is remembered of tables lies in `cache`."""
+    """Returns an environment in which statistics of tables are cached in `cache`."""
     import os
 
     return dict(os.environ, XDG_CACHE_HOME=str(cache))
 
 
 def of_duckdb(connection, region: Region) -> Chosen:
-    """The plan of the largest region of joins in DuckDB's plan."""
+    """Returns the plan of the largest join region in DuckDB's plan."""
     text = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {region.query_sql()}").fetchone()[1]
     regions: list[list[Join]] = []
 

@@ -1,22 +1,23 @@
-"""A plot of how much more rows the chosen join orders yield than the best ones."""
+"""Plots the ratio of rows between the chosen and the best join orders."""
 
 from __future__ import annotations
 
 import math
 
-COLOURS = {"tessera": "#8e44ad", "duckdb": "#c98500"}
+COLORS = {"tessera": "#8e44ad", "duckdb": "#c98500"}
 RATIO_MAX = 1000
 LEFT, TOP, WIDTH, STEP = 70, 70, 620, 15
 
 
 def across(ratio: float) -> float:
-    """Where a ratio stands on the axis; what is beyond its ends stands there."""
+    """Returns the position of a ratio on the axis; ratios beyond an end are placed there."""
     low, high = -1.0, math.log10(RATIO_MAX)
     return LEFT + (min(max(math.log10(ratio), low), high) - low) / (high - low) * WIDTH
 
 
 def of_orders(suites: dict, goal: float) -> str:
-    """A row for each query: the rows that each engine's joins yield by those of the best order, on a logarithmic axis."""
+    """Plots a row for each query: the ratio of rows of each engine's joins to the best order, on a
+    logarithmic axis."""
     rows = [(suite, row) for suite, part in suites.items() for row in part["queries"]]
     bottom = TOP + STEP * len(rows)
     parts = [
@@ -25,9 +26,9 @@ def of_orders(suites: dict, goal: float) -> str:
         '<rect width="100%" height="100%" fill="#fff"/>',
         f'<text x="{LEFT}" y="22" font-size="15">Rows that the joins of the chosen order yield, by those of the best</text>',
     ]
-    for number, (name, colour) in enumerate(COLOURS.items()):
+    for number, (name, color) in enumerate(COLORS.items()):
         x = LEFT + number * 100
-        parts.append(f'<circle cx="{x + 5}" cy="42" r="4" fill="{colour}"/><text x="{x + 14}" y="46">{name}</text>')
+        parts.append(f'<circle cx="{x + 5}" cy="42" r="4" fill="{color}"/><text x="{x + 14}" y="46">{name}</text>')
     for ratio, label in [(0.1, "1/10"), (1, "1"), (goal, f"{goal:g}"), (10, "10"), (100, "100"), (RATIO_MAX, "1,000+")]:
         x, dark = across(ratio), ratio in (1, goal)
         parts.append(
@@ -38,11 +39,11 @@ def of_orders(suites: dict, goal: float) -> str:
     for number, (suite, row) in enumerate(rows):
         y = TOP + STEP * number
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{row["query"]}</text>')
-        for name, colour in reversed(COLOURS.items()):
+        for name, color in reversed(COLORS.items()):
             ratio = row[name]["ratio"]
             if ratio is not None:
                 parts.append(
-                    f'<circle cx="{across(ratio):.1f}" cy="{y}" r="4" fill="{colour}" fill-opacity="0.85">'
+                    f'<circle cx="{across(ratio):.1f}" cy="{y}" r="4" fill="{color}" fill-opacity="0.85">'
                     f"<title>{suite} {row['query']}, {name}: {ratio:,.2f}</title></circle>"
                 )
     parts.append("</svg>")

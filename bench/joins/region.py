@@ -1,4 +1,5 @@
-"""Queries as what join ordering sees: units, what joins them, and how many rows each set of them has."""
+"""Queries as seen by join ordering: units, conditions, and the number of rows of each set of
+units."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Unit:
-    """A relation of a query. One that is no `inner` hangs on the units that `on` reads, once these are joined."""
+    """A relation of a query. A unit other than `inner` depends on the units that `on` reads, which
+    must be joined before."""
 
     name: str
     relation: str
@@ -45,16 +47,16 @@ class Region:
         ]
 
     def mask(self, text: str) -> int:
-        """The units that a condition reads."""
+        """Returns the units that a condition reads."""
         names = {name for name in COLUMN.findall(text) if name in self.index}
         return sum(1 << self.index[name] for name in names)
 
     def hangs(self, units: int) -> bool:
-        """Whether this is one unit that hangs on others."""
+        """Returns whether this is a single dependent unit."""
         return units & (units - 1) == 0 and not units & self.inner
 
     def joins(self, left: int, right: int) -> bool:
-        """Whether an order may join these two sets next, in this or the other direction."""
+        """Returns whether an order may join these two sets next, in either direction."""
         for one, other in ((left, right), (right, left)):
             if self.hangs(other):
                 needed = self.needs[other.bit_length() - 1]
@@ -63,7 +65,7 @@ class Region:
         return any(mask & ~both == 0 and mask & left and mask & right for _, mask in self.masks)
 
     def sets(self) -> list[int]:
-        """Every set of units that some order yields, the smaller ones first."""
+        """Returns every set of units that some order produces, smaller ones first."""
         found = {1 << i for i in range(len(self.units))}
         for units in sorted(range(1, self.full + 1), key=int.bit_count):
             if units.bit_count() > 1 and any(True for _ in self.splits(units, found)):
@@ -71,7 +73,7 @@ class Region:
         return sorted(found, key=int.bit_count)
 
     def splits(self, units: int, known) -> list[tuple[int, int]]:
-        """The pairs of known sets that may be joined to this one."""
+        """Returns the pairs of known sets that may be joined to this one."""
         left = (units - 1) & units
         while left:
             right = units & ~left
@@ -80,7 +82,7 @@ class Region:
             left = (left - 1) & units
 
     def count_sql(self, units: int) -> str:
-        """What counts the rows of a set."""
+        """Returns a query that counts the rows of a set."""
         chosen = [unit for i, unit in enumerate(self.units) if units >> i & 1]
         tables = " CROSS JOIN ".join(f"{unit.relation} {unit.name}" for unit in chosen if unit.kind == "inner")
         where = [text for unit in chosen if unit.kind == "inner" for text in unit.filters]
@@ -95,8 +97,9 @@ class Region:
         return f"SELECT count(*) FROM {tables}" + (f" WHERE {' AND '.join(where)}" if where else "")
 
     def tree_sql(self, units: int) -> str | None:
-        """As `count_sql`, where equalities of columns make the set a tree: each relation is grouped by what joins it to the one above,
-        so that no intermediate result is larger than a table. None if they make no tree."""
+        """Like `count_sql` for sets whose equalities form a tree: each relation is grouped by its
+        join columns to the parent, so that no intermediate result is larger than a table.
+        Returns None if they do not form a tree."""
         chosen = {unit.name: unit for i, unit in enumerate(self.units) if units >> i & 1}
         edges = [text for text, mask in self.masks if mask & ~units == 0]
         edges += [unit.on for unit in chosen.values() if unit.kind != "inner"]
@@ -105,7 +108,8 @@ class Region:
         columns = [EQUALITY.match(edge).groups() for edge in edges]
 
         def below(name: str, above: str) -> tuple[str, str]:
-            """The tables and conditions of a unit with all that hangs below it, and the weight of a row."""
+            """Returns the tables and conditions of a unit with all units below it, and the weight
+            of a row."""
             text, where, weight = f"{chosen[name].relation} {name}", list(chosen[name].filters), ["1"]
             for pair in columns:
                 (own, other) = pair if pair[0].split(".")[0] == name else pair[::-1]
@@ -128,7 +132,7 @@ class Region:
         return f"SELECT {total} FROM {text}"
 
     def query_sql(self) -> str:
-        """The query itself: as given, or an aggregate over all units that reads a column of each."""
+        """Returns the query: as given, or an aggregate over all units that reads a column of each."""
         if self.sql:
             return self.sql
         read = [f"min({unit.name}.id)" for unit in self.units if unit.kind in ("inner", "left")]
@@ -136,7 +140,7 @@ class Region:
 
 
 def closed(predicates: list[str]) -> list[str]:
-    """The predicates with the equalities that follow from them."""
+    """Returns the predicates with the equalities implied by them."""
     classes: list[set[str]] = []
     others = []
     for predicate in predicates:
@@ -152,7 +156,8 @@ def closed(predicates: list[str]) -> list[str]:
 
 
 class Sizes:
-    """True sizes of the sets of a region's units, counted by DuckDB when first asked for; `counted` keeps them by what counts them."""
+    """The true sizes of the sets of a region's units, which DuckDB counts on first use; `counted`
+    caches them by query."""
 
     def __init__(self, region: Region, connection, counted: dict[str, int] | None = None):
         self.region, self.connection = region, connection
@@ -168,12 +173,12 @@ class Sizes:
         return self.known[units]
 
     def cost(self, joins: list[int]) -> int:
-        """The rows that these joins yield, given by the sets they make."""
+        """Returns the rows of these joins, given by the sets that they produce."""
         return sum(self[units] for units in joins)
 
 
 def best_of_all(region: Region, sizes: Sizes) -> int:
-    """The fewest rows that joins yield in any order, bushy ones included."""
+    """Returns the fewest rows of joins in any order, including bushy ones."""
     best = {1 << i: 0 for i in range(len(region.units))}
     for units in region.sets():
         if units.bit_count() > 1:
@@ -182,7 +187,7 @@ def best_of_all(region: Region, sizes: Sizes) -> int:
 
 
 def random_order(region: Region, rng: random.Random) -> list[int]:
-    """An order by chance: any two sets that may be joined are, until one is left."""
+    """Returns a random order: joins random joinable sets until one is left."""
     forest = [1 << i for i in range(len(region.units))]
     joins = []
     while len(forest) > 1:
@@ -193,5 +198,5 @@ def random_order(region: Region, rng: random.Random) -> list[int]:
 
 
 def best_of_random(region: Region, sizes: Sizes, orders: int, rng: random.Random) -> int:
-    """The fewest rows among this many orders by chance."""
+    """Returns the fewest rows among this many random orders."""
     return min(sizes.cost(random_order(region, rng)) for _ in range(orders))

@@ -1,4 +1,5 @@
-"""Skewed, correlated data made from a seed, and queries by chance over it: stars, snowflakes and chains of five to twelve tables."""
+"""Skewed, correlated data from a seed, and random queries over it: stars, snowflakes and chains of
+five to twelve tables."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from pathlib import Path
 
 from .region import Region, Sizes, Unit
 
-# Rows of each table, of the larger ones times the scale; `zipf` draws keys so that a few are most of them, `pick` evenly.
+# Rows of each table, multiplied by the scale for larger ones; `zipf` draws skewed keys, `pick`
+# uniform ones.
 TABLES = {
     "continent": (6, ""),
     "climate": (5, ""),
@@ -54,7 +56,7 @@ ROWS_MIN, ROWS_MAX = 20, 3_000_000
 FACTS = {"sales", "visit", "review", "stock", "shipment", "refund"}
 SCALED = FACTS | {"customer", "product"}
 
-# Conditions that say nearly the same twice, or that the frequent keys satisfy more often than the rare ones.
+# Conditions that are nearly redundant, or that frequent keys satisfy more often than rare ones.
 FILTERS = {
     "continent": ["{t}.id = {a}"],
     "climate": ["{t}.id < 3"],
@@ -83,7 +85,7 @@ FILTERS = {
 
 
 def keys() -> list[tuple[str, str]]:
-    """Every foreign key, as tables (from, to)."""
+    """Returns every foreign key as tables (from, to)."""
     found = []
     for table, (_, columns) in TABLES.items():
         for other in TABLES:
@@ -93,7 +95,7 @@ def keys() -> list[tuple[str, str]]:
 
 
 def generate(connection, directory: Path, seed: int, scale: int = 1) -> None:
-    """Makes the tables in DuckDB and as Parquet files."""
+    """Creates the tables in DuckDB and as Parquet files."""
     directory.mkdir(parents=True, exist_ok=True)
     rows = {table: count * (scale if table in SCALED else 1) for table, (count, _) in TABLES.items()}
     for table, (_, columns) in TABLES.items():
@@ -111,12 +113,12 @@ def generate(connection, directory: Path, seed: int, scale: int = 1) -> None:
 
 
 def uniformly(expression: str) -> str:
-    """Division of whole numbers everywhere but in the drawing of a uniform number."""
+    """Uses integer division except where uniform numbers are drawn."""
     return expression.replace("% 1000003 // 1000003.0", "% 1000003 / 1000003.0")
 
 
 def split(columns: str) -> list[str]:
-    """The columns of a table, which commas separate outside parentheses."""
+    """Splits the columns of a table at commas outside parentheses."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(columns):
         depth += (character == "(") - (character == ")")
@@ -127,7 +129,7 @@ def split(columns: str) -> list[str]:
 
 
 def replace(expression: str, function: str, made) -> str:
-    """The expression with each `function(n)` replaced."""
+    """Replaces each `function(n)` in the expression."""
     while f"{function}(" in expression:
         before, _, rest = expression.partition(f"{function}(")
         number, _, after = rest.partition(")")
@@ -136,7 +138,7 @@ def replace(expression: str, function: str, made) -> str:
 
 
 def queries(count: int, seed: int, connection) -> list[Region]:
-    """Queries of five to twelve tables, each table once, that yield some rows but not millions."""
+    """Returns queries of five to twelve distinct tables with some rows but not millions."""
     rng = random.Random(seed)
     found: list[Region] = []
     while len(found) < count:
@@ -147,7 +149,8 @@ def queries(count: int, seed: int, connection) -> list[Region]:
 
 
 def query(name: str, size: int, rng: random.Random) -> Region:
-    """A query of `size` tables: grown from one along foreign keys, with at most two facts that meet in a dimension."""
+    """Returns a query of `size` tables, grown from one along foreign keys, with at most two fact
+    tables that share a dimension."""
     edges = keys()
     while True:
         shape = rng.choice(["star", "chain", "snowflake"])
@@ -188,10 +191,10 @@ def query(name: str, size: int, rng: random.Random) -> Region:
 
 
 def many(tables: list[str]) -> int:
-    """The facts among the tables."""
+    """Returns the fact tables among the tables."""
     return sum(table in FACTS for table in tables)
 
 
 def condition(table: str, other: str) -> str:
-    """What joins a table to one that it refers to."""
+    """Returns the join condition of a table with one that it references."""
     return f"{table}.{other}_id = {other}.id"

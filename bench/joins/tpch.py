@@ -1,4 +1,4 @@
-"""TPC-H's queries that leave a choice of join order, as regions. The others join two relations."""
+"""TPC-H's queries with a choice of join order, as regions. The others join two relations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def _units(names: str, **filters: str) -> list[Unit]:
 
 
 def regions(folder: Path) -> list[Region]:
-    """The regions; a table that stands twice in one is read under the name of its alias."""
+    """Returns the regions; a table that occurs twice in one is identified by its alias."""
 
     def sql(number: int, *renamed: tuple[str, str]) -> str:
         text = (folder / f"q{number:02}.sql").read_text().strip().rstrip(";")
         for old, new in renamed:
             if old not in text:
-                raise ValueError(f"q{number:02} has no '{old}'")
+                raise ValueError(f"q{number:02} does not contain '{old}'")
             text = text.replace(old, new)
         return text
 

@@ -1,11 +1,10 @@
-//! Tells kept code of this build from that of others: what its sources say decides what it does to
-//! states.
+//! Hashes the sources that define how code is generated and the state that it works on. Cached
+//! machine code of another build is then not reused.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-/// The rooms whose sources say how code is made and how the state that it reads and writes is laid
-/// out.
+/// The rooms with sources that define code generation or the layout of state.
 const ROOMS: [&str; 6] = ["jit", "codegen", "vector", "functions", "rows", "state"];
 
 fn add(hasher: &mut DefaultHasher, path: &Path) -> std::io::Result<()> {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Reads PostgreSQL's types, casts, operators and functions into src/postgres/tables.rs.
 
-    crates/sql/postgres_tables.py          writes the tables, and the answers in src/postgres/cases.txt
-    crates/sql/postgres_tables.py --check  says whether the files are what PostgreSQL says, and writes nothing
+    crates/sql/postgres_tables.py          writes the tables, and the expected results in src/postgres/cases.txt
+    crates/sql/postgres_tables.py --check  checks the files against PostgreSQL and writes nothing
 
-Needs PostgreSQL 15's server programs (Debian's package postgresql; a cluster of its own is started and removed) and
-rustfmt.
+Needs the server programs of PostgreSQL 15 (Debian package postgresql) and rustfmt. It starts and removes its own cluster.
 """
 
 from __future__ import annotations
@@ -66,23 +65,23 @@ CATEGORIES = {
 }
 CONTEXTS = {"i": "Implicit", "a": "Assignment", "e": "Explicit"}
 KINDS = {"f": "Scalar", "s": "Set", "w": "Window", "n": "Aggregate", "o": "OrderedSet", "h": "HypotheticalSet"}
-# A row whose other types are all of these categories never makes a call with literals ambiguous.
+# A row with all other types in these categories never makes a call with literals ambiguous.
 HARMLESS = set("BDNST")
 
-# Functions behind operators that have a section of their own in the manual.
+# Functions behind operators that the manual documents separately.
 DOCUMENTED = {"starts_with", "array_cat"}
-# What descriptions in the catalog say of functions that only the server calls.
+# Catalog descriptions of functions that only the server calls.
 INTERNAL = re.compile(
     r"implementation of .* operator|aggregate |.*\bsupport\b|hash$|less-equal-greater|larger of two|smaller of two"
     r"|I/O$|(in|de)crement\b|float8 difference of two|.*privilege on|large object|client|server|SHOW X|SET X"
     r"|get current transaction ID|commit status|row security|current value from last|determine if a string is well formed XML"
 )
-# Other names of functions with better known ones.
+# Aliases of functions with better known names.
 ALIASES = re.compile(r"numeric_|d(cbrt|exp|log1|log10|pow|round|sqrt|trunc)$|textlen$|similar_escape$")
 
 
 def const(name: str) -> str:
-    """The constant of the tables that stands for one of PostgreSQL's types."""
+    """Returns the constant in the tables for a type of PostgreSQL."""
     if name in TYPES:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", TYPES[name]).upper()
     if name.startswith("_") and name[1:] in TYPES:
@@ -95,7 +94,7 @@ def is_own(names: list[str]) -> bool:
 
 
 class Catalog:
-    """PostgreSQL's catalog, by the cluster that answers."""
+    """The catalog of a running PostgreSQL cluster."""
 
     def __init__(self, cluster: postgres.Cluster) -> None:
         self.cluster = cluster
@@ -142,8 +141,8 @@ class Catalog:
         return lines
 
     def forms(self, rows: list[tuple[str, list[str], str, str]]) -> list[str]:
-        """The lines of those rows (name, arguments, result, rest of the line) that have our types, and of those that
-        make a call with literals ambiguous."""
+        """Returns the lines of the rows (name, arguments, result, rest of the line) that have supported types or make a
+        call with literals ambiguous."""
         own = {(name, len(args)) for name, args, result, _ in rows if is_own([*args, result])}
         lines = []
         for name, args, result, rest in rows:
@@ -154,7 +153,7 @@ class Catalog:
                     continue
             shown = ", ".join(map(const, args))
             lines.append(f'("{name}", &[{shown}], {const(result)}{rest}),')
-        # Two rows of types that are all the same to us are as ambiguous as more.
+        # Two rows with the same types here are as ambiguous as more rows.
         kept = [line for line, count in Counter(lines).items() for _ in range(min(count, 2))]
         return sorted(kept, key=lambda line: (line.split('"')[1], line))
 
@@ -188,7 +187,7 @@ class Catalog:
         return [f"function{line}" for line in self.forms(found)]
 
     def declared(self) -> dict[tuple[bool, str], str]:
-        """The types of the arguments of each operator (true) and function, by its number."""
+        """Returns the argument types of each operator (true) and function, by its OID."""
         rows = self.rows(
             "select true, oid, concat_ws(', ', format_type(nullif(oprleft, 0), null), format_type(oprright, null))"
             " from pg_operator union all select false, oid, (select string_agg(format_type(o, null), ', ' order by n)"
@@ -253,7 +252,7 @@ NODE = re.compile(r"\{(OPEXPR|FUNCEXPR|AGGREF|WINDOWFUNC) :(?:opno|funcid|aggfno
 
 
 def answered(text: str, catalog: Catalog) -> str:
-    """The cases, with what PostgreSQL says of each: a view tells what its expression calls."""
+    """Returns the cases with PostgreSQL's results; a view shows what its expression calls."""
     lines = text.splitlines()
     calls = {at: call for at, line in enumerate(lines) if not line.startswith("--") and (call := CALL.fullmatch(line))}
     statements = {}
@@ -282,7 +281,7 @@ def answered(text: str, catalog: Catalog) -> str:
 
 
 def expression(call: re.Match) -> str:
-    """A call of a case in SQL, with NULLs of the types of its arguments."""
+    """Returns the SQL call of a case, with NULLs of its argument types."""
     name = call["name"]
     values = [f"null::{arg}" if arg != "unknown" else "null" for arg in call["args"].split(", ") if arg]
     if re.match(r"\w", name):
@@ -291,7 +290,7 @@ def expression(call: re.Match) -> str:
 
 
 def called(action: str, result: str, declared: dict[tuple[bool, str], str]) -> str:
-    """The arguments and the result of what a view's only column calls, or its cast."""
+    """Returns the arguments and the result of the call, or the cast, in a view's only column."""
     target = action[action.index(":targetList") :]
     node, first = NODE.search(target), re.search(r":expr \{(\w+)", target)
     if first and node and first[1] == node[1]:

@@ -1,4 +1,4 @@
-//! Arrow IPC files and streams, as statements read them.
+//! Arrow IPC files and streams, read by statements.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_session::fuzzing::arrow_ipc(data));

@@ -1,4 +1,4 @@
-//! CSV files, compressed or not, as statements read them.
+//! CSV files, compressed or not, read by statements.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_session::fuzzing::csv(data));

@@ -1,4 +1,4 @@
-//! Requests to the function service on loopback, those of workers included.
+//! Requests to the loopback function service, including those of workers.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_serverless_local::fuzzing::function_requests(data));

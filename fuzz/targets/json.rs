@@ -1,4 +1,4 @@
-//! Files of JSON, as statements read them.
+//! JSON files, read by statements.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_session::fuzzing::json(data));

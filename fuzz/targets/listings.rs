@@ -1,4 +1,4 @@
-//! What stores answer to a listing.
+//! Responses of stores to listings.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_objects::fuzzing::listings(data));

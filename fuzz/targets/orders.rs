@@ -1,4 +1,4 @@
-//! What serverless workers are asked and answer.
+//! Requests to serverless workers, and their responses.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_serverless::fuzzing::orders(data));

@@ -1,4 +1,4 @@
-//! Blocks of tuples that left memory.
+//! Spilled blocks of tuples.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| tessera_rows::fuzzing::spill_blocks(data));

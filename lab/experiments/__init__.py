@@ -1,1 +1,1 @@
-"""The experiments of the theses on micro-operators (003) and Modularis (000): measuring, tables, plots."""
+"""The experiments of the theses on micro-operators and Modularis: measurements, tables, plots."""

@@ -1,4 +1,4 @@
-"""The command line of the experiments; `lab/measure` builds what they need and calls this."""
+"""The command line of the experiments; `lab/measure` builds the programs and calls it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ EXPERIMENTS = {
     "fig-2.8": ("TPC-H on platforms local, mpi and serverless", modularis.tpch),
     "fig-2.9": ("The join by number of ranks: in one piece and of sub-operators", phases.modularis),
     "fig-2.10": ("Distributed GROUP BY of sub-operators", modularis.grouping),
-    "fig-2.11": ("Sequences of joins: naive and optimised", modularis.sequences),
+    "fig-2.11": ("Sequences of joins: naive and optimized", modularis.sequences),
     "fig-4.1": ("Sub-operators one at a time, and plain loops", micro.table),
     "waterfall": ("The join from two-sided messages to one piece", waterfall.waterfall),
 }
 
-# These need no MPI.
+# Experiments without MPI.
 WITHOUT_RANKS = ["fig-4.1"]
 
 
@@ -31,8 +31,8 @@ def main() -> int:
     """Runs one experiment."""
     parser = argparse.ArgumentParser(prog="lab/measure", description=__doc__.splitlines()[0])
     parser.add_argument("experiment", choices=EXPERIMENTS)
-    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich", help="whose ranks (default mpich)")
-    parser.add_argument("--ranks", type=int, help="how many (default 2; where their number varies, 1 and 2)")
+    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich", help="MPI library (default mpich)")
+    parser.add_argument("--ranks", type=int, help="number of ranks (default 2; 1 and 2 in experiments over ranks)")
     parser.add_argument("--tuples", type=int, default=24, help="tuples of a relation, as a power of two (default 24)")
     parser.add_argument("--cache-bits", type=int, default=12, help="tuples of a part that fits the cache, as a power of two (default 12)")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor of TPC-H (default 1)")
@@ -55,14 +55,14 @@ def main() -> int:
 
 
 def library(name: str) -> str:
-    """The MPI that starts ranks, and its version in its own words."""
+    """Returns the MPI launcher, and the version that it reports."""
     said = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False).stdout
     lines = [" ".join(line.replace("Version:", "").split()) for line in said.splitlines() if "ersion" in line or "Open MPI" in line]
     return f"{name}, {lines[0]}" if lines else name
 
 
 def without(arguments: list[str], names: list[str]) -> list[str]:
-    """Arguments without some options and their values."""
+    """Returns the arguments without some options and their values."""
     return [
         argument
         for before, argument in zip([None, *arguments], arguments)

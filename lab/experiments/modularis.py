@@ -1,4 +1,4 @@
-"""Distributed grouping, sequences of joins, and TPC-H (000, Figs 2.8, 2.10, 2.11)."""
+"""Distributed grouping, sequences of joins, and TPC-H (Modularis, Figs 2.8, 2.10, 2.11)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from . import plans, plot
 from .programs import Contender, in_turns, ratio
 from .report import Report, median_wall, of_ranks, seconds, times
 
-# The thesis's choice of TPC-H.
+# The thesis's selection of TPC-H.
 QUERIES = ["q01", "q03", "q04", "q06", "q12", "q14", "q18", "q19"]
 SHUFFLING = ["histogram", "window", "network", "wait"]
 
 
 def bits(ranks: int) -> int:
-    """Network partitions: eight of each rank."""
+    """Returns the bits of network partitions: eight partitions for each rank."""
     return max(ranks - 1, 0).bit_length() + 3
 
 
 def rank_counts(options: Namespace) -> list[int]:
-    """On how many ranks an experiment runs."""
+    """Returns the numbers of ranks of an experiment."""
     return [options.ranks] if options.ranks else [1, 2]
 
 
 def group_contenders(options: Namespace, ranks: int, copies: int) -> list[Contender]:
-    """Grouping as in the thesis, and with each rank's groups made first, as the planner does it."""
+    """Returns grouping as in the thesis, and with pre-aggregation at each rank, as the planner
+    does it."""
     arguments = ["--tuples", str(1 << options.tuples), "--copies", str(copies), "--answer", "groups"]
     local = max(0, options.tuples - copies.bit_length() + 1 - bits(ranks) - options.cache_bits) or None
 
@@ -71,18 +72,19 @@ def grouping(options: Namespace, report: Report) -> None:
 
 
 def sequence_contenders(options: Namespace, ranks: int, joins: int, copies: int) -> list[Contender]:
-    """A sequence of joins, naive and optimised; the first join yields `copies` tuples for each."""
+    """Returns a sequence of joins, naive and optimized; the first join yields `copies` tuples for
+    each tuple."""
     each = [copies, copies, *([1] * (joins - 1))]
     arguments = ["--tuples", str(1 << options.tuples), "--copies", ",".join(map(str, each))]
     return [
-        Contender(name, options.programs / "join", ranks, arguments, plans.sequence(bits(ranks), joins, optimised))
-        for name, optimised in (("naive", False), ("optimised", True))
+        Contender(name, options.programs / "join", ranks, arguments, plans.sequence(bits(ranks), joins, optimized))
+        for name, optimized in (("naive", False), ("optimized", True))
     ]
 
 
 def sequences(options: Namespace, report: Report) -> None:
     """Fig 2.11."""
-    report.text += ["", f"2^{options.tuples} tuples of 16 bytes in each relation, {options.repeat} rounds; medians. × is naive by optimised in the same round."]
+    report.text += ["", f"2^{options.tuples} tuples of 16 bytes in each relation, {options.repeat} rounds; medians. × is naive by optimized in the same round."]
     rows: list[list[str]] = []
 
     def measure(what: str, ranks: int, joins: int, copies: int) -> dict:
@@ -91,14 +93,14 @@ def sequences(options: Namespace, report: Report) -> None:
         shuffling = {
             name: statistics.median(sum(run.mean(phase) for phase in SHUFFLING) for run in runs) for name, runs in found.items()
         }
-        factor = ratio(found["naive"], found["optimised"], lambda run: run.wall)
+        factor = ratio(found["naive"], found["optimized"], lambda run: run.wall)
         for name, runs in found.items():
             label = f"{what}: {of_ranks(ranks)}, {joins} joins, first yields {copies}x, {name}"
             rows.append([label, seconds(median_wall(runs)), seconds(shuffling[name]), times(factor) if name == "naive" else ""])
         return {"wall": {name: median_wall(runs) for name, runs in found.items()}, "shuffling": shuffling}
 
     def series(found: list[dict], what: str) -> dict[str, list[float]]:
-        return {name: [one[what][name] for one in found] for name in ("naive", "optimised")}
+        return {name: [one[what][name] for one in found] for name in ("naive", "optimized")}
 
     counts = rank_counts(options)
     found = [measure("a", ranks, 2, 1) for ranks in counts]
@@ -114,13 +116,13 @@ def sequences(options: Namespace, report: Report) -> None:
 
 
 class Engine:
-    """Runs SQL over the files, in a process for each query, which times it within."""
+    """Runs SQL over the files with one process for each query; the process measures the time."""
 
     def __init__(self, name: str, command: list[str]):
         self.name, self.command = name, command
 
     def run(self, query: Query, expected: Answer) -> float:
-        """The second of two runs of a query, in seconds; its answer is compared."""
+        """Returns the seconds of the second of two runs of a query; its answer is compared."""
         again = [*self.command, "-c", query.sql]
         done = subprocess.run([*self.command, "-c", f"{query.sql};{query.sql}"], capture_output=True, text=True, timeout=1800)
         found = re.findall(r"^Time: ([0-9.]+) ms", done.stderr, re.MULTILINE)
@@ -137,7 +139,7 @@ class Engine:
 
 @dataclass
 class Answer:
-    """What a query answers, by DuckDB."""
+    """DuckDB's answer to a query."""
 
     names: list[str]
     rows: list[tuple]
@@ -152,12 +154,12 @@ class DuckDb:
         self.query = duckdb_engine(data, threads, TABLES["tpch"])
 
     def answer(self, query: Query) -> Answer:
-        """Names and rows."""
+        """Returns names and rows."""
         answer = self.query(query.sql)
         return Answer(list(answer.column_names), list(zip(*(column.to_pylist() for column in answer.columns))))
 
     def run(self, query: Query, _expected: Answer) -> float:
-        """The second of two runs of a query, in seconds."""
+        """Returns the seconds of the second of two runs of a query."""
         self.query(query.sql)
         started = time.perf_counter()
         self.query(query.sql)
@@ -176,7 +178,7 @@ def tpch(options: Namespace, report: Report) -> None:
 
 
 def tpch_over(options: Namespace, data: Path) -> dict[str, dict[str, list[float]]]:
-    """Seconds of each query, engine and round."""
+    """Returns the seconds of each query, engine and round."""
     program = [str(options.tessera), str(data), "--format", "csv", "--timing"]
     duckdb = DuckDb(data, 2)
     engines = [
@@ -198,7 +200,7 @@ def tpch_over(options: Namespace, data: Path) -> dict[str, dict[str, list[float]
 
 
 def tpch_table(options: Namespace, report: Report, found: dict[str, dict[str, list[float]]], columns: str) -> None:
-    """The page about files of one kind."""
+    """Returns the page about files of one kind."""
     suffix = "-not-null" if columns == "not-null" else ""
     report.raw[f"seconds{suffix}"] = found
     report.text += ["", f"TPC-H at scale factor {options.sf:g} from Parquet with {COLUMNS.get(columns, MIXED)} in the page cache, {options.repeat} rounds: the second run of a query in a process. Seconds; × is the median ratio to DuckDB's time. Serverless workers, their function service and their store are on loopback."]

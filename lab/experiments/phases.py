@@ -1,4 +1,5 @@
-"""The join phase by phase: in one piece, and of sub-operators (003, Table 4.1; 000, Fig 2.9)."""
+"""The join phase by phase: monolithic, and of sub-operators (micro-operators, Table 4.1;
+Modularis, Fig 2.9)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from .programs import PHASES, Contender, Measured, in_turns, ratio
 from .report import Report, median_wall, of_ranks, seconds, times
 from .waterfall import ONE_PASS_CACHE_BITS
 
-# 003, Table 4.1, seconds at 1,024 cores: in one piece, of micro-operators. Its network row is the sum of two roles.
+# Micro-operators, Table 4.1, seconds at 1,024 cores: monolithic, of micro-operators. Its network
+# row is the sum of two roles.
 TABLE = {
     "histogram": (0.34, None),
     "window": (0.21, None),
@@ -21,14 +23,17 @@ TABLE = {
     "wall clock": (4.34, 66.20),
 }
 MONOLITH, ONE_PASS, TWO_PASSES = "in one piece", "sub-operators, partitioned once", "sub-operators, partitioned twice"
-# The join in one piece with all it has: tuples in one word between ranks. And what the planner makes of SQL's join.
+# The fastest monolithic join, with tuples compressed to one word between ranks, and the planner's
+# plan of SQL's join.
 COMPRESSED, PLANNED = "in one piece, compressed", "the plan of SQL"
 APART = f"{ONE_PASS}, steps of each side apart"
 
 
 def contenders(options: Namespace, ranks: int) -> list[Contender]:
-    """The join in one piece, also in its fastest form; the planner's plan; of sub-operators, partitioned by the exchange until a part fits the cache, with both sides' collective steps
-    together and apart; and as the theses partition it, a second time behind the exchange."""
+    """Returns the monolithic join, also in its fastest form; the planner's plan; joins of
+    sub-operators that the exchange partitions until a part fits the cache, with the collective
+    steps of both sides together and separate; and joins as the theses partition them, a second
+    time after the exchange."""
     network_bits = max(ranks.bit_length(), 1) + 3
     tuples = ["--tuples", str(1 << options.tuples)]
     local_bits = max(1, options.tuples - network_bits - options.cache_bits)
@@ -96,7 +101,7 @@ def table(options: Namespace, report: Report) -> None:
 
 
 def wall_clocks(found: dict[str, list[Measured]], fastest: str) -> list[list[str]]:
-    """A row for each contender."""
+    """Returns a row for each contender."""
     by = (found[MONOLITH], found[fastest])
     return [
         [name, seconds(median_wall(runs)), *(times(ratio(runs, other, lambda run: run.wall)) for other in by)]
@@ -105,7 +110,7 @@ def wall_clocks(found: dict[str, list[Measured]], fastest: str) -> list[list[str
 
 
 def phase_bars(title: str, found: dict[str, list[Measured]]) -> str:
-    """Bars for the phases of each contender."""
+    """Plots the phases of each contender as bars."""
     series = {
         name: [statistics.median(run.mean(phase) for run in runs) for phase in PHASES] + [median_wall(runs)]
         for name, runs in found.items()

@@ -7,17 +7,17 @@ SUM = "{function = :sum, args = [%s]}"
 
 
 def key(relation: int) -> str:
-    """The key field of a relation."""
+    """Returns the key field of a relation."""
     return "k" if relation == 0 else f"k{relation + 1}"
 
 
 def payload(relation: int) -> str:
-    """The payload field of a relation."""
+    """Returns the payload field of a relation."""
     return "p" if relation == 0 else f"p{relation + 1}"
 
 
 def tuple_type(relations: list[int]) -> str:
-    """The type of tuples that have the fields of these relations."""
+    """Returns the type of tuples with the fields of these relations."""
     return "<" + ", ".join(f"{key(r)}: int64, {payload(r)}: int64" for r in relations) + ">"
 
 
@@ -29,19 +29,20 @@ class Text:
         self.bits, self.shift = network_bits, NETWORK_SHIFT
 
     def add(self, name: str, node: str) -> str:
-        """A node; gives its name."""
+        """Adds a node; returns its name."""
         self.lines.append(f"      %{name} = {node}")
         return f"%{name}"
 
     def relation(self, number: int) -> str:
-        """A relation in memory."""
+        """Adds a relation in memory."""
         return self.add(f"r{number}", f"lab_tuples() {{relation = {number}}}")
 
     def _params(self, by: str) -> str:
         return f"keys = [{by}], bits = {self.bits}, shift = {self.shift}"
 
     def exchanged(self, name: str, inputs: list[tuple[str, str, list[int]]], way: str, together: bool = True) -> list[str]:
-        """Inputs (node, key, relations whose fields it has) after an exchange each: partitions."""
+        """Adds an exchange for each input (node, key, relations whose fields it has); returns
+        their partitions."""
         if way in ("two-sided", "split", "rounds"):
             how = "" if way == "two-sided" else f"{way} = true"
             params = [self._params(by) + (f", {how}" if how else "") for _, by, _ in inputs]
@@ -70,11 +71,11 @@ class Text:
         ]
 
     def scan(self, name: str, node: str, field: str = "data") -> str:
-        """The tuples in collections."""
+        """Adds a scan of collections."""
         return self.add(name, f"rows_scan({node}) {{field = {field}}}")
 
     def total(self, node: str, count: str, total: str) -> str:
-        """Two numbers of each rank, added up over all: the plan."""
+        """Adds a sum of two numbers over all ranks; returns the plan."""
         self.add("part", f"reduce({node}) {{aggregates = {{n = {count}, s = {total}}}, partial = true}}")
         self.add("all", "mpi_broadcast(%part)")
         self.scan("parts", "%all")
@@ -88,8 +89,8 @@ COUNT = "{function = :count, args = []}"
 
 
 def join(network_bits: int, way: str = "one-sided", together: bool = True, local_bits: int | None = None) -> str:
-    """The join of two relations; with `local_bits`, partitioned on until a part fits the cache (Modularis, Fig 2.3); with 0 of them,
-    each network partition is a part."""
+    """Returns the join of two relations; with `local_bits` partitions are partitioned further
+    until a part fits the cache (Modularis, Fig 2.3); with 0 each network partition is a part."""
     text = Text(network_bits)
     inputs = [(text.relation(r), key(r), [r]) for r in (0, 1)]
     left, right = text.exchanged("n", inputs, way, together)
@@ -98,7 +99,7 @@ def join(network_bits: int, way: str = "one-sided", together: bool = True, local
         text.add("joined", f"probe(%table, {text.scan('right', right)}) {{keys = [k2], join = :inner}}")
         return text.total("%joined", COUNT, SUM % "p + p2")
     if way == "rounds":
-        # What comes in rounds comes in no order: it is put together by parts that fit the cache.
+        # Data that arrives in rounds is unordered: it is merged by parts that fit the cache.
         by = f"bits = {local_bits}, shift = {NETWORK_SHIFT + network_bits}"
         left = text.add("lp", f"partition({text.scan('left', left)}) {{keys = [k], {by}}}")
         right = text.add("rp", f"partition({text.scan('right', right)}) {{keys = [k2], {by}}}")
@@ -125,7 +126,7 @@ PART_JOIN = f"""            plan %s {{
 
 
 def _local_join(types: str, bits: int) -> str:
-    """What is done with a pair of network partitions."""
+    """Processes a pair of network partitions."""
     by = f"bits = {bits}, shift = {NETWORK_SHIFT + 4}"
     return f"""        plan {types} {{
           %in = parameter_lookup()
@@ -145,20 +146,21 @@ def _local_join(types: str, bits: int) -> str:
         }}"""
 
 
-def sequence(network_bits: int, joins: int, optimised: bool) -> str:
-    """Joins of `joins` + 1 relations on one key, each table built of the next relation: naive, where every join's result is
-    exchanged again, or optimised, where every relation is exchanged once, before (Modularis, Fig 2.4)."""
+def sequence(network_bits: int, joins: int, optimized: bool) -> str:
+    """Returns joins of `joins` + 1 relations on one key, each building a table of the next
+    relation: naive, with every join's result exchanged again, or optimized, with every relation
+    exchanged once before (Modularis, Fig 2.4)."""
     text = Text(network_bits)
     relations = list(range(joins + 1))
     nodes = [text.relation(r) for r in relations]
-    if optimised:
+    if optimized:
         partitions = text.exchanged("n", [(nodes[r], key(r), [r]) for r in relations], "one-sided")
         streams = [text.scan(f"t{r}", partitions[r]) for r in relations]
-    stream = streams[0] if optimised else nodes[0]
+    stream = streams[0] if optimized else nodes[0]
     for r in relations[1:]:
-        side = streams[r] if optimised else None
-        if not optimised:
-            # By other bits than before, so that the last join's result crosses.
+        side = streams[r] if optimized else None
+        if not optimized:
+            # Partitioned by other bits than before, so that the last join's result is exchanged.
             text.shift = NETWORK_SHIFT + (r - 1) * network_bits % 20
             inputs = [(stream, "k", relations[:r]), (nodes[r], key(r), [r])]
             came = text.exchanged(f"n{r}", inputs, "one-sided")
@@ -169,7 +171,8 @@ def sequence(network_bits: int, joins: int, optimised: bool) -> str:
 
 
 def grouping(network_bits: int, local_bits: int | None, pre_aggregated: bool) -> str:
-    """Sums by key. All tuples are exchanged and partitioned on (Modularis, Fig 2.5), or each rank's groups."""
+    """Returns sums by key. All tuples are exchanged and partitioned further (Modularis, Fig 2.5),
+    or each rank's groups."""
     text = Text(network_bits)
     node = text.relation(0)
     if pre_aggregated:
@@ -204,7 +207,7 @@ def grouping(network_bits: int, local_bits: int | None, pre_aggregated: bool) ->
 
 
 def _exchange_of_groups(text: Text, node: str) -> str:
-    """Groups with a count, exchanged by key: their tuples."""
+    """Exchanges groups with a count by key; returns their tuples."""
     by = f"keys = [k], bits = {text.bits}, shift = {NETWORK_SHIFT}"
     text.add("gh", f"local_histogram({node}) {{{by}}}")
     text.add("gm", "mpi_histogram(%gh)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-COLOURS = ["#2a78d6", "#c98500", "#1baf7a", "#9b4dca", "#d0453b", "#777777", "#4b5d67"]
+COLORS = ["#2a78d6", "#c98500", "#1baf7a", "#9b4dca", "#d0453b", "#777777", "#4b5d67"]
 LEFT, TOP, WIDTH, HEIGHT = 70, 60, 700, 300
 
 
@@ -18,7 +18,7 @@ def _frame(title: str, unit: str, high: float, names: list[str]) -> list[str]:
     ]
     x = LEFT
     for number, name in enumerate(names):
-        parts.append(f'<rect x="{x}" y="34" width="10" height="10" fill="{COLOURS[number % len(COLOURS)]}"/>')
+        parts.append(f'<rect x="{x}" y="34" width="10" height="10" fill="{COLORS[number % len(COLORS)]}"/>')
         parts.append(f'<text x="{x + 14}" y="43">{escape(name)}</text>')
         x += 24 + 7 * len(name)
     for step in range(6):
@@ -31,14 +31,14 @@ def _frame(title: str, unit: str, high: float, names: list[str]) -> list[str]:
 
 
 def _top(values) -> float:
-    """A round number that nothing exceeds."""
+    """Returns a round upper limit."""
     largest = max([value for value in values if value == value], default=1.0) or 1.0
     scale = 10 ** math.floor(math.log10(largest))
     return next(scale * step for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if scale * step >= largest)
 
 
 def bars(title: str, unit: str, groups: list[str], series: dict[str, list[float]]) -> str:
-    """One group of bars for each of `groups`; each series has a value for each."""
+    """Plots one group of bars for each of `groups`; each series has a value for each group."""
     high = _top(value for values in series.values() for value in values)
     parts = _frame(title, unit, high, list(series))
     room = WIDTH / max(1, len(groups))
@@ -50,7 +50,7 @@ def bars(title: str, unit: str, groups: list[str], series: dict[str, list[float]
             x, tall = LEFT + room * (group + 0.1) + width * number, HEIGHT * value / high
             parts.append(
                 f'<rect x="{x:.1f}" y="{TOP + HEIGHT - tall:.1f}" width="{width:.1f}" height="{tall:.1f}" '
-                f'fill="{COLOURS[number % len(COLOURS)]}"><title>{escape(name)}, {escape(groups[group])}: {value:.4g}</title></rect>'
+                f'fill="{COLORS[number % len(COLORS)]}"><title>{escape(name)}, {escape(groups[group])}: {value:.4g}</title></rect>'
             )
     for group, name in enumerate(groups):
         for line, words in enumerate(_lines(name, room)):
@@ -60,7 +60,7 @@ def bars(title: str, unit: str, groups: list[str], series: dict[str, list[float]
 
 
 def _lines(name: str, room: float) -> list[str]:
-    """A label in lines that fit."""
+    """Splits a label into lines that fit."""
     lines = [""]
     for word in name.split():
         if lines[-1] and len(lines[-1]) + len(word) + 1 > room / 7:
@@ -71,7 +71,7 @@ def _lines(name: str, room: float) -> list[str]:
 
 
 def lines(title: str, unit: str, axis: str, points: list[float], series: dict[str, list[float]], logarithmic: bool = False) -> str:
-    """A line for each series, which has a value for each of `points`."""
+    """Plots a line for each series, which has a value for each of `points`."""
     high = _top(value for values in series.values() for value in values)
     parts = _frame(title, unit, high, list(series))
     place = math.log2 if logarithmic else float
@@ -81,12 +81,12 @@ def lines(title: str, unit: str, axis: str, points: list[float], series: dict[st
         return LEFT + WIDTH * ((place(point) - first) / (last - first) if last > first else 0.5)
 
     for number, (name, values) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         shown = [(across(p), TOP + HEIGHT * (1 - v / high), p, v) for p, v in zip(points, values) if v == v]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in shown)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(name)}, {p:g}: {v:.4g}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"><title>{escape(name)}, {p:g}: {v:.4g}</title></circle>'
             for x, y, p, v in shown
         ]
     for point in points:

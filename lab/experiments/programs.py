@@ -1,4 +1,4 @@
-"""The programs of the lab, run as ranks: what each rank measured, run by run."""
+"""Runs the programs of the lab as ranks, and reads the measurements of each rank and run."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Phases of a join, in the words of Table 4.1; then other sub-operators, what starting nested plans takes, and what nothing covers:
+# Phases of a join as named in Table 4.1, then other sub-operators, the start of nested plans, and
+# the rest,
 # mostly waiting for other ranks.
 PHASES = ["histogram", "window", "network", "local", "build-probe", "other", "nested plans", "wait"]
 
 
 @dataclass
 class Measured:
-    """One run: wall clock, and each rank's phases; seconds."""
+    """One run: wall clock, and each rank's phases, in seconds."""
 
     wall: float
     ranks: list[dict[str, float]]
     notes: dict = field(default_factory=dict)
 
     def mean(self, phase: str) -> float:
-        """A phase's mean over ranks."""
+        """Returns a phase's mean over ranks."""
         return statistics.fmean(rank.get(phase, 0.0) for rank in self.ranks)
 
 
 @dataclass
 class Contender:
-    """Something to be measured: its name, and how it is run once. It answers itself whether its result was right."""
+    """A measured program: its name, and a function that runs it once and checks the result."""
 
     name: str
     program: Path
@@ -38,7 +39,8 @@ class Contender:
     plan: str | None = None
 
     def run(self) -> Measured:
-        """Runs it; the first join of a process, which touches its memory for the first time, does not count."""
+        """Runs it; the first join of a process is not counted, because it touches its memory for
+        the first time."""
         with tempfile.TemporaryDirectory(prefix="lab-") as scratch:
             options = [*self.options, "--repeat", "2", "--json"]
             if self.program.name == "join":
@@ -58,7 +60,7 @@ class Contender:
 
 
 def of_monolith(report: dict) -> Measured:
-    """The last run of the join in one piece."""
+    """Returns the last run of the monolithic join."""
     run = report["runs"][-1]
     columns = {phase: figures["ranks_s"] for phase, figures in run["phases"].items()}
     ranks = [dict(zip(columns, row)) for row in zip(*columns.values())]
@@ -66,21 +68,21 @@ def of_monolith(report: dict) -> Measured:
 
 
 def of_sub_operators(directory: Path, count: int, report: dict) -> Measured:
-    """The last run of a plan, of all ranks."""
+    """Returns the last run of a plan, of all ranks."""
     runs = [json.loads((directory / f"rank-{rank}.json").read_text())[-1] for rank in range(count)]
     sent = sum(node["counters"].get("sent_bytes", 0) for run in runs for node in run["nodes"])
     return Measured(runs[0]["wall_s"], [phases(run) for run in runs], {"mpi": report["mpi"], "bytes_on_the_wire": sent})
 
 
 def phases(run: dict) -> dict[str, float]:
-    """A rank's time by phase. A collective step counts from when it is asked for; nothing else is done meanwhile where the steps
-    of both sides are taken together."""
+    """Returns a rank's time by phase. A collective step counts from its start; when the steps of
+    both sides are combined, nothing else runs meanwhile."""
     found = dict.fromkeys(PHASES, 0.0)
     for node in run["nodes"]:
         if node["sub_operator"] == "executor":
             continue
         if node["sub_operator"] == "nested_map":
-            # Its time is that of its plan too.
+            # Its time includes that of its plan.
             found["nested plans"] += node["ms"] / 1e3 if node["depth"] == 1 else 0.0
             continue
         if node["depth"] > 1:
@@ -94,7 +96,7 @@ def phases(run: dict) -> dict[str, float]:
 
 
 def phase(node: dict) -> str:
-    """The phase that a sub-operator belongs to."""
+    """Returns the phase of a sub-operator."""
     name, is_local = node["sub_operator"], node["depth"] > 1
     match name:
         case "local_histogram" | "local_partition" if is_local:
@@ -111,7 +113,7 @@ def phase(node: dict) -> str:
 
 
 def in_turns(contenders: list[Contender], repeat: int, say=print) -> dict[str, list[Measured]]:
-    """Runs of each; they alternate, and the one that begins changes with every round."""
+    """Runs each contender in turn; the order alternates with every round."""
     found: dict[str, list[Measured]] = {contender.name: [] for contender in contenders}
     for turn in range(repeat):
         shift = turn % len(contenders)
@@ -123,6 +125,6 @@ def in_turns(contenders: list[Contender], repeat: int, say=print) -> dict[str, l
 
 
 def ratio(of: list[Measured], by: list[Measured], what) -> float:
-    """The median, over rounds, of what one took by what the other took in the same round."""
+    """Returns the ratio of two contenders' times in the same round: the median over rounds."""
     quotients = [what(one) / what(other) for one, other in zip(of, by) if what(other) > 0]
     return statistics.median(quotients) if quotients else float("nan")

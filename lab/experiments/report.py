@@ -1,8 +1,7 @@
-"""What an experiment leaves: raw figures as JSON, a page in Markdown, plots."""
+"""The output of an experiment: raw figures as JSON, a page in Markdown, plots."""
 
 from __future__ import annotations
 
-import datetime
 import json
 import shlex
 import statistics
@@ -13,8 +12,8 @@ from harness.machine import sentence
 
 from .programs import Measured
 
-# A line above pages about ranks: what of the thesis cannot be had on one machine.
-PLACE = "All ranks are on one machine, whose memory is the network; figures of the theses are from clusters with RDMA."
+# A note for pages about ranks on the limits of a single machine.
+PLACE = "All ranks are on one machine and use its memory as network; figures of the theses are from clusters with RDMA."
 
 
 @dataclass
@@ -32,19 +31,19 @@ class Report:
     place: str = ""
 
     def table(self, columns: list[str], rows: list[list[str]]) -> None:
-        """A table on the page."""
+        """Adds a table to the page."""
         rule = ["---"] + ["---:"] * (len(columns) - 1)
         self.text += ["", *(f"| {' | '.join(line)} |" for line in [columns, rule, *rows]), ""]
 
     def keep(self, key: str, measured: dict[str, list[Measured]]) -> None:
-        """Every single run, for the JSON."""
+        """Records every single run for the JSON."""
         self.mpi = next((run.notes["mpi"] for runs in measured.values() for run in runs if "mpi" in run.notes), self.mpi)
         self.raw[key] = {
             name: [{"wall_s": run.wall, "ranks": run.ranks, **run.notes} for run in runs] for name, runs in measured.items()
         }
 
     def page(self, stem: str) -> str:
-        """The page in Markdown."""
+        """Returns the page in Markdown."""
         machine = self.machine
         head = [
             f"# {self.title}",
@@ -59,8 +58,8 @@ class Report:
         return "\n".join([*head, *images]).replace("\n\n\n", "\n\n") + "\n"
 
     def write(self, out: Path | None) -> None:
-        """Prints the page, and writes everything where told."""
-        stem = f"{datetime.date.today().isoformat()}-{self.name}"
+        """Prints the page, and writes everything to the given place."""
+        stem = self.name
         page = self.page(stem)
         print(page)
         if out is None:
@@ -74,20 +73,20 @@ class Report:
 
 
 def median_wall(runs: list[Measured]) -> float:
-    """The median of wall clocks."""
+    """Returns the median of wall clocks."""
     return statistics.median(run.wall for run in runs)
 
 
 def of_ranks(count: int) -> str:
-    """So many ranks, in words."""
+    """Returns a number of ranks in words."""
     return "1 rank" if count == 1 else f"{count} ranks"
 
 
 def seconds(value: float) -> str:
-    """Seconds for a table, with three digits."""
+    """Formats seconds for a table, with three digits."""
     return f"{value:.3f}"
 
 
 def times(value: float) -> str:
-    """A ratio for a table."""
+    """Formats a ratio for a table."""
     return "" if value != value else f"{value:.2f}"

@@ -24,7 +24,7 @@ TYPES = {
 
 WORDS = ["", "a", "b", "ab", "abc", "A", "zebra", "Zürich", "a%b", "x_y", "a longer text than sixteen bytes", "日本"]
 
-# Values at the edges of their types. A sum of large doubles depends on the order, so there are none.
+# Extreme values of the types. Large doubles are excluded, because their sum depends on the order.
 ODD = {
     "small": [-(2**15), 2**15 - 1, 0],
     "int": [-(2**31), 2**31 - 1, 0],
@@ -54,7 +54,7 @@ class Table:
     required: set[str] = field(default_factory=set)
 
     def values_sql(self) -> str:
-        """The table as a common table expression that all engines read."""
+        """Returns the table as a common table expression that all engines accept."""
         names = ", ".join(name for name, _ in self.columns)
         casts = ", ".join(f"cast({name} as {TYPES[kind]}) as {name}" for name, kind in self.columns)
         rows = self.rows or [tuple(None for _ in self.columns)]
@@ -63,7 +63,7 @@ class Table:
         return f"{self.name} as (select {casts} from (values {lines}) as v({names}){where})"
 
     def copy_sql(self) -> str:
-        """The table as a script of psql's that makes and fills it."""
+        """Returns the table as a psql script that creates and fills it."""
         columns = ", ".join(
             f"{name} {TYPES[kind]}{' not null' if name in self.required else ''}" for name, kind in self.columns
         )
@@ -72,7 +72,7 @@ class Table:
 
 
 def number_text(value: float) -> str:
-    """A double as each engine reads it."""
+    """Returns a double in a form that all engines accept."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -81,7 +81,7 @@ def number_text(value: float) -> str:
 
 
 def copied(value: object) -> str:
-    """A value in the text format of COPY."""
+    """Returns a value in the text format of COPY."""
     if value is None:
         return "\\N"
     if isinstance(value, bool):
@@ -94,7 +94,7 @@ def copied(value: object) -> str:
 
 
 def literal(value: object, bare: bool = False) -> str:
-    """A value as SQL; `bare` leaves the typing of dates to a cast around it."""
+    """Returns a value as SQL; `bare` leaves the type of dates to a surrounding cast."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -113,7 +113,8 @@ def literal(value: object, bare: bool = False) -> str:
 
 
 def random_value(rng: random.Random, kind: str, odd: float = 0) -> object:
-    """A value of a type, from a domain small enough that joins and groups meet; odd ones with some probability."""
+    """Returns a value of a type, from a domain small enough for joins and groups to match;
+    sometimes an extreme value."""
     if odd and rng.random() < odd:
         return rng.choice(ODD[kind])
     match kind:
@@ -126,7 +127,7 @@ def random_value(rng: random.Random, kind: str, odd: float = 0) -> object:
         case "dec":
             return Decimal(rng.randint(-5000, 5000)).scaleb(-2)
         case "flt" | "dbl":
-            # Multiples of a quarter: their sums are exact in any order.
+            # Multiples of a quarter, whose sums are exact in any order.
             return rng.randint(-400, 400) / 4
         case "str":
             return rng.choice(WORDS)
@@ -139,14 +140,16 @@ def random_value(rng: random.Random, kind: str, odd: float = 0) -> object:
     raise AssertionError(kind)
 
 
-# The most rows of the tables of a world: one of a few thousand rows, two small ones, one that is empty or nearly so.
+# The most rows of the tables of a world: one of a few thousand rows, two small ones, one almost
+# empty.
 ROWS_MOST = (2500, 150, 40, 3)
 
 
 def random_tables(rng: random.Random, rows_most: tuple[int, ...] = ROWS_MOST) -> list[Table]:
-    """Four tables of at most so many rows.
+    """Returns four tables of at most these numbers of rows.
 
-    All have the columns `k` and `n`, which USING and NATURAL find; a third of the worlds have odd values in some columns.
+    All have the columns `k` and `n` for USING and NATURAL; a third of the worlds has extreme values
+    in some columns.
     """
     tables = []
     world_is_odd = rng.random() < 0.34
@@ -169,7 +172,7 @@ def random_tables(rng: random.Random, rows_most: tuple[int, ...] = ROWS_MOST) ->
 
 
 def write_parquet(table: Table, directory: Path, rng: random.Random) -> None:
-    """Writes a table with a few row groups, dictionaries on or off."""
+    """Writes a table with a few row groups, with or without dictionaries."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Makes random queries over tables."""
+"""Generates random queries over tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ JOINS = ["join", "join", "left join", "right join", "full join"]
 
 
 class Generator:
-    """Makes queries over tables that the judge reads as PostgreSQL does; `mergeable` keeps to aggregates of parts."""
+    """Generates queries over tables for a judge with PostgreSQL's semantics; `mergeable` restricts
+    aggregates to mergeable ones."""
 
     def __init__(self, rng: random.Random, tables: list[Table], judge: str = "duckdb"):
         self.rng = rng
@@ -30,13 +31,13 @@ class Generator:
         return f"s{self.aliases}"
 
     def query(self) -> Query:
-        """A whole query."""
+        """Generates a whole query."""
         tables = self.tables
         withs = []
         if self.rng.random() < 0.2:
             withs = [self.recursive() if self.rng.random() < 0.4 else self.common()]
             own = Table(withs[0].name, [(f"c{i}", expr.kind) for i, expr in enumerate(withs[0].base.select)], [])
-            # Twice, so that it is often read twice.
+            # Two entries, so that it is often read twice.
             self.tables = tables + [own, own]
         query = self.body()
         query.withs = withs
@@ -48,7 +49,7 @@ class Generator:
         return With(f"w{self.aliases}", self.select_query(depth=1))
 
     def recursive(self) -> With:
-        """A walk along an equality, at most three steps deep; the second column counts them."""
+        """A walk along an equality, at most three steps deep; the second column counts the steps."""
         rng = self.rng
         self.aliases += 1
         name, depth = f"w{self.aliases}", rng.randint(1, 3)
@@ -68,7 +69,7 @@ class Generator:
         return With(name, base, rng.choice(["union", "union all"]), step)
 
     def body(self) -> Query:
-        """A query without what stands before it."""
+        """Generates a query without its WITH clause."""
         rng = self.rng
         query = self.select_query(depth=0)
         if not query.distinct and rng.random() < 0.12:
@@ -88,7 +89,8 @@ class Generator:
         return query
 
     def select_query(self, depth: int, like: list[str] | None = None, outer: list[Expr] | None = None) -> Query:
-        """One SELECT whose columns have the types `like`, over columns `outer` of the query around it too."""
+        """Generates a SELECT whose columns have the types `like`; it may also use columns `outer`
+        of the enclosing query."""
         rng = self.rng
         sources, columns = self.sources(depth)
         scope = columns + (outer or [])
@@ -114,7 +116,7 @@ class Generator:
         return query
 
     def having(self, columns: list[Expr], depth: int) -> Expr:
-        """A condition on groups."""
+        """Generates a condition on groups."""
         rng = self.rng
         kind = rng.choice(NUMBERS)
         found = self.aggregate(kind, columns)
@@ -123,7 +125,7 @@ class Generator:
         return self.compare(found, constant(rng, kind))
 
     def columns_of(self, sources: list[Join]) -> list[Expr]:
-        """The columns that the sources of a query offer."""
+        """Returns the columns of a query's sources."""
         found = []
         for source in sources:
             if isinstance(source.table, str):
@@ -136,7 +138,7 @@ class Generator:
         return found
 
     def sources(self, depth: int) -> tuple[list[Join], list[Expr]]:
-        """FROM: one to three tables, the later ones joined on something."""
+        """Generates FROM: one to three tables, each later one joined to the earlier ones."""
         rng = self.rng
         sources: list[Join] = []
         columns: list[Expr] = []
@@ -152,13 +154,13 @@ class Generator:
                 return sources, columns
             sources.append(source)
             columns = columns + own
-            # A JOIN after a comma would not see what stands before it.
+            # A JOIN after a comma cannot refer to sources before the comma.
             if source.kind == ",":
                 break
         return sources, columns
 
     def source(self, number: int, depth: int, columns: list[Expr]) -> str | Query | Rows:
-        """A table, a query or VALUES in its place."""
+        """Generates a source: a table, a query or VALUES."""
         rng = self.rng
         if depth == 0 and rng.random() < 0.14:
             return self.select_query(depth=2)
@@ -171,7 +173,7 @@ class Generator:
     def join(
         self, source: Join, before: list[Join], columns: list[Expr], own: list[Expr], lateral: bool, depth: int
     ) -> bool:
-        """Joins a source to those before it; whether anything was found to join them on."""
+        """Joins a source to those before it; returns whether a join condition was found."""
         rng = self.rng
         if lateral:
             source.kind, source.on = rng.choice(["join lateral", "left join lateral"]), Expr("bool", "true")
@@ -182,7 +184,7 @@ class Generator:
         tables = {table.name: [name for name, _ in table.columns] for table in self.tables}
         both = [tables.get(part.table if isinstance(part.table, str) else "", []) for part in (source, before[-1])]
         if len(before) == 1 and all("k" in names for names in both) and rng.random() < 0.1:
-            # Outer joins that merge columns are the next issue's: its causes are listed in known.py.
+            # Outer joins that merge columns are excluded; known.py lists their causes.
             source.kind = rng.choice(["join", "join", "left join", "right join", "full join"])
             if rng.random() < 0.2:
                 source.kind = f"natural {source.kind}"
@@ -198,7 +200,7 @@ class Generator:
         return True
 
     def join_condition(self, left: list[Expr], right: list[Expr], depth: int) -> Expr | None:
-        """An equality, with more beside it at times."""
+        """Generates an equality, sometimes with further conditions."""
         rng = self.rng
         whole = {"int", "big", "small"}
         pairs = [(a, b) for a in left for b in right if a.kind == b.kind or {a.kind, b.kind} <= whole]
@@ -214,7 +216,8 @@ class Generator:
         return condition
 
     def subquery_in_on(self, kind: str, left: list[Expr], right: list[Expr]) -> Expr | None:
-        """A subquery where `ON` may have one: for outer joins only about the side that may be missing."""
+        """Generates a subquery in `ON` where it is allowed: in outer joins only over the nullable
+        side."""
         scopes = {"join": left + right, "left join": right, "right join": left}
         if kind not in scopes or self.rng.random() > 0.06:
             return None
@@ -232,7 +235,7 @@ class Generator:
         return self.compare(self.column(kind, columns), constant(self.rng, kind, 0.05))
 
     def predicate(self, columns: list[Expr], depth: int) -> Expr:
-        """A boolean, subqueries included while not too deep."""
+        """Generates a boolean, with subqueries down to a depth."""
         rng = self.rng
         kind = rng.choice(COMPARABLE)
         value = lambda: self.value(kind, columns, 1)
@@ -269,7 +272,8 @@ class Generator:
         return self.simple_predicate(columns)
 
     def of_several(self, columns: list[Expr]) -> Expr:
-        """A predicate over a list, or over rows where the judge compares those as PostgreSQL does."""
+        """Generates a predicate over a list, or over rows if the judge compares them like
+        PostgreSQL."""
         rng = self.rng
         kind = rng.choice(["int", "big", "str", "date", "dec"])
         value = lambda: self.value(kind, columns, 1)
@@ -292,7 +296,7 @@ class Generator:
         return Expr("bool", "(({}, {}) " + negated + f"in ({listed}))", row() + [value for one in rows for value in one])
 
     def pattern(self, columns: list[Expr]) -> Expr:
-        """LIKE, or a regular expression where the judge reads those as PostgreSQL does."""
+        """Generates LIKE, or a regular expression if the judge has PostgreSQL's syntax."""
         rng = self.rng
         text = self.value("str", columns, 1)
         if self.judge != "duckdb" and rng.random() < 0.3:
@@ -317,7 +321,7 @@ class Generator:
         return Expr("bool", "(" + rng.choice(["exists", "not exists"]) + " ({}))", [inner])
 
     def scalar_subquery(self, kind: str, columns: list[Expr]) -> Expr:
-        """A subquery of one row and one column."""
+        """Generates a subquery of one row and one column."""
         inner = self.select_query(depth=1, like=[kind])
         inner.group, inner.keys, inner.sets, inner.having, inner.distinct = True, 0, "", [], ""
         inner.select = [self.aggregate(kind, self.columns_of(inner.sources))]
@@ -325,7 +329,7 @@ class Generator:
         return Expr(kind, "({})", [inner])
 
     def correlate(self, inner: Query, outer: list[Expr] | None) -> None:
-        """Adds equalities with the query around it."""
+        """Adds equalities with columns of the enclosing query."""
         if not outer or not isinstance(inner.sources[0].table, str):
             return
         own = self.columns_of(inner.sources[:1])
@@ -335,7 +339,7 @@ class Generator:
                 inner.where.append(condition)
 
     def value(self, kind: str, columns: list[Expr], size: int, depth: int = 1) -> Expr:
-        """A scalar of a type, built up to a size."""
+        """Generates a scalar of a type, of limited size."""
         rng = self.rng
         if size <= 0 or rng.random() < 0.35:
             return self.column(kind, columns) if rng.random() < 0.85 else constant(rng, kind, 0.01)
@@ -361,7 +365,7 @@ class Generator:
         return scalars.value(rng, self.judge, kind, below, leaf)
 
     def aggregate(self, kind: str, columns: list[Expr]) -> Expr:
-        """An aggregate that yields a type (or one that compares with it)."""
+        """Generates an aggregate of a type, or of one comparable with it."""
         argument = lambda k=kind: self.value(k, columns, 1)
         condition = self.predicate(columns, 1) if self.rng.random() < 0.15 else None
         return scalars.aggregate(self.rng, self.judge, kind, argument, condition)

@@ -1,7 +1,8 @@
-"""Differences whose cause is known: it is on the list of what is done next, or docs/dialect.md states it. They are counted by
-cause, not passed.
+"""Differences with a known cause: planned work, or a difference that docs/dialect.md documents.
+They are counted by cause, not passed.
 
-Each entry: the cause, the oracles that see it (none: all), a pattern of the query's text, a pattern of the problem.
+Each entry: the cause, the oracles that are affected (none: all), a pattern of the query's text, a
+pattern of the problem.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ KNOWN: list[tuple[str, tuple[str, ...], str, str]] = [
 
 
 def cause(oracle: str, sql: str, problem: str) -> str | None:
-    """The known cause of a difference, or None. The program agrees with itself, whatever it takes a query for."""
+    """Returns the known cause of a difference, or None. The oracle `rules` compares the
+    program with itself, so it has none."""
     if oracle == "rules":
         return None
     for name, oracles, query, said in KNOWN:

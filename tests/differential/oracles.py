@@ -1,7 +1,7 @@
-"""Who says what is right: DuckDB, PostgreSQL, or other queries whose answers must agree with the first one's.
+"""Oracles for the correct answer: DuckDB, PostgreSQL, or related queries whose answers must agree.
 
-An oracle opens a world (tables, and their Parquet files in a directory) and makes cases of queries in it. A case is some
-statements for the program under test, and what must hold of its answers.
+An oracle opens a world (tables, and their Parquet files in a directory) and creates cases from
+queries. A case has statements for the program under test, and a check of its answers.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ from scalars import merge_of
 
 Answer = str | Exception
 
-# What a value or a row makes the program raise. Which rows an engine computes is its own business, so two queries that
-# mean the same may differ in this.
+# Errors that depend on a value or a row. An engine may choose which rows it computes, so two
+# equivalent
+# queries may differ in these errors.
 RAISED = re.compile(r"SQLSTATE 2[12]|overflow|out of range|division by zero|does not fit|more than one row|too (large|long)")
 JUDGE_TIMEOUT_S = 30
-# What a judge answers in time, the program must answer in this.
+# The program's time limit for queries that a judge answers in time.
 PROGRAM_TIMEOUT_S = 300.0
-# Longer answers are not compared: joins of everything with everything have millions of rows, which
-# Python reads for minutes.
+# Longer answers are not compared: cross joins return millions of rows, which Python
+# takes minutes to read.
 ROWS_MAX = 20_000
-# Years outside of 1 to 9999 have no agreed form.
+# Years outside of 1 to 9999 have no common text form.
 AGES = re.compile(r"\d \(?BC\b|\d{5}-\d\d-\d\d")
 
 
 @dataclass
 class Case:
-    """Statements for the program under test; `expected` where another engine has answered the query."""
+    """Statements for the program under test; `expected` is set if another engine has answered the
+    query."""
 
     query: Query
     statements: list[str]
@@ -52,7 +54,7 @@ class Case:
 
 
 class Refused(Exception):
-    """A query that says nothing here: the judge has no answer to it."""
+    """A query without a verdict: the judge does not answer it."""
 
 
 class TooLong(Exception):
@@ -60,12 +62,13 @@ class TooLong(Exception):
 
 
 def strange(rows: list) -> bool:
-    """Whether rows hold a date outside of the years 1 to 9999."""
+    """Returns whether rows contain a date outside of the years 1 to 9999."""
     return any(isinstance(value, str) and AGES.search(value) for row in rows for value in row)
 
 
 def float32(value: object) -> object:
-    """The nearest single-precision number: engines show as many digits of it as they like."""
+    """Returns the nearest single-precision number: engines differ in the number of digits that
+    they print."""
     try:
         return struct.unpack("f", struct.pack("f", value))[0] if isinstance(value, float) else value
     except OverflowError:
@@ -73,7 +76,7 @@ def float32(value: object) -> object:
 
 
 def singles(rows: list[tuple], query: Query) -> list[tuple]:
-    """Rows whose single-precision columns hold just such numbers."""
+    """Rounds the single-precision columns of rows."""
     places = {i for i, expr in enumerate(query.select) if expr.kind == "flt"}
     if not places:
         return rows
@@ -81,7 +84,8 @@ def singles(rows: list[tuple], query: Query) -> list[tuple]:
 
 
 def typed(text: str | None, kind: str) -> object:
-    """A value that psql or the program shows, as one that can be compared; the text where it is none of its type."""
+    """Converts a value printed by psql or the program for comparison; returns the text if it does
+    not fit its type."""
     if text is None:
         return None
     try:
@@ -102,7 +106,7 @@ def typed(text: str | None, kind: str) -> object:
 
 
 class DuckDb:
-    """DuckDB over the same files, set to PostgreSQL's meaning."""
+    """DuckDB over the same files, configured for PostgreSQL's semantics."""
 
     name = "duckdb"
     limit_s = PROGRAM_TIMEOUT_S
@@ -123,7 +127,7 @@ class DuckDb:
 
     @contextlib.contextmanager
     def limited(self) -> Iterator[None]:
-        """Interrupts a query that takes too long."""
+        """Interrupts a query at the time limit."""
         timer = threading.Timer(JUDGE_TIMEOUT_S, self.connection.interrupt)
         timer.start()
         try:
@@ -132,8 +136,8 @@ class DuckDb:
             timer.cancel()
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
-        """A case for each query; none where DuckDB refuses it (an overflow, or a construct that it lacks), takes too
-        long, or has too many rows."""
+        """Returns a case for each query; none if DuckDB rejects it (an overflow, or an unsupported
+        construct), exceeds the time limit, or returns too many rows."""
         import duckdb
 
         found: list[Case | None] = []
@@ -147,7 +151,7 @@ class DuckDb:
         return found
 
     def raises(self, queries: list[str]) -> bool:
-        """Whether one of the queries is an error about a value."""
+        """Returns whether one of the queries fails because of a value."""
         import duckdb
 
         for sql in queries:
@@ -161,7 +165,7 @@ class DuckDb:
         return False
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
-        """What is wrong with the answers of a case, or None."""
+        """Returns the problem with the answers of a case, or None."""
         if isinstance(answers[0], Exception):
             return str(answers[0])
         given = singles(rows_from_csv(answers[0], case.expected), case.query)
@@ -169,12 +173,12 @@ class DuckDb:
 
 
 class PostgreSql:
-    """A PostgreSQL with the same rows."""
+    """PostgreSQL with the same rows."""
 
     name = "postgresql"
     limit_s = PROGRAM_TIMEOUT_S
     rows_most = ROWS_MOST
-    # Locale C has only ASCII letters in two cases.
+    # In locale C only ASCII letters have upper and lower case.
     BEFORE = """
         create function public.upper(text) returns text language sql immutable strict
             return pg_catalog.upper($1 collate "und-x-icu");
@@ -203,8 +207,8 @@ class PostgreSql:
         self.before = before
 
     def cases(self, queries: list[Query]) -> list[Case | None]:
-        """A case for each query; none where PostgreSQL refuses it or has too many rows."""
-        # PostgreSQL keeps the order of what it limits.
+        """Returns a case for each query; none if PostgreSQL rejects it or returns too many rows."""
+        # With a limit PostgreSQL keeps the order.
         limited = [f"select * from ({query.sql()}) as answer limit {ROWS_MAX + 1}" for query in queries]
         answers = self.postgres.answers(limited, self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         found: list[Case | None] = []
@@ -216,27 +220,28 @@ class PostgreSql:
         return found
 
     def raises(self, queries: list[str]) -> bool:
-        """Whether one of the queries is an error about a value."""
+        """Returns whether one of the queries fails because of a value."""
         answers = self.postgres.answers(queries, self.before, JUDGE_TIMEOUT_S * len(queries) + 60)
         return any(answer.failed and answer.state.startswith("22") for answer in answers)
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
-        """What is wrong with the answers of a case, or None."""
+        """Returns the problem with the answers of a case, or None."""
         if isinstance(answers[0], Exception):
             return str(answers[0])
         return difference(case.expected, values(answers[0], case.query), case.query.ordered())
 
 
 def values(answer: str, query: Query) -> list[tuple]:
-    """The program's rows as values of the types that the query's columns have."""
+    """Converts the program's rows to the types of the query's columns."""
     kinds = [expr.kind for expr in query.select]
     rows = parse_csv(answer)[1:]
     return singles([tuple(typed(value, kind) for value, kind in zip(row, kinds)) for row in rows], query)
 
 
 class Own:
-    """An oracle without another engine: answers to several queries that must agree. No judge says beforehand which queries
-    take too long (joins of everything with everything); they say nothing here, and its tables are small."""
+    """An oracle without another engine: the answers to several queries must agree. Without a
+    judge, slow queries (cross joins) cannot be excluded in advance; they have no verdict, and
+    the tables are small."""
 
     limit_s = 10.0
     rows_most = (150, 60, 40, 3)
@@ -249,11 +254,11 @@ class Own:
         return [self.case(query) for query in queries]
 
     def raises(self, _queries: list[str]) -> bool:
-        """Nobody says."""
+        """Unknown without another engine."""
         return False
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
-        """What is wrong with the answers of a case, or None."""
+        """Returns the problem with the answers of a case, or None."""
         for answer in answers:
             if isinstance(answer, Exception):
                 if isinstance(answer, TooLong) or RAISED.search(str(answer)):
@@ -265,7 +270,8 @@ class Own:
 
 
 class Partitioning(Own):
-    """Ternary logic partitioning: a query's rows are those where its last condition holds, does not, and is NULL."""
+    """Ternary logic partitioning: a query's rows are those where its last condition is true,
+    false, and NULL."""
 
     name = "tlp"
 
@@ -299,13 +305,13 @@ class Partitioning(Own):
 
 
 def union(operation: str, parts: list[Query]) -> str:
-    """The parts put together, their common table expressions before them once."""
+    """Returns the union of the parts, with their common table expressions once."""
     before = parts[0].with_sql()
     return before + f" {operation} ".join("(" + part.sql().removeprefix(before) + ")" for part in parts)
 
 
 def merge(query: Query, parts: list[Query]) -> str:
-    """The groups of the parts put together."""
+    """Returns the merged groups of the parts."""
     before = parts[0].with_sql()
     keys = [f"c{i}" for i in range(query.keys)]
     merged = [f"{merge_of(query.select[i])}(c{i}) as c{i}" for i in range(query.keys, len(query.select))]
@@ -315,7 +321,8 @@ def merge(query: Query, parts: list[Query]) -> str:
 
 
 class NoRec(Own):
-    """Non-optimizing reference: as many rows where a condition holds as there are rows for which it is true."""
+    """Non-optimizing reference: the number of rows selected by a condition equals the number of
+    rows for which it is true."""
 
     name = "norec"
 
@@ -333,10 +340,11 @@ class NoRec(Own):
 
 
 class Rules(Own):
-    """The program itself without rewrites: a query gives the same rows with no rule, and with some of them."""
+    """The program without rewrites: a query returns the same rows with no rules and with some of
+    them."""
 
     name = "rules"
-    # What disables none, all and some of the rules.
+    # Disables none, all and some of the rules.
     ALL, RESET = "set disabled_rules = 'all'", "reset disabled_rules"
     EMPTY_KEPT = 0.2
 
@@ -345,7 +353,7 @@ class Rules(Own):
         self.rules = re.findall(r"^\| `(\w+)` \|", page.read_text(), re.MULTILINE)
 
     def case(self, query: Query) -> Case:
-        # A query that is made smaller keeps its rules.
+        # A reduced query keeps its rules.
         if not query.without:
             rng = random.Random(query.sql())
             query.without = ",".join(rng.sample(self.rules, rng.randint(1, len(self.rules) - 1)))
@@ -354,7 +362,8 @@ class Rules(Own):
         return Case(query, [sql, f"{self.ALL};\n{sql};\n{self.RESET}", f"{some};\n{sql};\n{self.RESET}"])
 
     def problem(self, case: Case, answers: list[Answer]) -> str | None:
-        """What is wrong with the answers of a case, or None. A rule may drop an error, and never adds one."""
+        """Returns the problem with the answers of a case, or None. A rule may remove an error, but
+        never add one."""
         if any(isinstance(answer, TooLong) for answer in answers):
             raise Refused("too long")
         rewritten, written, some = answers
@@ -369,7 +378,7 @@ class Rules(Own):
             found = difference(expected, values(answer, case.query), case.query.ordered())
             if found:
                 return f"{which}: {found}"
-        # Answers without rows say little, and are more than half of them.
+        # Answers without rows prove little, and are more than half of all answers.
         if not expected and random.Random(case.statements[0]).random() > self.EMPTY_KEPT:
             raise Refused("no rows")
         return None

@@ -1,4 +1,4 @@
-"""Random queries as trees, so that a failing one can be made smaller."""
+"""Random queries as trees, so that a failing query can be reduced."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Expr:
 
 @dataclass
 class Rows:
-    """VALUES in the place of a table."""
+    """VALUES as a source."""
 
     kinds: list[str]
     rows: list[tuple]
 
     def sql(self) -> str:
-        # The first row has the types: a NULL there has none of its own.
+        # The first row defines the types: a NULL there needs a cast.
         first = [f"cast({literal(value, bare=True)} as {TYPES[kind]})" for value, kind in zip(self.rows[0], self.kinds)]
         lines = [", ".join(first)] + [", ".join(literal(value) for value in row) for row in self.rows[1:]]
         return "values " + ", ".join(f"({line})" for line in lines)
@@ -39,7 +39,7 @@ class Rows:
 
 @dataclass
 class Join:
-    """A table (or a query in its place) joined to what stands before it; no kind for the first."""
+    """A table or query joined to the sources before it; the first has no kind."""
 
     kind: str
     table: "str | Query | Rows"
@@ -56,7 +56,7 @@ class Join:
 
 @dataclass
 class With:
-    """A common table expression; a recursive one has a step, and what joins the two."""
+    """A common table expression; a recursive one has a step and a set operation."""
 
     name: str
     base: "Query"
@@ -71,7 +71,7 @@ class With:
 
 @dataclass
 class Query:
-    """A SELECT, or two of them combined."""
+    """A SELECT, or two of them with a set operation."""
 
     select: list[Expr]
     sources: list[Join]
@@ -81,14 +81,14 @@ class Query:
     keys: int = 0
     sets: str = ""
     having: list[Expr] = field(default_factory=list)
-    # "distinct ", or "distinct on (the first column) ", which needs the order by all columns.
+    # "distinct ", or "distinct on (the first column) ", which needs an order by all columns.
     distinct: str = ""
     combine: tuple[str, "Query"] | None = None
-    # An expression to order by before the columns; then the order of rows is not looked at.
+    # An expression to order by before the columns; the order of rows is then not compared.
     first: list[Expr] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
     limit: str = ""
-    # Of the judge `rules`: the rules it is run without.
+    # For the judge `rules`: the disabled rules.
     without: str = ""
 
     def sql(self) -> str:
@@ -117,10 +117,11 @@ class Query:
         return f"with {recursive}" + ", ".join(part.sql() for part in self.withs) + " "
 
     def group_sql(self) -> str:
-        """The keys by position, or several groupings of them."""
+        """Returns the keys by position, or several grouping sets of them."""
         keys = [expr.sql() for expr in self.select[: self.keys]]
-        # In a grouping a lone number is a position for one engine and a value for the other.
-        # The same key twice is refused by one of them, and PostgreSQL 15 does not sort by a constant that a set leaves out.
+        # In a grouping set one engine reads a lone number as a position and the other as a value.
+        # One of them rejects a repeated key, and PostgreSQL 15 does not sort by a constant that a
+        # set omits.
         if not self.sets or len(set(keys)) < len(keys) or not all(COLUMN.search(key) for key in keys):
             return ", ".join(str(i + 1) for i in range(self.keys))
         if self.sets == "sets":
@@ -129,11 +130,11 @@ class Query:
         return f"{self.sets} (" + ", ".join(keys) + ")"
 
     def ordered(self) -> list[int]:
-        """The columns whose values must come in the order that was asked for."""
+        """Returns the columns whose values must be in the requested order."""
         return list(range(len(self.select))) if self.order and not self.first else []
 
 
 def constant(rng: random.Random, kind: str, odd: float = 0) -> Expr:
-    """A literal; `odd` is how often it stands at an edge of its type."""
+    """Returns a literal; `odd` is the probability of an extreme value."""
     text = literal(random_value(rng, kind, odd))
     return Expr(kind, text.replace("{", "{{").replace("}", "}}") if text[:1] != "-" else f"({text})")

@@ -1,4 +1,5 @@
-"""Whether some value of a query raises over the rows of its tables: which of them an engine computes is its own business."""
+"""Determines whether any value of a query raises an error over its tables' rows; an engine may
+choose which of them it computes."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from queries import Expr, Join, Query, Rows
 
 ALIAS = re.compile(r"\b(s\d+)\.")
 AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|bool_and|bool_or|string_agg)\(")
-# Tables that an expression may be over: more of them have too many rows together.
+# The most tables of an expression: the product of more has too many rows.
 TABLES_MAX = 2
 PROBES_MAX = 200
 
 
 def queries_in(query: Query) -> Iterator[Query]:
-    """The query and all in it."""
+    """Returns the query and all nested queries."""
     yield query
     parts: list[Query | Expr] = [part for own in query.withs for part in (own.base, own.step) if part]
     parts += [source.table for source in query.sources if isinstance(source.table, Query)]
@@ -31,7 +32,7 @@ def queries_of(expr: Expr) -> Iterator[Query]:
 
 
 def expressions(expr: Expr) -> Iterator[Expr]:
-    """An expression and those in it, without those of subqueries."""
+    """Returns an expression and its operands, without those of subqueries."""
     yield expr
     for child in expr.children:
         if isinstance(child, Expr):
@@ -39,13 +40,14 @@ def expressions(expr: Expr) -> Iterator[Expr]:
 
 
 def is_plain(expr: Expr) -> bool:
-    """Whether it is computed for each row: it has no subquery and no aggregate."""
+    """Returns whether it is computed for each row: without subqueries and aggregates."""
     return not AGGREGATE.search(expr.template) and all(isinstance(child, Expr) and is_plain(child) for child in expr.children)
 
 
 def probes(query: Query) -> list[str]:
-    """Queries that compute each expression of a query for all rows of the tables that it is over."""
-    # DuckDB counts what cannot be NULL without computing it, so that each value is counted once.
+    """Returns queries that compute each expression of a query for all rows of its tables."""
+    # DuckDB counts values that cannot be NULL without computing them, so each value is counted
+    # explicitly.
     all_queries = list(queries_in(query))
     places = {source.alias: source for one in all_queries for source in one.sources}
     found: dict[str, None] = {}
@@ -69,6 +71,6 @@ def has_correlated_subquery(query: Query) -> bool:
 
 
 def reads_outside(query: Query) -> bool:
-    """Whether it names a table that it does not have."""
+    """Returns whether it refers to a table of an outer query."""
     own = {inner.alias for one in queries_in(query) for inner in one.sources}
     return not set(ALIAS.findall(query.sql())) <= own

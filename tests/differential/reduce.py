@@ -1,4 +1,4 @@
-"""Makes a failing query and its tables smaller while they still fail."""
+"""Reduces a failing query and its tables while they still fail."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Callable, Iterator
 from data import Table
 from queries import Expr, Query
 
-# How many smaller candidates are tried before what has been reached is printed.
+# The most candidates that are tried.
 TRIES_MAX = 400
 
 
 def beside(query: Query) -> list[Query]:
-    """The queries that stand before or after a query."""
+    """Returns the queries combined with a query."""
     found = [part for given in query.withs for part in (given.base, given.step) if part]
     return found + ([query.combine[1]] if query.combine else [])
 
 
 def expressions(query: Query) -> Iterator[tuple[list, int]]:
-    """Every place that holds an expression or a query, as list and position; outer ones first."""
+    """Returns every list and position of an expression or a query, outer ones first."""
     places: list[tuple[list, int]] = []
     for holder in (query.select, query.where, query.having, query.first):
         places += [(holder, i) for i in range(len(holder))]
@@ -41,7 +41,7 @@ def expressions(query: Query) -> Iterator[tuple[list, int]]:
 
 
 def subqueries(query: Query) -> list[Query]:
-    """The query and every one inside it."""
+    """Returns the query and all nested queries."""
     found = [query]
     found += [holder[i] for holder, i in expressions(query) if isinstance(holder[i], Query)]
     found += [source.table for source in query.sources if isinstance(source.table, Query)]
@@ -49,7 +49,7 @@ def subqueries(query: Query) -> list[Query]:
 
 
 def smaller(query: Query) -> Iterator[Query]:
-    """Queries one step smaller."""
+    """Returns queries that are one step smaller."""
     for number, part in enumerate(subqueries(query)):
         for attribute in ("where", "having", "select", "sources", "first"):
             for i in range(len(getattr(part, attribute))):
@@ -86,7 +86,7 @@ def smaller(query: Query) -> Iterator[Query]:
 
 
 def fewer_rows(tables: list[Table]) -> Iterator[list[Table]]:
-    """Tables with some rows gone: halves, quarters, single ones."""
+    """Returns tables without some rows: halves, quarters, single ones."""
     for number, table in enumerate(tables):
         size = len(table.rows) // 2
         while size:
@@ -100,7 +100,7 @@ def fewer_rows(tables: list[Table]) -> Iterator[list[Table]]:
 
 
 def reduce(query: Query, tables: list[Table], fails: Callable[[Query, list[Table]], bool]) -> tuple[Query, list[Table]]:
-    """The smallest failing query and tables found within `TRIES_MAX` tries."""
+    """Returns the smallest failing query and tables found within `TRIES_MAX` tries."""
     tries = 0
     progress = True
     while progress and tries < TRIES_MAX:

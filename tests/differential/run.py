@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Random queries over random data: Tessera's answers against a judge's, row for row.
+"""Compares Tessera's answers to random queries over random data with a judge's, row for row.
 
     tests/differential/run.py --queries 600                       # what scripts/test runs, against DuckDB
-    tests/differential/run.py --judge postgresql --queries 50000  # PostgreSQL; also tlp, norec and rules, which need no other engine
+    tests/differential/run.py --judge postgresql --queries 50000  # also tlp, norec and rules (no other engine)
     tests/differential/run.py --seed 17 --queries 40              # one world again
 
-A world is four random tables and forty queries. A query that differs is made smaller and printed as SQL that can be
-pasted into either engine. Differences whose cause is known (known.py) are counted by cause. Ends with
-`N passed, N failed` and exit code 1 if anything failed.
+A world has four random tables and forty queries. A query with a different answer is reduced and
+printed as SQL for either engine. Differences with a known cause (known.py) are counted by cause. Ends
+with `N passed, N failed` and exit code 1 if a query failed.
 """
 
 from __future__ import annotations
@@ -35,29 +35,30 @@ from reduce import reduce
 
 QUERIES_PER_WORLD = 40
 ROWS_OF_SMALL_CHUNKS = 300
-# Runs of more queries say after each world how far they are.
+# Longer runs print their progress after each world.
 PROGRESS_FROM = 2_000
-# The most answers without rows, of those that passed, and the most differences of known causes, of all.
+# The largest shares of empty answers among passed ones, and of known differences among all.
 EMPTY_MAX, KNOWN_MAX = 0.5, 0.15
-# Of queries to which the judge has no rows, this share is kept: they are more than half of those that are made.
+# The share of queries without rows that is kept; they are more than half of the generated ones.
 EMPTY_KEPT = 0.2
 
 
 @dataclass
 class Engine:
-    """The program under test, in one setting."""
+    """The program under test, with one configuration."""
 
     binary: Path
     directory: Path
     threads: int
     chunk: int
-    # In which it must have answered.
+    # The time limit of an answer.
     limit_s: float
     place: tuple[str, ...] = ()
 
     def answers(self, queries: list[str]) -> list[str | Exception]:
-        """What it prints for each query (CSV), or how it failed."""
-        # Marks on both outputs: a query may fail after its first rows. On the standard error they are errors.
+        """Returns the output for each query (CSV), or its error."""
+        # Markers on both outputs, because a query may fail after its first rows. On standard error
+        # they are errors.
         script = "".join(f"{sql};\nselect '#{i}#' as marker;\nselect marker_{i}_;\n" for i, sql in enumerate(queries))
         command = [str(self.binary), str(self.directory), "--format", "csv", "--threads", str(self.threads)]
         command += ["--chunk-rows", str(self.chunk), *self.place, "-f", "-"]
@@ -85,23 +86,24 @@ class Engine:
         return answers
 
     def problem(self, oracle, case: Case) -> str | None:
-        """What is wrong with the answers to one case."""
+        """Returns the problem with the answers to one case."""
         return oracle.problem(case, self.answers(case.statements))
 
 
 @dataclass
 class Score:
-    """How many queries passed, failed, failed for a known cause, and said nothing."""
+    """The numbers of queries that passed, failed, failed for a known cause, and had no verdict."""
 
     passed: int = 0
     failed: int = 0
     refused: int = 0
-    # Of those that passed, answers without a row, which say little.
+    # Passed answers without rows, which prove little.
     empty: int = 0
 
 
 def cases_of(world, generator: Generator, count: int, score: Score) -> list[Case]:
-    """As many cases as asked for, most of them with rows; what the judge refuses is not this test's business."""
+    """Returns the requested number of cases, most of them with rows; queries that the judge
+    rejects are skipped."""
     cases: list[Case] = []
     while len(cases) < count:
         found = world.cases([generator.query() for _ in range(count - len(cases) + 4)])
@@ -117,7 +119,7 @@ def check_world(seed: int, count: int, oracle, options: argparse.Namespace, know
     tables = random_tables(rng, oracle.rows_most)
     threads, chunk = rng.choice([(1, 8192), (2, 8192), (2, 7), (1, 1), (4, 100)])
     if chunk == 1:
-        # A chunk for each row: what runs once for each row of a join takes minutes otherwise.
+        # One row in each chunk: with more rows, per-chunk work of joins would take minutes.
         for table in tables:
             del table.rows[ROWS_OF_SMALL_CHUNKS:]
     with tempfile.TemporaryDirectory() as folder:
@@ -152,17 +154,18 @@ def check_world(seed: int, count: int, oracle, options: argparse.Namespace, know
 
 
 def has_no_rows(answer: str | Exception) -> bool:
-    """Whether an answer is its header alone, or the program has raised an error that was expected."""
+    """Returns whether an answer has only its header, or the program has raised an expected error."""
     return isinstance(answer, Exception) or answer.count("\n") < 2
 
 
 def explained(world, engine: Engine, case: Case, problem: str) -> str | None:
-    """The known cause of a problem, or that the program has raised what the judge raises, too, where it computes all values."""
+    """Returns the known cause of a problem, also if the program raised an error that the judge
+    raises when it computes all values."""
     known = cause(world.name, "\n".join(case.statements), problem)
     if known or not problem.startswith("error") or not RAISED.search(problem):
         return known
     if world.name == "rules":
-        # Which subqueries become joins is no rule, but hangs on what rules have made of their conditions.
+        # Rules on conditions decide which subqueries become joins.
         answers = engine.answers(probes(case.query)) if has_correlated_subquery(case.query) else []
         raises = any(isinstance(answer, Exception) and RAISED.search(str(answer)) for answer in answers)
     else:
@@ -171,7 +174,7 @@ def explained(world, engine: Engine, case: Case, problem: str) -> str | None:
 
 
 def print_reduced(query: Query, tables: list[Table], engine: Engine, oracle, problem: str) -> None:
-    """Prints the smallest form of a failure that can be pasted into either engine."""
+    """Prints the reduced form of a failure as SQL for either engine."""
     kind = problem.split(":")[0][:40] if problem.startswith("error") else None
 
     def found(candidate: Query, fewer: list[Table]) -> tuple[Case | None, str | None]:
@@ -210,15 +213,15 @@ def print_reduced(query: Query, tables: list[Table], engine: Engine, oracle, pro
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tessera", type=Path, required=True, help="the program under test")
-    parser.add_argument("--judge", choices=list(ORACLES), default="duckdb", help="who says what is right (default duckdb)")
-    parser.add_argument("--queries", type=int, default=600, help="how many queries")
+    parser.add_argument("--judge", choices=list(ORACLES), default="duckdb", help="judge of the right answer (default duckdb)")
+    parser.add_argument("--queries", type=int, default=600, help="number of queries")
     parser.add_argument("--seed", type=int, help="the first world's seed (default 1; 0 = from the clock)")
-    parser.add_argument("--reduce", type=int, default=1, help="how many failures of a world are made smaller")
+    parser.add_argument("--reduce", type=int, default=1, help="failures of each world that are reduced")
     parser.add_argument("--ranks", type=int, default=0, help="MPI ranks to run on (default none: local)")
-    parser.add_argument("--mpi-exchange", default="auto", help="how tuples cross between ranks")
+    parser.add_argument("--mpi-exchange", default="auto", help="exchange mode between ranks")
     parser.add_argument("--workers", type=int, default=0, help="serverless workers to run on (default none)")
     parser.add_argument("--tier", default="auto", help="vectorized, compiled or auto (default)")
-    parser.add_argument("--device", default="cpu", help="where compiled code runs: cpu (default), virtual-gpu, or gpu")
+    parser.add_argument("--device", default="cpu", help="device of compiled code: cpu (default), virtual-gpu or gpu")
     options = parser.parse_args()
     options.place = ("--tier", options.tier, "--device", options.device)
     if options.ranks:
@@ -238,7 +241,7 @@ def main() -> None:
 
 
 def run(seed: int, oracle, options: argparse.Namespace) -> int:
-    """Runs worlds until there are enough queries; how many failed."""
+    """Runs worlds until there are enough queries; returns how many failed."""
     total, known = Score(), collections.Counter()
     done = lambda: total.passed + total.failed + known.total()
     while done() < options.queries:
@@ -252,7 +255,7 @@ def run(seed: int, oracle, options: argparse.Namespace) -> int:
         print(f"{count} more differ for a known cause: {reason}")
     print(f"{total.empty} of those that passed gave no rows")
     print(f"{total.passed} passed, {total.failed} failed")
-    # Most queries must compare rows, and most differences must be none.
+    # Most queries must compare rows, and known differences must be rare.
     if total.empty > EMPTY_MAX * total.passed:
         print("FAILED: too many answers have no rows")
         return total.failed + 1

@@ -1,4 +1,4 @@
-"""Scalar functions and aggregates of random queries, by the type that they give."""
+"""Scalar functions and aggregates of random queries, by result type."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ SQL_TYPES = {
     "dbl": "double precision",
     "str": "varchar",
 }
-# Parts of dates that all judges give as whole numbers.
+# Date parts that all judges return as integers.
 DATE_PARTS = ["year", "month", "day", "quarter", "dow", "doy", "week"]
 
 Make = Callable[..., Expr]
 
 
 def value(rng: random.Random, judge: str, kind: str, below: Make, leaf: Make) -> Expr:
-    """A function's call; `below` makes smaller values of a type, `leaf` columns or constants."""
+    """Generates a function call; `below` generates smaller values of a type, `leaf` columns or
+    constants."""
     choices = CHOICES[kind](rng, judge, kind, below, leaf)
     return rng.choice(choices)()
 
 
 def whole(rng: random.Random, judge: str, kind: str, below: Make, leaf: Make) -> list[Make]:
     name = SQL_TYPES[kind]
-    # Smaller whole numbers are computed as integers in one engine and in their own type in another.
+    # Engines differ in the type in which they compute small integers.
     fit = (lambda text: f"cast({text} as {name})") if kind == "small" else (lambda text: f"({text})")
     other = rng.choice([k for k in ("small", "int", "big", "dec", "dbl", "flt") if k != kind])
     return [
@@ -97,7 +98,7 @@ def text(rng: random.Random, judge: str, kind: str, below: Make, leaf: Make) -> 
         lambda: Expr(kind, "replace({}, 'a', 'xy')", [below()]),
         lambda: Expr(kind, rng.choice(["left", "right"]) + f"({{}}, {rng.randint(0, 4)})", [below()]),
         lambda: Expr(kind, rng.choice(["lpad", "rpad"]) + f"({{}}, {rng.randint(0, 8)}, 'xy')", [below()]),
-        # DuckDB keeps an accent behind its letter.
+        # DuckDB keeps an accent after its letter.
         lambda: Expr(kind, "reverse({})" if judge != "duckdb" else "upper({})", [leaf()]),
         lambda: Expr(kind, "split_part({}, 'b', 1)", [below()]),
         lambda: Expr(kind, f"repeat({{}}, {rng.randint(0, 3)})", [leaf()]),
@@ -141,19 +142,20 @@ CHOICES = {
     "ts": timestamp,
 }
 
-# How aggregates of parts become one of the whole.
+# How partial aggregates are merged.
 MERGES = {"count(": "sum", "sum(": "sum", "min(": "min", "max(": "max", "bool_and(": "bool_and", "bool_or(": "bool_or"}
 
 
 def merge_of(aggregate: Expr) -> str | None:
-    """The aggregate that merges this one's results over parts; None where there is none."""
+    """Returns the aggregate that merges this one's partial results; None if there is none."""
     if "(distinct" in aggregate.template:
         return None
     return next((merge for start, merge in MERGES.items() if aggregate.template.startswith(start)), None)
 
 
 def aggregate(rng: random.Random, judge: str, kind: str, argument: Make, condition: Expr | None) -> Expr:
-    """An aggregate that yields a type, or one that compares with it; with FILTER where there is a condition."""
+    """Generates an aggregate of a type, or of one comparable with it; with FILTER if a condition
+    is given."""
     filtered = " filter (where {})" if condition else ""
     extra = [condition] if condition else []
     distinct = rng.choice(["", "", "distinct "])

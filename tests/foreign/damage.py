@@ -1,4 +1,5 @@
-"""Damaged copies of a file: cut ends, flipped bytes. Reading them is an error or gives rows; it never panics."""
+"""Damaged copies of a file: cut ends, flipped bytes. Reading them returns an error or rows; it
+never panics."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ SMALL = 200_000
 
 
 def check(tessera, case, folder: Path, rng: random.Random, space: int) -> list[str]:
-    """Problems of reading damaged copies of a case's file in little memory."""
+    """Returns the problems of reading damaged copies of a case's file in little memory."""
     whole = case.path.read_bytes()
     if len(whole) > SMALL:
         return []
@@ -30,13 +31,13 @@ def check(tessera, case, folder: Path, rng: random.Random, space: int) -> list[s
         path = copies / f"d{position}{suffix}"
         path.write_bytes(content)
         source = f"{case.reader}('{path}'{case.options})" if case.reader else f"'{path}'"
-        # The aggregate keeps what is read out of the output.
+        # The aggregate keeps the output short.
         statements.append(f"select {position} as damaged, count(*) from (select * from {source} limit 100000) t")
         statements.append(f"copy (select * from {source}) to '{copies}/out.csv'")
     code, said = tessera.run(statements, "--memory", "256MB", "--threads", "2", limit=space, seconds=300)
     if code in (0, 1) and "panicked" not in said and "internal" not in said:
         return []
-    # Which copy it was is found one by one.
+    # The failing copy is found one by one.
     problems = []
     for position, (what, _) in enumerate(made):
         code, said = tessera.run(

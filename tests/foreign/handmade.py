@@ -1,7 +1,8 @@
-"""Parquet files made byte by byte: what the format allows and no writer at hand makes.
+"""Handmade Parquet files: what the format allows but no available writer produces.
 
-Lists of two and three levels and without an annotation, maps under other names, every combination of required and optional,
-old annotations and new ones, pages of both versions, dictionaries at odd places, statistics that are old, cut, NaN or missing.
+Lists of two and three levels and without annotation, maps with other names, all combinations of
+required and optional, old and new annotations, pages of both versions, dictionaries at unusual
+positions, and old, truncated, NaN or missing statistics.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def integer(bits: int, signed: bool) -> Callable[[random.Random], int]:
 
 
 def wrapped(bits: int) -> Callable[[int], int]:
-    """A number as a signed one of as many bits."""
+    """Returns a number as a signed number of the given width."""
     return lambda value: value - (1 << bits) if value >= 1 << (bits - 1) else value
 
 
@@ -66,7 +67,7 @@ def decimal(rng: random.Random, physical: int) -> Leaf:
 
 
 def int96(value: int) -> bytes:
-    """Nanoseconds since 1970 as nanoseconds of a day, and the Julian day."""
+    """Returns nanoseconds since 1970 as nanoseconds of the day and the Julian day."""
     day, within = divmod(value, 86_400 * 10**9)
     return struct.pack("<qi", within, day + 2_440_588)
 
@@ -188,7 +189,7 @@ def random_leaf(rng: random.Random) -> Leaf:
 
 @dataclass
 class Column:
-    """A root column: its nodes, how a row's value is drawn, and what it means."""
+    """A root column: its nodes, a generator of a row's value, and the expected value."""
 
     node: Node
     draw: Callable[[random.Random], object]
@@ -235,12 +236,12 @@ def group(rng: random.Random, name: str, fields: list[Column], repetition: int |
 
 
 def annotated_list(rng: random.Random, name: str, element: Callable[[str], Column]) -> Column:
-    """A list of three levels, or of two as old writers have it."""
+    """A list of three levels, or of two as old writers produce it."""
     outer = rng.choice([REQUIRED, OPTIONAL])
     lengths = lambda rng: rng.choice([0, 0, 1, 2, 5])
     told = rng.choice([{"converted": LIST}, {"converted": LIST, "logical": {3: {}}}, {"logical": {3: {}}}])
     if rng.random() < 0.4:
-        # Two levels: the repeated field is the element itself, and never NULL.
+        # Two levels: the repeated field is the element itself, which is never NULL.
         leaf = random_leaf(rng)
         inner = Node(rng.choice(["array", "element", f"{name}_tuple", "item"]), REPEATED, leaf=leaf)
         draw_list = lambda rng: [leaf.draw(rng) for _ in range(lengths(rng))]
@@ -257,13 +258,13 @@ def annotated_list(rng: random.Random, name: str, element: Callable[[str], Colum
 
 
 def wrapping(node: Node, draw_one: Callable, mean_one: Callable, wrap: Callable) -> Column:
-    """A column whose written form is another than the value that was drawn."""
+    """A column whose stored form differs from the generated value."""
     draw = lambda rng: None if node.repetition == OPTIONAL and rng.random() < 0.25 else Drawn(draw_one(rng), wrap)
     return Column(node, draw, lambda v: None if v is None else mean_one(v.value))
 
 
 class Drawn:
-    """A value, and the groups that it is written as."""
+    """A value, and the groups that represent it."""
 
     def __init__(self, value: object, wrap: Callable) -> None:
         self.value = value
@@ -309,7 +310,7 @@ def random_column(rng: random.Random, name: str, depth: int = 2) -> Column:
 
 
 def parquet(rng: random.Random, folder: Path, number: int):
-    """A file of a few columns."""
+    """Returns a file of a few columns."""
     from foreign.typed import Case
 
     names = rng.sample(["a", "B", "c c", "d", "é", "A", "x", "X"], rng.randint(1, 5))

@@ -1,11 +1,11 @@
-"""Seeded mutations of a file: what a bad disk, a cut transfer or an attacker makes of it."""
+"""Seeded mutations of a file, as caused by a bad disk, a truncated transfer or an attacker."""
 
 from __future__ import annotations
 
 import random
 import struct
 
-# Numbers on which lengths, counts and offsets break.
+# Extreme values for lengths, counts and offsets.
 EXTREMES = [
     0, 1, -1, 2, 7, 8, 127, 128, 255, 256, 32767, -32768, 65535, 65536, 1 << 20, 1 << 24, 1 << 30, (1 << 31) - 1,
     -(1 << 31), (1 << 32) - 1, 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, -(1 << 63), (1 << 63) - 8,
@@ -17,7 +17,7 @@ TEXTS = [
 
 
 def mutated(rng: random.Random, whole: bytes, others: list[bytes], text: bool) -> tuple[str, bytes]:
-    """A mutation of a file, and what was done to it. Parts of `others` may come in."""
+    """Returns a mutation of a file and its description. The mutation may insert parts of `others`."""
     content, done = bytearray(whole), []
     for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3, 6])):
         done.append(step(rng, content, others, text))
@@ -25,7 +25,7 @@ def mutated(rng: random.Random, whole: bytes, others: list[bytes], text: bool) -
 
 
 def step(rng: random.Random, content: bytearray, others: list[bytes], text: bool) -> str:
-    """One change of the content."""
+    """Applies one change."""
     size = len(content)
     if size == 0:
         content += bytes(rng.randrange(256) for _ in range(rng.randint(1, 40)))
@@ -38,7 +38,7 @@ def step(rng: random.Random, content: bytearray, others: list[bytes], text: bool
         case "byte":
             content[at] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, rng.randrange(256)])
         case "small":
-            # A neighbor of the value: another type, another count.
+            # A nearby value: another type, another count.
             content[at] = (content[at] + rng.choice([-2, -1, 1, 2, 4, 8])) % 256
         case "cut":
             del content[at:]
@@ -68,7 +68,7 @@ def step(rng: random.Random, content: bytearray, others: list[bytes], text: bool
                 new = rng.choice(EXTREMES if rng.random() < 0.6 else near)
                 content[at : at + width] = (new & mask).to_bytes(width, "little")
         case "varint":
-            # Thrift and levels count in variable bytes; the footer's length follows where it has one.
+            # Thrift and levels use variable-length integers; a footer is preceded by its length.
             content[at : at + 1] = varint(rng.choice(EXTREMES) & ((1 << 64) - 1))
             repair(content, len(content) - size)
         case "text":
@@ -87,7 +87,7 @@ TEXT_KINDS = ["flip", "byte", "cut", "without", "swap", "splice", "text", "text"
 
 
 def place(rng: random.Random, size: int) -> int:
-    """Where to change something: anywhere, but often where formats keep their lengths."""
+    """Selects a position: anywhere, but often where formats store lengths."""
     match rng.randrange(6):
         case 0:
             return min(size - 1, rng.randrange(64))
@@ -107,7 +107,7 @@ def varint(value: int) -> bytes:
 
 
 def repair(content: bytearray, longer: int) -> None:
-    """Makes the length of a Parquet footer fit, so that what is inside it is read."""
+    """Corrects the length of a Parquet footer, so that the footer is parsed."""
     if content[-4:] == b"PAR1" and len(content) >= 12:
         length = struct.unpack("<i", content[-8:-4])[0] + longer
         if 0 <= length < len(content):

@@ -1,4 +1,4 @@
-"""Columns of Parquet files byte by byte: levels, pages, and what the footer says of them."""
+"""Writes columns of Parquet files: levels, pages, and the footer's metadata."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ MAP, MAP_KEY_VALUE, LIST = 1, 2, 3
 
 @dataclass
 class Leaf:
-    """A physical type with what is said of it, and its values."""
+    """A physical type with its annotations and values."""
 
     physical: int
     draw: Callable[[random.Random], object]
-    # What a reader must give for a value that was drawn.
+    # The expected value for a generated value.
     means: Callable[[object], object] = lambda value: value
-    # What is written for it.
+    # The stored value.
     write: Callable[[object], object] = lambda value: value
     length: int | None = None
     converted: int | None = None
     logical: dict | None = None
     scale: int | None = None
     precision: int | None = None
-    # Whether statistics of the type are well defined, and how its values are ordered.
+    # Whether the type's statistics are well defined, and the order of its values.
     ordered: bool = True
 
 
@@ -54,7 +54,7 @@ class Node:
     found: list[object] = field(default_factory=list)
 
     def place(self, path: list[str], definition: int, repeated: int) -> None:
-        """Fills in paths and levels of the column."""
+        """Sets paths and levels of the column."""
         self.path = [*path, self.name]
         self.definition = definition + (self.repetition != REQUIRED)
         self.repeated = repeated + (self.repetition == REPEATED)
@@ -65,7 +65,7 @@ class Node:
         return [self] if self.leaf else [leaf for child in self.children for leaf in child.leaves()]
 
     def shred(self, value: object, repeated: int, definition: int) -> None:
-        """Adds a value's levels: of a group a dict, of a repeated field a list."""
+        """Appends a value's levels: a dict for a group, a list for a repeated field."""
         if self.repetition == REQUIRED:
             self.shred_one(value, repeated, definition)
         elif value is None or value == [] and self.repetition == REPEATED:
@@ -86,7 +86,7 @@ class Node:
                 child.shred(value[child.name], repeated, definition)
 
     def elements(self) -> list[dict]:
-        """The column in the schema of a file's footer."""
+        """Returns the column's elements in the footer's schema."""
         leaf = self.leaf or Leaf(0, lambda rng: None)
         element = {3: self.repetition, 4: self.name, 6: self.converted, 10: self.logical}
         if self.leaf:
@@ -104,7 +104,7 @@ class Node:
 
 
 def write_chunk(rng: random.Random, node: Node, offset: int) -> tuple[bytes, dict]:
-    """The pages of a leaf, and what the footer says of them."""
+    """Returns the pages of a leaf, and their metadata in the footer."""
     leaf = node.leaf
     codec = rng.choice(list(CODECS))
     version = rng.choice([1, 2])
@@ -125,7 +125,7 @@ def write_chunk(rng: random.Random, node: Node, offset: int) -> tuple[bytes, dic
     while position < len(levels) or not levels and not pages:
         size = rng.choice([1, 20, 10_000])
         end = min(len(levels), position + size)
-        # A page of the second version begins with a row; so do ours of the first.
+        # Pages of version 2 begin with a row; these of version 1 do too.
         while end < len(levels) and levels[end][0] != 0:
             end += 1
         part = levels[position:end]
@@ -164,7 +164,7 @@ def write_chunk(rng: random.Random, node: Node, offset: int) -> tuple[bytes, dic
             squeezed = compress(codec, body) if packed else body
             rows = sum(r == 0 for r, _ in part)
             second = {1: len(part), 2: len(part) - count, 3: rows, 4: encoding, 5: len(defined), 6: len(repeated)}
-            # What is not said is that it is compressed.
+            # An omitted field means compressed.
             second[7] = Bool(packed) if not packed or rng.random() < 0.5 else None
             extra = len(defined) + len(repeated)
             pages += (
@@ -179,7 +179,7 @@ def write_chunk(rng: random.Random, node: Node, offset: int) -> tuple[bytes, dic
     where = offset + dictionary_len
     dictionary_offset = Long(offset) if with_dictionary else rng.choice([None, None, Long(0)])
     if with_dictionary and rng.random() < 0.2:
-        # Old writers: the dictionary is the first of the data pages.
+        # Old writers: the dictionary is the first data page.
         dictionary_offset, where = rng.choice([None, Long(0)]), offset
     metadata = {
         1: leaf.physical,
@@ -197,7 +197,7 @@ def write_chunk(rng: random.Random, node: Node, offset: int) -> tuple[bytes, dic
 
 
 def statistics(rng: random.Random, node: Node, stored: list) -> dict | None:
-    """What statistics say: nothing, or something that is true, if only in the writer's own order."""
+    """Returns statistics: none, or valid ones, possibly in the writer's own order."""
     leaf = node.leaf
     kind = rng.choice(["none", "new", "new", "old", "nulls"])
     nulls = Long(len(node.levels) - len(stored)) if rng.random() < 0.8 else None
@@ -206,11 +206,11 @@ def statistics(rng: random.Random, node: Node, stored: list) -> dict | None:
     if kind == "nulls":
         return {3: nulls}
     if not leaf.ordered:
-        # Orders of such types are not defined: whatever stands there must not be used.
+        # Such types have no defined order: their statistics must be ignored.
         junk = plain_bytes(leaf, stored[0])
         return {3: nulls, 5: junk, 6: junk}
     if kind == "old":
-        # Signed bytes and numbers, as writers once compared.
+        # Signed bytes and numbers, as old writers compared them.
         signed = [plain_bytes(leaf, value) for value in stored]
         if leaf.physical in (BYTE_ARRAY, FIXED):
             raw = [value[4:] if leaf.physical == BYTE_ARRAY else value for value in signed]
@@ -230,13 +230,13 @@ def statistics(rng: random.Random, node: Node, stored: list) -> dict | None:
     low, high = stored[ordered[0][1]], stored[ordered[-1][1]]
     raw = lambda value: plain_bytes(leaf, value)[4 if leaf.physical == BYTE_ARRAY else 0 :]
     if leaf.physical == BYTE_ARRAY and leaf.converted == 0 and rng.random() < 0.5:
-        # Cut: a lower bound that is shorter, an upper one that is longer than any.
+        # Truncated: a shorter lower bound, and a longer upper bound.
         return {3: nulls, 5: b"\xf4\x8f\xbf\xbf" * 2, 6: raw(low)[:0], 7: Bool(False), 8: Bool(False)}
     return {3: nulls, 5: raw(high), 6: raw(low)}
 
 
 def ordering(leaf: Leaf) -> Callable[[object], object]:
-    """The order of what is written, as the format defines it."""
+    """Returns the sort key of a stored value, as the format defines it."""
     is_unsigned = leaf.converted in (11, 12, 13, 14) or (leaf.logical or {}).get(10, {}).get(2) == 0
     if is_unsigned:
         return lambda value: value % (1 << 64)
@@ -246,7 +246,7 @@ def ordering(leaf: Leaf) -> Callable[[object], object]:
 
 
 def plain_bytes(leaf: Leaf, value: object) -> bytes:
-    """A value in the plain encoding."""
+    """Returns a value in the plain encoding."""
     match leaf.physical:
         case 0:
             return bytes([bool(value)])
@@ -264,7 +264,7 @@ def plain_bytes(leaf: Leaf, value: object) -> bytes:
 
 
 def hybrid(numbers: list[int], width: int, rng: random.Random) -> bytes:
-    """Runs and bit-packed groups of eight."""
+    """Encodes runs and bit-packed groups of eight."""
     out, position = b"", 0
     size = (width + 7) // 8
     while position < len(numbers):
@@ -289,5 +289,5 @@ def compress(codec: int, raw: bytes) -> bytes:
     if name is None:
         return raw
     packed = pa.Codec(name).compress(raw, asbytes=True)
-    # Hadoop's frames: both lengths stand before the block.
+    # Hadoop's frames: both lengths precede the block.
     return struct.pack(">II", len(raw), len(packed)) + packed if codec == 5 else packed

@@ -1,4 +1,4 @@
-"""Questions about a column whose answers its values tell, and which statistics must not get wrong."""
+"""Queries about a column whose answers follow from its values; statistics must not falsify them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from decimal import Decimal
 from foreign.values import same
 
 EPOCH = datetime.datetime(1970, 1, 1)
-# The years that literals are written for.
+# The years for which literals are written.
 FIRST, LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)
 
 
 @dataclass
 class Question:
-    """What is selected, what follows FROM, and the rows of the answer."""
+    """The select list, the rest of the query, and the expected rows."""
 
     select: str
     rest: str
@@ -29,7 +29,7 @@ def quoted(name: str) -> str:
 
 
 def about(rng: random.Random, case, name: str) -> list[Question]:
-    """Questions about a column whose values the judges agree on."""
+    """Returns queries about a column whose values the judges agree on."""
     readings = [judge[name] for judge in case.judges.values() if name in judge]
     values = readings[0]
     if case.as_text or any(not same(tuple(values), tuple(other)) for other in readings[1:]):
@@ -49,7 +49,7 @@ def about(rng: random.Random, case, name: str) -> list[Question]:
 
 
 def compared(rng: random.Random, column: str, values: list, some: list) -> list[Question]:
-    """Comparisons with one of the values, and what such a filter leaves."""
+    """Returns comparisons with one of the values, and the rows that remain."""
     value = rng.choice(some)
     literal = literal_of(value)
     if literal is None:
@@ -80,7 +80,7 @@ def compared(rng: random.Random, column: str, values: list, some: list) -> list[
 
 
 def groups(column: str, values: list, some: list) -> list[Question]:
-    """How many values there are of each."""
+    """Counts each value."""
     counts = Counter(order(value) for value in some)
     sizes = [*counts.values()] + [len(values) - len(some)] * (len(values) > len(some))
     return [
@@ -90,7 +90,7 @@ def groups(column: str, values: list, some: list) -> list[Question]:
 
 
 def sorted_ones(column: str, values: list, some: list) -> list[Question]:
-    """The smallest and the largest, the first ones, and the sum."""
+    """Returns the minimum, maximum, first values and sum."""
     if not all(isinstance(value, (int, str, Decimal)) and not isinstance(value, bool) for value in some):
         return []
     ascending = sorted(some, key=order)
@@ -107,7 +107,8 @@ def sorted_ones(column: str, values: list, some: list) -> list[Question]:
 
 
 def parts(rng: random.Random, column: str, values: list) -> list[Question]:
-    """What stands in one field of structs, or under one key of maps: nothing where the whole is NULL."""
+    """Returns the values of one field of structs, or of one key of maps; None if the whole is
+    NULL."""
     nested = [value for value in values if isinstance(value, tuple) and value]
     if not nested:
         return []
@@ -131,11 +132,11 @@ def is_one_kind(some: list) -> bool:
 
 
 def order(value: object) -> object:
-    """What values of one kind are compared by; nothing where they are not compared here."""
+    """Returns the sort key of values of one kind; None if they are not compared here."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
-        # NaN is above all numbers, and equal to itself.
+        # NaN is greater than all numbers, and equal to itself.
         return (1, 0.0) if value != value else (0, value + 0.0)
     if isinstance(value, tuple):
         return (
@@ -150,7 +151,7 @@ def order(value: object) -> object:
 
 
 def literal_of(value: object) -> str | None:
-    """A value as an SQL literal, or None where it cannot be written as one."""
+    """Returns a value as an SQL literal, or None if it has none."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, Decimal)):

@@ -1,7 +1,7 @@
-"""Random files of CSV and JSON lines, and what they hold.
+"""Random CSV and JSON lines files, and their contents.
 
-The generator knows the values of its own files. DuckDB reads them too, all as text where it would type them in another way;
-where it refuses a file, the generator's word stands.
+The generator knows the values of its own files. DuckDB reads them too, as text if it would infer
+other types; if it rejects a file, the generator's values are the reference.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def csv_column(rng: random.Random, rows: int) -> tuple[list[str | None], list[object], bool]:
-    """Texts of a column, what they mean, and whether they are text."""
+    """Returns the texts of a column, their values, and whether they are text."""
     nulls = rng.choice([0, 0, 0.3])
     kind = rng.choice(
         [
@@ -72,7 +72,7 @@ def csv_column(rng: random.Random, rows: int) -> tuple[list[str | None], list[ob
         texts.append(text)
         meant.append(value)
     if kind == "wide" and rows and any(text is not None for text in texts):
-        # One value past int64 at least, else they are simply numbers.
+        # At least one value exceeds int64; otherwise they are plain numbers.
         at = next(i for i, text in enumerate(texts) if text is not None)
         texts[at], meant[at] = "9223372036854775808", 9223372036854775808
     if kind in ("code", "plus", "mixed") and rows:
@@ -148,7 +148,7 @@ def csv_value(rng: random.Random, kind: str) -> tuple[str, object]:
 
 
 def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
-    """A CSV file by hand, or by a library."""
+    """Generates a CSV file by hand or with a library."""
     if rng.random() < 0.2:
         return csv_of_library(rng, folder, number)
     if rng.random() < 0.15:
@@ -183,7 +183,7 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
         options.append(f"skip = {len(preamble)}")
     content = ""
     for line, following in zip(lines, [*lines[1:], "-"], strict=True):
-        # A carriage return before a blank line would be half of one line end.
+        # A carriage return before a blank line would be half of a line end.
         mixed = ["\n", "\r\n", "\r"] if following else ["\n", "\r\n"]
         content += line + (rng.choice(mixed) if end == "mixed" else end)
     if rng.random() < 0.3 and lines and lines[-1]:
@@ -195,7 +195,8 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
         extension = "csv"
     path = folder / f"t{number}.{extension}{suffix}"
     path.write_bytes(packed)
-    # What cannot be found out is said: one column has no delimiter, and a header looks like values at times.
+    # Options that cannot be inferred are given: one column has no delimiter, and a header may look
+    # like values.
     if width == 1 or rng.random() < 0.2:
         options.append(f"delimiter = {sql_text(delimiter)}")
     told = not header or rows == 0 or rng.random() < 0.2
@@ -212,7 +213,7 @@ def csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
 
 
 def compressed(rng: random.Random, raw: bytes) -> tuple[str, bytes]:
-    """A file's extension of compression, and its bytes."""
+    """Returns a file's compression suffix, and its bytes."""
     match rng.choice(["", "", "", "", "gz", "zst", "members"]):
         case "gz":
             return ".gz", gzip.compress(raw)
@@ -224,11 +225,11 @@ def compressed(rng: random.Random, raw: bytes) -> tuple[str, bytes]:
 
 
 def csv_field(text: str | None, delimiter: str, quote: bool, quote_spaces: bool) -> str:
-    """A field as it is written: the empty text in quotes, NULL without."""
+    """Returns a field as written: the empty text quoted, NULL unquoted."""
     if text is None:
         return ""
     special = any(c in text for c in (delimiter, '"', "\n", "\r")) or text == ""
-    # A quote within a field is a character like others, but not at its start.
+    # A quote within a field is an ordinary character, but not at its start.
     if special or quote or quote_spaces and text != text.strip(" "):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -247,7 +248,7 @@ def unique_names(names: list[str]) -> list[str]:
 
 
 def broken_csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
-    """A file with one record that cannot be read, and the line that its error must name."""
+    """Generates a file with one malformed record, and the line number that its error must contain."""
     rows = rng.choice([3, 50, 5_000, 60_000])
     lines = ["a,b"] + [f"{i},{'x' * (i % 20)}y" for i in range(rows)]
     at = rng.randint(2, len(lines) - 1)
@@ -267,7 +268,7 @@ def broken_csv(rng: random.Random, folder: Path, number: int) -> typed.Case:
 
 
 def csv_of_library(rng: random.Random, folder: Path, number: int) -> typed.Case:
-    """What polars, pyarrow or DuckDB write."""
+    """Generates a file with polars, pyarrow or DuckDB."""
     kinds = [pa.int64(), pa.int8(), pa.float64(), pa.string(), pa.bool_(), pa.date32(), pa.timestamp("us")]
     table = typed.random_table(rng, False, kinds)
     while table.num_rows == 0:
@@ -290,7 +291,7 @@ def csv_of_library(rng: random.Random, folder: Path, number: int) -> typed.Case:
 
 
 def connection_text(path: Path) -> dict[str, list]:
-    """A file's values as text, as DuckDB reads them."""
+    """Returns a file's values as text, read by DuckDB."""
     return typed.columns_of(
         typed.ask_duckdb(
             f"select * from read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', max_line_size = 10000000)"
@@ -299,7 +300,7 @@ def connection_text(path: Path) -> dict[str, list]:
 
 
 def alike(found: object, expected: object) -> bool:
-    """Whether a typed value is what a text, or a value of another type, says."""
+    """Returns whether a typed value equals a text, or a value of another type."""
     if values.same(found, expected):
         return True
     if isinstance(found, bool) or isinstance(expected, bool):
@@ -313,7 +314,7 @@ def alike(found: object, expected: object) -> bool:
         return len(found) == len(expected) and all(map(alike, found, expected))
     if isinstance(expected, str) and isinstance(found, str):
         return found == expected
-    # No text and NULL are one to DuckDB.
+    # DuckDB does not distinguish empty text and NULL.
     if expected is None and found == "":
         return True
     return isinstance(expected, str) and found is not None and alike_text(found, expected)
@@ -342,7 +343,7 @@ def sql_text(text: str) -> str:
 
 
 def json_lines(rng: random.Random, folder: Path, number: int) -> typed.Case:
-    """Records one a line, in one list, or one after the other."""
+    """Generates records one per line, in one list, or concatenated."""
     rows = rng.choice([0, 1, 2, 10, 200, 3000])
     names = rng.sample(["a", "b", "A", "c c", "é", 'a"b', "x\\y", "n\nl"], rng.randint(1, 5))
     kinds = {name: json_kind(rng, 2) for name in names}
@@ -394,7 +395,7 @@ def json_lines(rng: random.Random, folder: Path, number: int) -> typed.Case:
 
 
 def json_order(records: list[str]) -> list[str]:
-    """Keys in the order in which they first come."""
+    """Returns keys in the order of their first occurrence."""
     order: list[str] = []
     for record in records:
         for key in json.loads(record):
@@ -412,7 +413,7 @@ def json_kind(rng: random.Random, depth: int) -> object:
 
 
 def json_value(rng: random.Random, kind: object) -> tuple[str, object]:
-    """A value's text and meaning."""
+    """Generates a value's text and meaning."""
     if rng.random() < 0.1 or kind == "null":
         return "null", None
     if isinstance(kind, list) and kind[0] == "list":
@@ -442,7 +443,7 @@ def json_value(rng: random.Random, kind: object) -> tuple[str, object]:
 
 
 def json_text(rng: random.Random, text: str) -> str:
-    """A string, with escapes where they need not be, too."""
+    """Returns a string, sometimes with unnecessary escapes."""
     match rng.randint(0, 2):
         case 0:
             return json.dumps(text)

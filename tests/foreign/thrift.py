@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as Parquet's metadata needs it."""
+"""Thrift's compact protocol, as far as Parquet metadata needs it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kind(value: object) -> int:
 
 
 def encode(value: object) -> bytes:
-    """A value: dicts, from field numbers to values, are structs; None is left out of them."""
+    """Encodes a value: dicts from field numbers to values are structs, without their None values."""
     if isinstance(value, Bool):
         return bytes([BOOL_TRUE if value else BOOL_FALSE])
     if isinstance(value, Byte):

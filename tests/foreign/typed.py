@@ -1,4 +1,4 @@
-"""Random files of Parquet and Arrow IPC, as pyarrow, polars and DuckDB write them, and what they hold."""
+"""Random Parquet and Arrow IPC files, written by pyarrow, polars and DuckDB, and their contents."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ NAMES = ["a", "b", "A", "c d", 'q"uote', "new\nline", "é", "select", "x.y", "_1
 
 @dataclass
 class Case:
-    """A file and what a reader must find in it."""
+    """A file and its expected contents."""
 
     path: Path
-    # How the file was made, for a message.
+    # How the file was generated, for messages.
     made: str
-    # The table function, or nothing where the name tells.
+    # The table function; empty if the file name suffices.
     reader: str = ""
-    # Readings of the file by others, by their names; the first is the judge where they differ.
+    # Contents read by other libraries, by name; the first is the judge if they differ.
     judges: dict[str, dict[str, list]] = field(default_factory=dict)
-    # Columns that may be refused: types that Tessera has not.
+    # Columns that may be rejected: types that Tessera does not support.
     lacking: set[str] = field(default_factory=set)
-    # What follows the path in the table function.
+    # Arguments after the path in the table function.
     options: str = ""
-    # What an error must say, where the file cannot be read.
+    # The expected error, if the file cannot be read.
     refused: str = ""
-    # Of text, what a value is is compared, and not its type.
+    # For text the values are compared, but not their types.
     loose: bool = False
     # Columns of structs and maps.
     named: set[str] = field(default_factory=set)
-    # The judges read text where Tessera finds types.
+    # The judges read text where Tessera infers types.
     as_text: bool = False
 
 
 def random_table(rng: random.Random, arrow: bool, kinds: list[pa.DataType] | None = None) -> pa.Table:
-    """A table of a few columns; its names differ, and some only in case."""
+    """Generates a table of a few columns with distinct names, some of which differ only in case."""
     rows = rng.choice([0, 1, 2, 7, 100, 100, 333, 2000])
     columns, fields = [], []
     for name in rng.sample(NAMES, rng.randint(1, 6)):
@@ -57,12 +57,12 @@ def random_table(rng: random.Random, arrow: bool, kinds: list[pa.DataType] | Non
 
 
 def may_be_required(kind: pa.DataType) -> bool:
-    """Whether a column of a type may be declared without NULLs."""
+    """Returns whether a column of a type may be declared NOT NULL."""
     return not pa.types.is_null(kind) and not pa.types.is_run_end_encoded(kind)
 
 
 def lacks(kind: pa.DataType) -> bool:
-    """Whether Tessera has no such type and may refuse a column of it."""
+    """Returns whether Tessera does not support a type and may reject its columns."""
     if pa.types.is_union(kind) or (pa.types.is_decimal256(kind) and kind.precision > 38):
         return True
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -71,7 +71,7 @@ def lacks(kind: pa.DataType) -> bool:
 
 
 def named(schema: pa.Schema) -> set[str]:
-    """The columns of structs and maps."""
+    """Returns the columns of structs and maps."""
     return {f.name for f in schema if pa.types.is_struct(f.type) or pa.types.is_map(f.type)}
 
 
@@ -101,7 +101,7 @@ def parquet(rng: random.Random, folder: Path, number: int) -> Case:
 
 
 class NoKms(pe.KmsClient):
-    """Keys that hide nothing."""
+    """A key service without encryption of keys."""
 
     def __init__(self, _connection: pe.KmsConnectionConfig) -> None:
         pe.KmsClient.__init__(self)
@@ -114,7 +114,7 @@ class NoKms(pe.KmsClient):
 
 
 def encrypted(rng: random.Random, path: Path) -> Case:
-    """A Parquet file with one encrypted column and a plain footer."""
+    """Generates a Parquet file with one encrypted column and a plain footer."""
     names = ["a", "b", "c"]
     kinds = {name: values.random_type(rng, 0) for name in names}
     table = pa.table({name: values.random_array(rng, kind, 100, 0.2) for name, kind in kinds.items()})
@@ -132,7 +132,7 @@ def encrypted(rng: random.Random, path: Path) -> Case:
 def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
     plain = [f.name for f in table.schema if not pa.types.is_nested(f.type) and not pa.types.is_dictionary(f.type)]
     dictionary = rng.choice([True, False])
-    # Such timestamps have no zone, and what pyarrow makes of its own note of one is its own affair.
+    # Such timestamps have no zone; pyarrow's own metadata about zones is ignored.
     zoned = any("tz=" in str(f.type) for f in table.schema)
     options: dict[str, object] = {
         "version": rng.choice(["1.0", "2.4", "2.6"]),
@@ -153,7 +153,7 @@ def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
     }
     if not dictionary and rng.random() < 0.7:
         encodings = {name: rng.choice(encodings_of(table.schema.field(name).type)) for name in plain}
-        # A dot in a name is one of a path there.
+        # A dot in a name separates path elements there.
         told = {name: encoding for name, encoding in encodings.items() if encoding and "." not in name}
         options["column_encoding"] = told
     while True:
@@ -161,7 +161,7 @@ def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
             pq.write_table(table, path, **options)
             return f"pyarrow {table.schema.to_string(show_schema_metadata=False)!r} {options}"
         except (pa.ArrowException, ValueError, OSError):
-            # Not every option goes with every type: fall back to those that do, one by one.
+            # Not every option is valid for every type: retry with those that are, one by one.
             if "column_encoding" in options:
                 options.pop("column_encoding")
             elif options.pop("store_decimal_as_integer", None) or options.pop("use_deprecated_int96_timestamps", None):
@@ -171,7 +171,7 @@ def write_pyarrow(rng: random.Random, table: pa.Table, path: Path) -> str:
 
 
 def encodings_of(kind: pa.DataType) -> list[str | None]:
-    """Encodings that columns of a type may have."""
+    """Returns the encodings that are valid for columns of a type."""
     if pa.types.is_boolean(kind):
         return [None, "PLAIN", "RLE"]
     if pa.types.is_floating(kind):
@@ -229,14 +229,14 @@ def write_duckdb(rng: random.Random, path: Path) -> tuple[None, str]:
 
 
 def write_polars(rng: random.Random, table: pa.Table, path: Path, form: str) -> str:
-    """Polars' own types; columns that it does not take are left out."""
+    """Writes with polars' own types; columns that it does not support are omitted."""
     frame = polars.DataFrame()
     for name in table.column_names:
         if "+05:30" in str(table.schema.field(name).type):
             continue
         try:
             frame = frame.with_columns(polars.from_arrow(table.select([name])).to_series().alias(name))
-        except BaseException as error:  # Polars' panics are no Exceptions.
+        except BaseException as error:  # A panic of polars is not an Exception.
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
     if not frame.columns:
@@ -280,7 +280,7 @@ def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
     if rng.random() < 0.3:
         batches.insert(rng.randint(0, len(batches)), drawn(rng, table.schema, 0))
     if stream and rng.random() < 0.5:
-        # Other dictionaries in later batches: replacements, or deltas.
+        # Later batches have other dictionaries: replacements, or deltas.
         batches += [drawn(rng, table.schema, len(batch)) for batch in batches[:3]]
     maker = pa.ipc.new_stream if stream else pa.ipc.new_file
     with maker(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
@@ -290,13 +290,13 @@ def write_ipc(rng: random.Random, table: pa.Table, path: Path) -> str:
 
 
 def drawn(rng: random.Random, schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """A batch of new values."""
+    """Generates a batch of new values."""
     columns = [values.random_array(rng, f.type, rows, 0.2 if f.nullable else 0) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def read_ipc(path: Path) -> pa.Table:
-    """The table of an Arrow IPC file or stream."""
+    """Reads the table of an Arrow IPC file or stream."""
     with pa.OSFile(str(path)) as source:
         if source.read(6) == b"ARROW1":
             return pa.ipc.open_file(str(path)).read_all()
@@ -305,7 +305,7 @@ def read_ipc(path: Path) -> pa.Table:
 
 
 def columns_of(table: pa.Table) -> dict[str, list]:
-    """Columns in plain form; names that stand twice get numbers, as Tessera gives them."""
+    """Returns columns in plain form; repeated names get numbers as in Tessera."""
     found: dict[str, list] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         unique, count = name, 0
@@ -323,7 +323,8 @@ def ask_duckdb(sql: str) -> pa.Table:
 
 
 def sets(rng: random.Random, folder: Path, number: int) -> Case:
-    """Parquet or Arrow files that form one table: columns are missing, come in another order, or are narrower."""
+    """Generates Parquet or Arrow files that form one table: columns are missing, reordered, or
+    narrower."""
     form = rng.choice(["parquet", "parquet", "arrow"])
     home = folder / f"t{number}"
     home.mkdir(exist_ok=True)
@@ -364,12 +365,13 @@ def sets(rng: random.Random, folder: Path, number: int) -> Case:
         for name in names:
             expected.setdefault(name, []).extend(found.get(name, [None] * rows))
         total += rows
-    # A number is the same whatever its width.
+    # Numbers are equal regardless of their width.
     return Case(home, f"{form} files of {kinds}", judges={"made": expected}, loose=True)
 
 
 def large(tessera, folder: Path) -> list[str]:
-    """Problems with a row group of more than 2 GB of strings, plain and in a list, whose file takes little room."""
+    """Returns problems with a row group of more than 2 GB of strings, plain and in a list, in a
+    small file."""
     size, rows = 1 << 20, 2_300
     one = pa.array(["x" * size], pa.large_string())
     texts = pa.chunked_array([one] * rows)

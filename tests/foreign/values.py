@@ -1,4 +1,4 @@
-"""Random Arrow arrays of every type, and one form of values in which answers are compared."""
+"""Random Arrow arrays of every type, and a plain form of values in which answers are compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORDS = [
     "0",
     "%",
 ]
-# Python's own context rounds to 28 digits.
+# Python's default context rounds to 28 digits.
 EXACT = Context(prec=80)
 UNITS = ["s", "ms", "us", "ns"]
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -39,7 +39,7 @@ INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16
 
 
 def random_type(rng: random.Random, depth: int = 2, arrow: bool = False) -> pa.DataType:
-    """A type; with `arrow` also those that Parquet has no form for."""
+    """Generates a type; with `arrow` also types that Parquet cannot store."""
     if depth > 0 and rng.random() < 0.25:
         return nested_type(rng, depth - 1, arrow)
     kinds = [
@@ -105,7 +105,7 @@ def nested_type(rng: random.Random, depth: int, arrow: bool) -> pa.DataType:
 
 
 def random_array(rng: random.Random, kind: pa.DataType, rows: int, nulls: float) -> pa.Array:
-    """Values of a type, of which a share is NULL."""
+    """Generates values of a type, with a share of NULLs."""
     if pa.types.is_null(kind):
         return pa.nulls(rows)
     mask = [rng.random() < nulls for _ in range(rows)]
@@ -158,13 +158,13 @@ def random_array(rng: random.Random, kind: pa.DataType, rows: int, nulls: float)
 
 
 def random_keys(rng: random.Random, kind: pa.DataType, lengths: list[int]) -> pa.Array:
-    """Keys of maps, each once in its map."""
+    """Generates keys of maps, distinct within each map."""
     pool = [w for w in WORDS if w] if pa.types.is_string(kind) else list(range(-9, 10))
     return pa.array([key for length in lengths for key in rng.sample(pool, length)], kind)
 
 
 def random_value(rng: random.Random, kind: pa.DataType) -> object:
-    """A value; of temporal types the number that stands for it."""
+    """Generates a value; a temporal one as a number."""
     if pa.types.is_boolean(kind):
         return rng.random() < 0.5
     if pa.types.is_integer(kind):
@@ -208,7 +208,7 @@ def random_value(rng: random.Random, kind: pa.DataType) -> object:
         return rng.choice([0, -1, rng.randint(-25_567, 60_000)]) * 86_400_000
     if pa.types.is_time(kind):
         return rng.choice([0, 1, 86_400 * PER_SECOND[kind.unit] - 1, rng.randrange(86_400 * PER_SECOND[kind.unit])])
-    # Years 1678 to 2261 fit every unit.
+    # The years 1678 to 2261 fit every unit.
     second = rng.choice([0, -1, rng.randint(-2_000_000_000, 4_000_000_000), rng.randint(-9_000_000_000, 9_000_000_000)])
     return second * PER_SECOND[kind.unit] + rng.randrange(PER_SECOND[kind.unit])
 
@@ -227,7 +227,8 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> list:
-    """Values as numbers, text, bytes, tuples: what two readers must agree on, whatever types they give."""
+    """Converts values to numbers, text, bytes and tuples, which two readers must agree on despite
+    different types."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in plain(chunk)]
     kind = array.type
@@ -276,13 +277,13 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list:
 
 
 def number(value: Decimal) -> object:
-    """A decimal, as an int where it is whole."""
+    """Converts a decimal to an int if it is an integer."""
     whole = int(value)
     return whole if whole == value else EXACT.normalize(value)
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two values in plain form are one."""
+    """Returns whether two values in plain form are equal."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, float) and isinstance(right, float):

@@ -1,4 +1,4 @@
-"""DuckDB as a judge: its answers in the words of PostgreSQL."""
+"""DuckDB as a judge; its answers are formatted like PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import duckdb
 
 from libpq import Outcome
 
-# What PostgreSQL does where DuckDB's defaults differ.
+# Settings for PostgreSQL's behavior.
 SETTINGS = """
 set timezone = 'UTC';
 set threads = 1;
@@ -16,19 +16,19 @@ set integer_division = true;
 set default_null_order = 'nulls_last_on_asc_first_on_desc';
 """
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-# DuckDB's sums of whole numbers are 128 bits wide where PostgreSQL's are `numeric`.
+# DuckDB's sums of integers have 128 bits where PostgreSQL's are `numeric`.
 BROKEN = {"FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT"}
 
 
 class Connection:
-    """A database in memory."""
+    """An in-memory database."""
 
     def __init__(self) -> None:
         self.database = duckdb.connect(":memory:")
         self.database.execute(SETTINGS)
 
     def run(self, sql: str) -> Outcome:
-        """What a statement gives; DuckDB has no SQLSTATEs: every error is 42000 here."""
+        """Runs a statement. DuckDB has no SQLSTATEs: every error is 42000 here."""
         try:
             cursor = self.database.execute(sql)
             types = [str(column[1]) for column in cursor.description or []]
@@ -42,7 +42,8 @@ class Connection:
         return Outcome(types="".join(map(letter, types)), rows=[[value(v) for v in row] for row in rows])
 
     def as_text(self, sql: str, types: list[str]) -> list[tuple] | None:
-        """The rows again, with DuckDB's own text of what Python cannot hold; nothing where that is no query."""
+        """Returns the rows again, with DuckDB's own text for values that Python cannot represent;
+        None if it is not a query."""
         columns = [f"c{number}" for number in range(len(types))]
         selected = [
             f"{name}::varchar" if told_as_text(kind) else name for name, kind in zip(columns, types, strict=True)
@@ -57,7 +58,8 @@ class Connection:
 
 
 def told_as_text(kind: str) -> bool:
-    """Whether a type's text is DuckDB's: Python's dates end at year 9999, its intervals have no months."""
+    """Returns whether values of a type are printed by DuckDB: Python's dates end at year 9999, its
+    intervals have no months."""
     return kind.startswith(("DATE", "TIME", "INTERVAL")) and "[" not in kind
 
 
@@ -68,7 +70,7 @@ def letter(kind: str) -> str:
 
 
 def value(found: object) -> str | None:
-    """A value as PostgreSQL prints it."""
+    """Formats a value like PostgreSQL."""
     if found is None:
         return None
     if isinstance(found, bool):
@@ -85,7 +87,7 @@ def value(found: object) -> str | None:
         return "(" + ",".join(map(member, found.values())) + ")"
     text = str(found)
     if re.match(r"-?\d+ (year|month|day)", text):
-        # Intervals: PostgreSQL's short word for months.
+        # Intervals: PostgreSQL's abbreviation of months.
         return re.sub(r"\bmonth(s?)\b", r"mon\1", text)
     return text
 
@@ -100,7 +102,7 @@ def number(found: float) -> str:
 
 
 def element(found: object) -> str:
-    """A value in an array, as PostgreSQL prints it."""
+    """Formats an array element like PostgreSQL."""
     if isinstance(found, bool):
         return "t" if found else "f"
     text = value(found)
@@ -111,7 +113,7 @@ def element(found: object) -> str:
 
 
 def member(found: object) -> str:
-    """A value in a row, as PostgreSQL prints it."""
+    """Formats a field of a row like PostgreSQL."""
     if isinstance(found, bool):
         return "t" if found else "f"
     text = value(found)

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL through the C library that psql itself uses: values as text, types and SQLSTATEs."""
+"""A connection to PostgreSQL through the C library of psql: values as text, types and SQLSTATEs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ COMMAND_OK, TUPLES_OK = 1, 2
 
 @dataclass
 class Outcome:
-    """What a statement gave: letters of its columns' types and rows of texts, or a SQLSTATE and a message."""
+    """The result of a statement: type letters of its columns and rows of texts, or a SQLSTATE and
+    a message."""
 
     state: str = "00000"
     message: str = ""
@@ -30,7 +31,7 @@ class Outcome:
 
 
 def library() -> ctypes.CDLL:
-    """The C library, with the types of what is used of it."""
+    """Returns the C library with declared function types."""
     found = ctypes.CDLL(ctypes.util.find_library("pq") or "libpq.so.5")
     text, number, pointer = ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p
     signatures = {
@@ -78,7 +79,7 @@ class Connection:
         self.library.PQfinish(self.handle)
 
     def run(self, sql: str) -> Outcome:
-        """What a statement gives."""
+        """Runs a statement."""
         result = self.library.PQexec(self.handle, sql.encode())
         try:
             if self.library.PQresultStatus(result) not in (COMMAND_OK, TUPLES_OK):
@@ -91,7 +92,7 @@ class Connection:
         state = self.library.PQresultErrorField(result, ord("C"))
         message = self.library.PQresultErrorField(result, ord("M"))
         if state is None:
-            # The server is gone, or the text holds what no server is sent.
+            # The server is gone, or the text cannot be sent.
             message = self.library.PQerrorMessage(self.handle)
         return Outcome((state or b"XX000").decode(), (message or b"").decode(errors="replace").strip())
 

@@ -1,4 +1,5 @@
-"""A PostgreSQL of our own that judges answers: a cluster in a temporary directory, reached by its socket only."""
+"""A private PostgreSQL as a judge: a cluster in a temporary directory, reachable only through its
+socket."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-# What stands for NULL in psql's output; no test writes it.
+# The text of NULL in psql's output; no test writes it.
 NULL = "\u2400NULL\u2400"
-# A text may be as long as it is.
+# Texts may be of any length.
 csv.field_size_limit(1 << 30)
 CONFIGURATION = """
 listen_addresses = ''
@@ -36,7 +37,8 @@ log_min_messages = fatal
 
 @dataclass
 class Answer:
-    """What a statement gave: its columns and rows as text, or the SQLSTATE and message of an error."""
+    """The result of a statement: its columns and rows as text, or the SQLSTATE and message of an
+    error."""
 
     state: str
     message: str
@@ -49,7 +51,7 @@ class Answer:
 
 
 def programs() -> Path | None:
-    """The directory with `initdb`: the newest of Debian's, else that of the one in the path."""
+    """Returns the directory with `initdb`: Debian's newest, else that of the path."""
     found = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if (path / "initdb").exists()]
     if found:
         return max(found, key=lambda path: float(path.parent.name))
@@ -58,7 +60,8 @@ def programs() -> Path | None:
 
 
 class Cluster:
-    """A running PostgreSQL, for a `with` statement. PostgreSQL refuses to run as root, so another user runs it."""
+    """A running PostgreSQL, for a `with` statement. PostgreSQL refuses to run as root, so it runs
+    as another user."""
 
     def __init__(self) -> None:
         found = programs()
@@ -68,7 +71,7 @@ class Cluster:
         self.user: dict[str, object] = {}
 
     def __enter__(self) -> "Cluster":
-        # A short path: the name of a socket has 107 bytes.
+        # A short path: a socket's path has at most 107 bytes.
         self.directory = Path(tempfile.mkdtemp(prefix="tessera-pg-", dir="/tmp"))
         if os.geteuid() == 0:
             account = next(name for name in ("postgres", "nobody") if name in {user.pw_name for user in pwd.getpwall()})
@@ -93,9 +96,10 @@ class Cluster:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def own(self, program: str, *arguments: object) -> None:
-        """Runs one of PostgreSQL's programs as the user that the cluster belongs to."""
+        """Runs one of PostgreSQL's programs as the owner of the cluster."""
         command = [str(self.programs / program), *map(str, arguments)]
-        # The server that pg_ctl starts keeps its output open: it must not be a pipe that someone waits for.
+        # The server that pg_ctl starts keeps its output open, so the output must not be a pipe that
+        # is waited for.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", timeout=120, **self.user
@@ -105,7 +109,7 @@ class Cluster:
                 raise RuntimeError(f"{program} failed: {output.read().decode(errors='replace')[-2000:]}")
 
     def script(self, text: str, timeout_s: float = 600) -> subprocess.CompletedProcess:
-        """Runs a script of psql's; it goes on after an error."""
+        """Runs a psql script, which continues after errors."""
         command = [str(self.programs / "psql"), "-h", str(self.directory), "-U", "postgres", "-X", "-q", "-f", "-"]
         environment = {**os.environ, "PGCLIENTENCODING": "UTF8", "PGOPTIONS": "-c client_min_messages=error"}
         return subprocess.run(
@@ -113,14 +117,15 @@ class Cluster:
         )
 
     def answers(self, statements: list[str], before: str = "", timeout_s: float = 600) -> list[Answer]:
-        """What each statement gives, in one session, after the script `before`."""
+        """Runs statements in one session, after the script `before`; returns the result of each."""
         mark = f"@{uuid.uuid4().hex}@"
         lines = [before, f"\\pset format csv\n\\pset null '{NULL}'\n\\echo {mark}start"]
         for number, sql in enumerate(statements):
             lines.append(f"{sql.rstrip().rstrip(';')}\n;\n\\echo {mark}{number} :SQLSTATE :LAST_ERROR_MESSAGE")
         done = self.script("\n".join(lines) + "\n", timeout_s)
         pieces = re.split(rf"^{mark}(\w+) ?(\w*) ?(.*)$\n?", done.stdout, flags=re.MULTILINE)
-        # What stands before the first mark belongs to `before`; then number, state, message and output take turns.
+        # Output before the first marker belongs to `before`; then number, state, message and output
+        # alternate.
         found: list[Answer] = []
         for at in range(4, len(pieces) - 1, 4):
             output, state, message = pieces[at], pieces[at + 2], pieces[at + 3]

@@ -1,4 +1,4 @@
-//! Which packages a change touches: those whose files changed, and all that depend on them.
+//! Lists the packages that a change affects: those with changed files, and their dependents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,28 +7,27 @@ use serde_json::Value;
 
 use crate::rooms::metadata;
 
-/// Files outside of packages, by how their path starts, and the packages whose tests read them.
+/// Path prefixes of files outside of packages, and the packages with tests that read them.
 const READ_BY: &[(&str, &[&str])] = &[
     ("queries/", &["tessera-sql"]),
     ("plans/", &["tessera-plan"]),
-    ("docs/plan-language.md", &["tessera-plan"]),
+    ("docs/reference/plan-language.md", &["tessera-plan"]),
     ("tests/sql/", &["tessera-session"]),
 ];
 
-/// Files that every package depends on.
+/// Files that affect every package.
 const READ_BY_ALL: &[&str] = &["Cargo.toml", "Cargo.lock", "rustfmt.toml", ".cargo/config.toml"];
 
 /// A package of the workspace.
 #[derive(Debug)]
 struct Package {
-    /// Its folder, relative to the workspace's, with a slash at its end.
+    /// Its folder relative to the workspace, with a trailing slash.
     folder: String,
-    /// Packages of the workspace that it depends on, for its tests too.
+    /// Packages of the workspace that it depends on, including test dependencies.
     needs: Vec<String>,
 }
 
-/// Prints the packages that the named files touch, a line each; without files, those of the whole
-/// workspace.
+/// Prints the packages that the files affect, one per line; without files, all packages.
 pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     let packages = packages(&metadata(root)?, root)?;
     let found = affected(&packages, files);
@@ -59,7 +58,7 @@ fn affected(packages: &BTreeMap<String, Package>, files: &[String]) -> BTreeSet<
         if READ_BY_ALL.contains(&file.as_str()) {
             return packages.keys().cloned().collect();
         }
-        // A package may lie in another one's folder: the innermost has the file.
+        // Packages may be nested: the innermost one owns the file.
         let holders = packages.iter().filter(|(_, package)| file.starts_with(&package.folder));
         let holder = holders.max_by_key(|(_, package)| package.folder.len());
         found.extend(holder.map(|(name, _)| name.clone()));

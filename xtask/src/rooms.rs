@@ -1,12 +1,12 @@
-//! Which room may depend on which.
+//! Checks the dependencies between rooms.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Rooms by storey: one may depend on those of lower storeys only, never on its neighbours.
-/// `platforms/*` and `storage/*` stand for all folders there.
+/// Rooms by storey: a room may depend only on rooms of lower storeys. `platforms/*` and `storage/*`
+/// stand for all folders there.
 const STOREYS: &[&[&str]] = &[
     &["types"],
     &["plan", "codegen", "text"],
@@ -22,22 +22,21 @@ const STOREYS: &[&[&str]] = &[
     &["testing"],
     &["engine"],
     &["sql", "jit", "platforms/*", "storage/*"],
-    // Makes files, which storage/files writes, and knows nothing else of the engine; only what
-    // people touch uses it.
+    // Generates files through storage/files; uses nothing else of the engine.
     &["generate"],
     &["session"],
     // Starts workers, which are sessions.
     &["platforms/serverless/launch"],
     &["cli", "server", "python"],
-    // The program again, with MPI.
+    // The command line with MPI.
     &["cli-mpi"],
 ];
 
-/// Crates that only some rooms may name: the crate, the rooms, the reason.
+/// Crates that only some rooms may use: the crate, the rooms, the reason.
 const RESERVED: &[(&str, &[&str], &str)] =
     &[("inkwell", &["jit"], "jit is the only room that names LLVM")];
 
-/// Crates that must not be in the tree at all.
+/// Crates that must not be in the dependency tree.
 const BANNED: &[&str] = &[
     "datafusion",
     "datafusion-sql",
@@ -47,7 +46,7 @@ const BANNED: &[&str] = &[
     "datafusion-functions-table",
 ];
 
-/// A dependency of a room, as Cargo tells it.
+/// A dependency of a room.
 #[derive(Debug, PartialEq)]
 struct Edge {
     /// The room: its folder below `crates/`.
@@ -58,15 +57,15 @@ struct Edge {
     is_room: bool,
 }
 
-/// Checks the rooms of the workspace; gives a line for the terminal.
+/// Checks the rooms of the workspace; returns a summary line.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let edges = edges(&metadata(root)?)?;
     let lock = std::fs::read_to_string(root.join("Cargo.lock"))
         .map_err(|error| format!("reading Cargo.lock: {error}"))?;
     let mut wrong: Vec<String> = edges.iter().filter_map(|edge| check(edge).err()).collect();
-    wrong.extend(passed_on(&root.join("crates"))?);
+    wrong.extend(reexports(&root.join("crates"))?);
     wrong.extend(
-        banned(&lock).map(|name| format!("{name} is in Cargo.lock; it must not be in the tree")),
+        banned(&lock).map(|name| format!("{name} is in Cargo.lock; remove the dependency")),
     );
     if wrong.is_empty() {
         let rooms = edges.iter().filter(|edge| edge.is_room).count();
@@ -75,7 +74,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     Err(format!("rooms: {}\n(docs/architecture.md, section 3)", wrong.join("\n       ")))
 }
 
-/// What Cargo says of the workspace, without its dependencies.
+/// Returns Cargo's metadata of the workspace, without external dependencies.
 pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -90,7 +89,7 @@ pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
         .map_err(|error| format!("reading cargo metadata: {error}"))
 }
 
-/// The folder below `crates/` of a package or a path dependency.
+/// Returns the folder below `crates/` of a package or a path dependency.
 fn room(path: &str) -> Option<String> {
     let folder = path.strip_suffix("/Cargo.toml").unwrap_or(path);
     folder.rsplit_once("/crates/").map(|(_, room)| room.to_string())
@@ -102,7 +101,7 @@ fn edges(metadata: &Value) -> Result<Vec<Edge>, String> {
     for package in packages {
         let Some(from) = package["manifest_path"].as_str().and_then(room) else { continue };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // Tests may use what stands above: nothing of it ships.
+            // Tests may use rooms of higher storeys, because tests do not ship.
             if dependency["kind"] == "dev" {
                 continue;
             }
@@ -127,7 +126,7 @@ fn check(edge: &Edge) -> Result<(), String> {
     let Edge { from, to, is_room } = edge;
     let Some(of_from) = storey(from) else {
         return Err(format!(
-            "crates/{from} stands in no storey; add it to xtask/src/rooms.rs and to the page"
+            "crates/{from} has no storey; add it to xtask/src/rooms.rs and docs/architecture.md"
         ));
     };
     if !is_room {
@@ -144,8 +143,8 @@ fn check(edge: &Edge) -> Result<(), String> {
     }
     match storey(to) {
         Some(of_to) if of_to < of_from => Ok(()),
-        Some(_) => Err(format!("{from} → {to}: {from} may depend only on what stands below it")),
-        None => Err(format!("{from} → {to}: {to} stands in no storey")),
+        Some(_) => Err(format!("{from} → {to}: {from} may depend only on lower storeys")),
+        None => Err(format!("{from} → {to}: {to} has no storey; add it to xtask/src/rooms.rs")),
     }
 }
 
@@ -156,22 +155,22 @@ fn banned(lock: &str) -> impl Iterator<Item = &'static str> + '_ {
         .filter(|name| lock.lines().any(|line| line == format!("name = \"{name}\"")))
 }
 
-/// The places where a room offers another's items as its own.
-fn passed_on(folder: &Path) -> Result<Vec<String>, String> {
+/// Returns the places where a room re-exports items of another room.
+fn reexports(folder: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder)
         .map_err(|error| format!("reading {}: {error}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|error| error.to_string())?.path();
         if path.is_dir() {
-            found.extend(passed_on(&path)?);
+            found.extend(reexports(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| format!("{}: {error}", path.display()))?;
-            let lines = text.lines().enumerate().filter(|(_, line)| passes_on(line));
+            let lines = text.lines().enumerate().filter(|(_, line)| is_reexport(line));
             found.extend(lines.map(|(line, _)| {
                 format!(
-                    "{}:{}: offers another room's items; name that room where they are used",
+                    "{}:{}: re-exports another room's items; import them from that room instead",
                     path.display(),
                     line + 1
                 )
@@ -182,8 +181,8 @@ fn passed_on(folder: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Whether the line is a `pub use` of another room.
-fn passes_on(line: &str) -> bool {
+/// Returns whether the line is a `pub use` of another room.
+fn is_reexport(line: &str) -> bool {
     let Some(line) = line.trim_start().strip_prefix("pub") else { return false };
     let line = line.strip_prefix("(crate)").unwrap_or(line);
     line.trim_start().strip_prefix("use tessera_").is_some()
@@ -227,10 +226,10 @@ mod tests {
 
     #[test]
     fn a_room_offers_its_own_items() {
-        assert!(passes_on("pub use tessera_types::Error;"));
-        assert!(passes_on("    pub(crate) use tessera_types::{"));
-        assert!(!passes_on("use tessera_types::Error;"));
-        assert!(!passes_on("pub use error::Error;"));
+        assert!(is_reexport("pub use tessera_types::Error;"));
+        assert!(is_reexport("    pub(crate) use tessera_types::{"));
+        assert!(!is_reexport("use tessera_types::Error;"));
+        assert!(!is_reexport("pub use error::Error;"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Lines of code per room: how much is shared, and how much each platform takes.
+//! Counts lines of code in each room, and the share of each platform.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ struct Lines {
     tests: usize,
 }
 
-/// What asks stores to select: a part of a room, and a row of its own.
+/// A row of the table: the part of a room for selection in stores.
 const SMART: &str = "smart storage";
 
-/// Counts; gives a table.
+/// Counts lines; returns a table.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let mut rooms: BTreeMap<String, Lines> = BTreeMap::new();
     walk(&root.join("crates"), "", &mut rooms)?;
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     for (room, lines) in &rooms {
         let _ = writeln!(out, "{room:<20} {:>8} {:>8}", lines.code, lines.tests);
         let sum = match room {
-            // A simulator of what a platform runs on is no part of it.
+            // A simulator of a platform's environment does not count as the platform.
             room if room.ends_with("/local") && room.matches('/').count() == 2 => &mut simulators,
             room if room.starts_with("platforms/") => &mut platforms,
             _ => &mut shared,
@@ -50,7 +50,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     Ok(out)
 }
 
-/// Adds the Rust files below a folder; `room` is the folder of the innermost crate around it.
+/// Adds the Rust files below a folder; `room` is the folder of the innermost crate.
 fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("reading {}: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
@@ -79,7 +79,7 @@ fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Resul
     Ok(())
 }
 
-/// Test modules stand at the end of a file, after `#[cfg(test)]`.
+/// Counts lines; `#[cfg(test)]` modules are at the end of files.
 fn count(text: &str, is_test: bool) -> Lines {
     let mut lines = Lines::default();
     let mut in_tests = is_test;

@@ -1,5 +1,7 @@
-//! The program `tessera-mpi`: `tessera` as one rank of an MPI world, started by `mpiexec -n 4
-//! tessera-mpi …`, or by `tessera --platform mpi --ranks 4 …`, which watches over the ranks too.
+//! The program `tessera-mpi`: `tessera` as one rank of an MPI world. It is started by `mpiexec -n 4
+//! tessera-mpi …`, or by `tessera --platform mpi --ranks 4 …`, which also monitors the ranks.
+
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +12,11 @@ use tessera_platform_mpi::world;
 use tessera_session::Cancel;
 
 fn main() -> ExitCode {
-    let running: Arc<Mutex<Running>> = Arc::default();
-    let cancelled = running.clone();
-    let control = Control::connect(move || with(&cancelled, Running::cancel));
+    let state: Arc<Mutex<CancelState>> = Arc::default();
+    let control_state = state.clone();
+    let control = Control::connect(move || with(&control_state, CancelState::cancel));
     tessera_cli::prepare();
-    let ran = world::run(|link| {
+    let result = world::run(|link| {
         control.ready();
         let (index, count) = (link.rank(), link.ranks());
         let part = tessera_cli::Part {
@@ -24,34 +26,33 @@ fn main() -> ExitCode {
             count,
             is_watched: std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some(),
         };
-        let code =
-            tessera_cli::part(part, |session| with(&running, |running| running.begin(session)));
+        let code = tessera_cli::part(part, |session| with(&state, |state| state.begin(session)));
         if index == 0 {
             control.exit(code);
         }
         code
     });
-    let Ok(code) = ran else {
-        eprintln!("error: MPI could not be started twice in one process");
+    let Ok(code) = result else {
+        eprintln!("error: MPI was already initialized in this process");
         return ExitCode::FAILURE;
     };
-    // A launcher knows the code already; a rank that ends with another than 0 makes mpiexec
-    // complain.
+    // The launcher already knows the exit code, and `mpiexec` complains about ranks that exit with
+    // another than 0.
     if control.done() { ExitCode::SUCCESS } else { ExitCode::from(code) }
 }
 
-/// What there is to cancel; a cancellation that comes before is kept.
+/// The session to cancel. A cancellation before it starts is remembered.
 #[derive(Debug, Default)]
-struct Running {
+struct CancelState {
     session: Option<Cancel>,
     cancelled: bool,
 }
 
-fn with(running: &Mutex<Running>, act: impl FnOnce(&mut Running)) {
-    act(&mut running.lock().unwrap_or_else(PoisonError::into_inner));
+fn with(state: &Mutex<CancelState>, act: impl FnOnce(&mut CancelState)) {
+    act(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-impl Running {
+impl CancelState {
     fn begin(&mut self, session: Cancel) {
         if self.cancelled {
             session.cancel_all();

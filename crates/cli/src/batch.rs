@@ -9,19 +9,19 @@ use tessera_types::{Error, Result};
 
 use crate::arguments::{Format, Input, Query, RunPlan};
 use crate::output::Printer;
-use crate::runner::{Outcome, Runner, Timing, complain};
-use crate::script::{Piece, Script};
+use crate::runner::{Outcome, Runner, Timing, print_stderr};
+use crate::script::{Script, StatementText};
 use crate::{EXIT_ERROR, EXIT_USAGE, shell};
 
-/// Rows of a table that a terminal gets of one statement.
+/// The maximum number of rows of a table on a terminal.
 const TERMINAL_ROWS: usize = 1_000;
 
-/// The longest single line of the standard input.
+/// The maximum length of a line of the standard input.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
 type Output = io::BufWriter<io::Stdout>;
 
-/// Runs what the command line says; gives the exit code.
+/// Runs the statements of the command line. Returns the exit code.
 pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>) -> u8 {
     if let Some(code) = refuse_binary(query.format) {
         return code;
@@ -42,7 +42,7 @@ pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>
             Input::File(path) => match read(path) {
                 Ok(sql) => script(&mut runner, &sql),
                 Err(error) => {
-                    complain(&format!("error: {error}"));
+                    print_stderr(&format!("error: {error}"));
                     Outcome::Failed
                 }
             },
@@ -55,7 +55,7 @@ pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>
     0
 }
 
-/// Runs a plan written by hand; gives the exit code.
+/// Runs a plan from a file. Returns the exit code.
 pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Session>) -> u8 {
     if let Some(code) = refuse_binary(run.format) {
         return code;
@@ -68,13 +68,14 @@ pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Ses
     }
 }
 
+/// Rejects a binary format on a terminal. Returns the exit code.
 fn refuse_binary(format: Format) -> Option<u8> {
     if !format.is_binary() || !io::stdout().is_terminal() {
         return None;
     }
     let name = format.name();
-    complain(&format!(
-        "error: --format {name} is binary; send it to a file: tessera … --format {name} > rows.{name}"
+    print_stderr(&format!(
+        "error: cannot write binary format {name} to a terminal; redirect it: tessera … --format {name} > rows.{name}"
     ));
     Some(EXIT_USAGE)
 }
@@ -90,12 +91,12 @@ fn runner(
             let mut printer = Printer::new(out, format);
             if io::stdout().is_terminal() {
                 printer.limits.rows_max = TERMINAL_ROWS;
-                printer.limits.hint = "--format csv, or a pipe, gives all";
+                printer.limits.hint = "--format csv or a pipe shows all";
             }
             Ok(Runner::new(session, printer, timing))
         }
         Err(error) => {
-            complain(&format!("error: {error}"));
+            print_stderr(&format!("error: {error}"));
             Err(EXIT_ERROR)
         }
     }
@@ -112,7 +113,7 @@ fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// Every statement of a text, until one fails.
+/// Runs the statements of a text until one fails.
 fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
     let mut script = Script::default();
     script.push(sql);
@@ -125,8 +126,8 @@ fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
     }
 }
 
-/// Every statement of the standard input as soon as it is complete; a failed one is reported at the
-/// end.
+/// Runs each statement of the standard input as soon as it is complete. Continues after a failed
+/// statement.
 fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
     let mut failed = false;
     let mut script = Script::default();
@@ -143,14 +144,16 @@ fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                complain(&format!("error: cannot read the standard input: {error}"));
+                print_stderr(&format!("error: cannot read the standard input: {error}"));
                 return Outcome::Failed;
             }
         }
         match std::str::from_utf8(&line) {
             Ok(text) => script.push(text),
             Err(_) => {
-                complain("error: the standard input is not valid UTF-8; the statement was skipped");
+                print_stderr(
+                    "error: the standard input is not valid UTF-8; the statement was skipped",
+                );
                 failed = true;
                 script = Script::default();
                 continue;
@@ -172,7 +175,11 @@ fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
     if failed { Outcome::Failed } else { Outcome::Done }
 }
 
-fn statement<W: Write + Send>(runner: &mut Runner<W>, piece: &Piece, failed: &mut bool) -> Outcome {
+fn statement<W: Write + Send>(
+    runner: &mut Runner<W>,
+    piece: &StatementText,
+    failed: &mut bool,
+) -> Outcome {
     let outcome = runner.statement(piece);
     *failed |= outcome == Outcome::Failed;
     outcome

@@ -12,8 +12,8 @@ use tessera_session::Standard;
 pub(crate) const LAUNCHERS: [&dyn Launcher; 3] =
     [&LocalLauncher, &MpiLauncher, &ServerlessLauncher];
 
-/// What every session of the program has; `started` is the platform called `name`, the others can
-/// be explained.
+/// The extensions of every session. `started` is the running platform `name`; the others only
+/// explain plans.
 pub(crate) fn extensions(name: &str, started: &Arc<dyn Extension>) -> Vec<Arc<dyn Extension>> {
     let mut all: Vec<Arc<dyn Extension>> = vec![Arc::new(Standard)];
     all.extend(LAUNCHERS.iter().map(|launcher| match launcher.name() == name {

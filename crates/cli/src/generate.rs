@@ -11,15 +11,15 @@ use tessera_generate::{Error, Options, Suite};
 use crate::arguments::Generate;
 use crate::interrupt::Interrupt;
 use crate::progress::ProgressLine;
-use crate::runner::complain;
+use crate::runner::print_stderr;
 use crate::{EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE};
 
-/// Writes the data; gives the exit code.
+/// Writes the data. Returns the exit code.
 pub(crate) fn main(arguments: &Generate) -> u8 {
     let suite: Suite = match arguments.suite.parse() {
         Ok(suite) => suite,
         Err(error) => {
-            complain(&format!("error: {error}"));
+            print_stderr(&format!("error: {error}"));
             return EXIT_USAGE;
         }
     };
@@ -54,14 +54,14 @@ pub(crate) fn main(arguments: &Generate) -> u8 {
         Ok(report) => {
             let bytes: u64 = report.tables.iter().map(|table| table.bytes).sum();
             for table in &report.tables {
-                complain(&format!(
+                print_stderr(&format!(
                     "{:<12} {:>12} rows  {:>8.1} MB",
                     table.name,
                     table.rows,
                     table.bytes as f64 / 1e6
                 ));
             }
-            complain(&format!(
+            print_stderr(&format!(
                 "{suite} at scale factor {} in '{}': {:.1} MB, {:.1} s",
                 arguments.scale,
                 arguments.out.display(),
@@ -71,7 +71,7 @@ pub(crate) fn main(arguments: &Generate) -> u8 {
             0
         }
         Err(error) => {
-            complain(&format!("error: {error}"));
+            print_stderr(&format!("error: {error}"));
             match error {
                 Error::Cancelled => EXIT_INTERRUPTED,
                 Error::Scale { .. } => EXIT_USAGE,

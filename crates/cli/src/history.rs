@@ -1,7 +1,7 @@
-//! The shell's history: a file that shells share. Each entry is appended when it is entered, so
-//! that a shell that is killed loses none.
+//! The history file, which all shells share. An entry is appended when it is entered, so that a
+//! killed shell loses none.
 //!
-//! Layout: a first line [`HEADER`], then an entry a line, with `\n` and `\\` for line ends and
+//! Layout: the line [`HEADER`], then one line per entry, with `\n` and `\\` for line ends and
 //! backslashes.
 
 use std::fs::{File, Metadata, Permissions};
@@ -13,22 +13,22 @@ use std::time::Duration;
 use tessera_files::AtomicFile;
 
 const HEADER: &str = "#V2\n";
-/// The file is for its owner alone: statements may hold what is secret.
+/// The file mode. Only the owner has access, because statements may contain secrets.
 const MODE: u32 = 0o600;
-/// How often another shell is waited for that writes, and how long each time.
+/// The number of attempts to lock the file, and the time between them.
 const LOCK_ATTEMPTS: usize = 20;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
-/// A file with more entries than this many times what is kept is cut when a shell starts.
+/// A shell truncates the file at its start if it has this many times the maximum of entries.
 const ENTRIES_FACTOR: usize = 2;
 
-/// The file of the history.
+/// The history file.
 #[derive(Debug)]
 pub(crate) struct History {
     path: PathBuf,
 }
 
 impl History {
-    /// The history in a file that need not exist.
+    /// A history in a file that may not exist yet.
     pub(crate) fn new(path: PathBuf) -> History {
         History { path }
     }
@@ -36,7 +36,7 @@ impl History {
     /// All entries, the oldest first.
     ///
     /// # Errors
-    /// The file cannot be read; of one that is not there, there are none.
+    /// The file cannot be read. A missing file has no entries.
     pub(crate) fn entries(&self) -> io::Result<Vec<String>> {
         let bytes = match std::fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -47,7 +47,7 @@ impl History {
         Ok(entries.filter(|line| !line.is_empty()).map(unescaped).collect())
     }
 
-    /// Adds an entry behind what this and other shells have entered.
+    /// Appends an entry.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -57,13 +57,13 @@ impl History {
         let text = match last_byte(&mut file)? {
             None => format!("{HEADER}{line}"),
             Some(b'\n') => line,
-            // A shell was killed, or the disk was full, in the middle of an entry.
+            // The last write was incomplete: a shell was killed, or the disk was full.
             Some(_) => format!("\n{line}"),
         };
         file.write_all(text.as_bytes())
     }
 
-    /// Drops the oldest entries where there are many more than so many.
+    /// Removes the oldest entries if there are far more than `entries_max`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -86,7 +86,7 @@ impl History {
         shorter.publish(true).map(drop)
     }
 
-    /// The file, locked against other shells, for its owner alone.
+    /// Opens and locks the file, and restricts access to its owner.
     fn lock(&self) -> io::Result<File> {
         for _ in 0..LOCK_ATTEMPTS {
             let mut options = File::options();
@@ -96,7 +96,7 @@ impl History {
                 continue;
             }
             let metadata = file.metadata()?;
-            // Another shell may have put a shorter file in its place.
+            // Another shell may have replaced the file while truncating it.
             if std::fs::metadata(&self.path).is_ok_and(|now| is_same(&now, &metadata)) {
                 if metadata.mode() & 0o077 != 0 {
                     file.set_permissions(Permissions::from_mode(MODE))?;
@@ -108,7 +108,7 @@ impl History {
     }
 }
 
-/// An entry from its line. A backslash before another character stands for itself.
+/// Decodes an entry. A backslash before any other character is literal.
 fn unescaped(line: &str) -> String {
     let mut entry = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();

@@ -1,5 +1,5 @@
-//! Ctrl-C and requests to end: the first cancels what runs, the second leaves. A shell leaves for
-//! no Ctrl-C: its temporary tables would be gone.
+//! Handling of SIGINT and SIGTERM: the first signal cancels the running statement, the second ends
+//! the program. Ctrl-C does not end a shell, which would lose its temporary tables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,18 +9,18 @@ use signal_hook::iterator::Signals;
 use tessera_session::Cancel;
 
 use crate::EXIT_INTERRUPTED;
-use crate::runner::complain;
+use crate::runner::print_stderr;
 
-/// Whether this process hears of interruptions from what has started it.
+/// Whether the launcher of this process forwards interruptions.
 static LEFT_TO_LAUNCHER: AtomicBool = AtomicBool::new(false);
 
-/// Sessions do not listen for signals: this process is a part of a platform, whose launcher
-/// cancels. A signal comes from what ends the whole platform then.
+/// Disables signal handling in a process of a platform, whose launcher cancels statements. A signal
+/// then ends the process.
 pub(crate) fn leave_to_launcher() {
     LEFT_TO_LAUNCHER.store(true, Ordering::Release);
 }
 
-/// Counts interruptions of what is being done.
+/// Counts interruptions of the running statement.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt {
     state: Arc<State>,
@@ -29,38 +29,37 @@ pub(crate) struct Interrupt {
 #[derive(Debug, Default)]
 struct State {
     count: AtomicUsize,
-    /// A shell stays, whatever Ctrl-C does.
+    /// Whether Ctrl-C does not end the program, as in a shell.
     stays: AtomicBool,
-    /// The program was asked to end, which it does when the statement has ended.
+    /// Whether the program ends after the running statement.
     ends: AtomicBool,
 }
 
 impl Interrupt {
-    /// Listens from now on. `cancel` says whether there was something to cancel; where there was
-    /// not, a program that is no shell ends at once.
+    /// Starts to handle signals. `cancel` returns whether a statement was running. If not, a program
+    /// other than the shell exits at once.
     pub(crate) fn listen(cancel: impl Fn() -> bool + Send + 'static) -> Interrupt {
         let interrupt = Interrupt::default();
         let state = interrupt.state.clone();
-        // Without signals the program works as well; Ctrl-C then ends it the hard way.
+        // If no handler can be installed, Ctrl-C ends the process directly.
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
             let listen = move || {
                 for signal in signals.forever() {
                     let before = state.count.fetch_add(1, Ordering::AcqRel);
                     let stays = signal == SIGINT && state.stays.load(Ordering::Acquire);
-                    // Before the cancellation: where that comes too late for one statement, the
-                    // next does not begin.
+                    // Set before the cancellation, so that no next statement begins if the current
+                    // one has just ended.
                     state.ends.fetch_or(!stays, Ordering::AcqRel);
                     let cancelled = cancel();
                     if stays {
                         if cancelled && before == 1 {
-                            complain("(the statement is ending; Ctrl-\\ ends the program)");
+                            print_stderr("(the statement is ending; Ctrl-\\ ends the program)");
                         }
                         continue;
                     }
                     if before > 0 || !cancelled {
-                        // At once: other threads are at work, perhaps in a library whose data an
-                        // orderly end would take away. SAFETY: ends the process, whatever its
-                        // state.
+                        // Exits without destructors, because other threads may still use the data
+                        // of a library. SAFETY: the call ends the process in any state.
                         unsafe { libc::_exit(EXIT_INTERRUPTED.into()) }
                     }
                 }
@@ -70,7 +69,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Listens on behalf of a session.
+    /// Handles signals for a session, unless its launcher does.
     pub(crate) fn of_session(cancel: Cancel) -> Interrupt {
         if LEFT_TO_LAUNCHER.load(Ordering::Acquire) {
             return Interrupt::default();
@@ -78,22 +77,22 @@ impl Interrupt {
         Interrupt::listen(move || cancel.cancel())
     }
 
-    /// A new statement begins: nobody has interrupted it yet.
+    /// Resets the count when a statement begins.
     pub(crate) fn reset(&self) {
         self.state.count.store(0, Ordering::Release);
     }
 
-    /// Whether there has been an interruption since.
+    /// Whether an interruption has happened since the last reset.
     pub(crate) fn happened(&self) -> bool {
         self.state.count.load(Ordering::Acquire) > 0 || self.is_to_end()
     }
 
-    /// Whether the program is to end: no other statement begins.
+    /// Whether the program ends and no other statement begins.
     pub(crate) fn is_to_end(&self) -> bool {
         self.state.ends.load(Ordering::Acquire)
     }
 
-    /// Does not end the program at Ctrl-C.
+    /// Keeps the program running on Ctrl-C.
     pub(crate) fn stay(&self) {
         self.state.stays.store(true, Ordering::Release);
     }

@@ -1,14 +1,15 @@
 //! The program `tessera`: SQL over files from a command line, a script or a shell.
 //!
-//! Parts: `allocator`; `arguments` the command line; `script` cuts text into statements as it
-//! arrives; `batch` runs `-c` and `-f`, `shell` talks to a person, whose `history` it keeps;
-//! `output` writes rows in five formats; `interrupt` is Ctrl-C, `progress` the line that moves;
-//! `extensions` lists the platforms; `generate` and `run` are the subcommands. Exit codes: 0 ok, 1
-//! an error of a statement or a file, 2 usage, 130 interrupted.
+//! Modules: `arguments` parses the command line; `script` splits input into statements; `batch` runs
+//! `-c`, `-f` and plans; `shell` is the interactive shell with its `history`; `output` writes rows in
+//! five formats; `interrupt` handles Ctrl-C; `progress` shows the progress line; `extensions` lists
+//! the platforms; `generate` writes benchmark data. Exit codes: 0 success, 1 an error of a statement
+//! or a file, 2 usage, 130 interrupted. `allocator` and `interrupt` contain unsafe code.
 
 mod allocator;
 mod arguments;
 mod batch;
+mod caret;
 mod extensions;
 mod generate;
 mod history;
@@ -24,18 +25,18 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tessera_engine::{Extension, Launch, LaunchRole, LaunchValues, Launched};
+use tessera_engine::{Extension, Launch, LaunchOutcome, LaunchRole, LaunchValues};
 use tessera_session::{Cancel, Config, Session};
 
-use crate::arguments::{Command, Place};
+use crate::arguments::{Command, PlatformChoice};
 use crate::interrupt::Interrupt;
-use crate::runner::complain;
+use crate::runner::print_stderr;
 
 /// An error of a statement or a file.
 const EXIT_ERROR: u8 = 1;
-/// The command line makes no sense.
+/// The command line is invalid.
 const EXIT_USAGE: u8 = 2;
-/// Ended by Ctrl-C, as shells report it.
+/// Interrupted by Ctrl-C, as in shells.
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// The program `tessera`.
@@ -52,17 +53,17 @@ pub fn main() -> ExitCode {
     ExitCode::from(start(command, &place))
 }
 
-/// Plays a part of a platform; gives the exit code.
+/// Runs a role of a platform. Returns the exit code.
 fn play(role: &LaunchRole, values: &LaunchValues) -> u8 {
     (role.play)(values).unwrap_or_else(|error| failed(&error))
 }
 
-/// Starts the platform and does what the command line says; gives the exit code.
-fn start(mut command: Command, place: &Place) -> u8 {
+/// Starts the platform and runs the command. Returns the exit code.
+fn start(mut command: Command, place: &PlatformChoice) -> u8 {
     let launcher = place.launcher;
     if !launcher.has_shell() && command.reads_input() && stdin().is_terminal() {
-        complain(&format!(
-            "error: there is no shell on platform {}; give statements with -c or -f, or on the standard input",
+        print_stderr(&format!(
+            "error: platform {} has no shell; pass statements with -c or -f, or on the standard input",
             launcher.name()
         ));
         return EXIT_USAGE;
@@ -80,8 +81,8 @@ fn start(mut command: Command, place: &Place) -> u8 {
         },
     };
     match launcher.launch(&launch) {
-        // The services end after the session.
-        Ok(Launched::Here { extension, database, stores, report, services: _services }) => {
+        // `_services` is dropped after the session has ended.
+        Ok(LaunchOutcome::Here { extension, database, stores, report, services: _services }) => {
             command.change(|config| {
                 config.database = database;
                 config.stores = stores;
@@ -91,17 +92,17 @@ fn start(mut command: Command, place: &Place) -> u8 {
             }
             run_on(command, launcher.name(), &extension, |_| {})
         }
-        Ok(Launched::Elsewhere { interrupted: true, .. }) => EXIT_INTERRUPTED,
-        Ok(Launched::Elsewhere { code, .. }) => code,
+        Ok(LaunchOutcome::Elsewhere { interrupted: true, .. }) => EXIT_INTERRUPTED,
+        Ok(LaunchOutcome::Elsewhere { code, .. }) => code,
         Err(error) => failed(&error),
     }
 }
 
-/// What every program here begins with.
+/// Sets up the allocator and the panic hook. Every program calls this first.
 pub fn prepare() {
     allocator::keep_freed_memory();
-    // The executor and the session turn a panic into an error that is printed as such; this is for
-    // whoever mends it.
+    // The engine and the session convert a panic to an error. This line gives developers its
+    // location.
     std::panic::set_hook(Box::new(|info| {
         if tessera_context::guard::is_guarded() {
             return;
@@ -112,25 +113,23 @@ pub fn prepare() {
     }));
 }
 
-/// One of `count` processes of a platform, with the first one's command line and their handle on
-/// what runs.
+/// One of the processes of a platform. All have the same command line.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The name of the platform.
     pub platform: &'static str,
-    /// Brings it.
+    /// The extension that installs the platform.
     pub extension: Arc<dyn Extension>,
-    /// Which process this is.
+    /// The number of this process, from 0.
     pub index: usize,
-    /// How many share the machine.
+    /// The number of processes on the machine.
     pub count: usize,
-    /// Whether what has started this process tells it of interruptions: then it does not listen for
-    /// signals.
+    /// Whether the launcher forwards interruptions, so that this process does not handle signals.
     pub is_watched: bool,
 }
 
-/// The program as one of several processes of a platform: the first does what the command line
-/// says, the others their part of it. `started` gets the handle that cancels. Gives the exit code.
+/// Runs the program as one of several processes of a platform. The first runs the command, the
+/// others serve it. `started` receives the cancel handle. Returns the exit code.
 pub fn part(part: Part, started: impl FnOnce(Cancel) + Send) -> u8 {
     if part.is_watched {
         interrupt::leave_to_launcher();
@@ -140,7 +139,7 @@ pub fn part(part: Part, started: impl FnOnce(Cancel) + Send) -> u8 {
     if part.index == 0 {
         return run_on(command, part.platform, &part.extension, started);
     }
-    command.change(|config| on(config, part.platform, &part.extension));
+    command.change(|config| set_platform(config, part.platform, &part.extension));
     let served = Session::new(command.config()).and_then(|mut session| {
         started(session.cancel_handle());
         session.serve()
@@ -148,8 +147,8 @@ pub fn part(part: Part, started: impl FnOnce(Cancel) + Send) -> u8 {
     served.map_or_else(|error| failed(&error), |_| 0)
 }
 
-/// Lets a session run statements on this platform.
-fn on(config: &mut Config, platform: &str, extension: &Arc<dyn Extension>) {
+/// Configures a session for a platform.
+fn set_platform(config: &mut Config, platform: &str, extension: &Arc<dyn Extension>) {
     config.platform = platform.to_string();
     config.extensions = extensions::extensions(platform, extension);
 }
@@ -160,7 +159,7 @@ fn run_on(
     extension: &Arc<dyn Extension>,
     started: impl FnOnce(Cancel) + Send,
 ) -> u8 {
-    command.change(|config| on(config, platform, extension));
+    command.change(|config| set_platform(config, platform, extension));
     // Deeply nested statements are planned recursively; one big stack serves the whole run.
     let code = tessera_session::with_big_stack(|| {
         let session = |config: Config| {

@@ -1,4 +1,4 @@
-//! The program `tessera`; all of it is in the library, which the program of ranks shares.
+//! The program `tessera`. Its code is in the library, which `tessera-mpi` shares.
 
 fn main() -> std::process::ExitCode {
     tessera_cli::main()

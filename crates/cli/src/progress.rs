@@ -1,4 +1,4 @@
-//! The line that moves while something takes more than a second; on a terminal only.
+//! The progress line of statements that take more than a second, on a terminal only.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tessera_session::Cancel;
 
-/// From when on a statement is worth a line.
+/// The time before the progress line is shown.
 const QUIET: Duration = Duration::from_secs(1);
+/// The time between two updates.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// A line on the standard error that is written over again and again.
+/// A line on the standard error that is overwritten in place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgressLine {
     state: Arc<Mutex<State>>,
@@ -18,14 +19,14 @@ pub(crate) struct ProgressLine {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether there is something on the line.
+    /// Whether the line has text.
     is_shown: bool,
-    /// Rows are being written, which the line would run into.
+    /// Whether rows are being written to the same terminal.
     is_paused: bool,
 }
 
 impl ProgressLine {
-    /// Shows how far the session's statement is, from a thread of its own.
+    /// Shows the progress of a session's statements from a new thread.
     pub(crate) fn of_session(cancel: Cancel) -> ProgressLine {
         let line = ProgressLine::default();
         if !stderr().is_terminal() {
@@ -54,7 +55,7 @@ impl ProgressLine {
         line
     }
 
-    /// Writes the line anew.
+    /// Replaces the text of the line.
     pub(crate) fn show(&self, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_paused {
@@ -63,20 +64,20 @@ impl ProgressLine {
         }
     }
 
-    /// Takes the line away until [`ProgressLine::resume`], where rows go to the same terminal.
+    /// Clears the line, and hides it until [`ProgressLine::resume`] if rows go to the terminal.
     pub(crate) fn pause(&self) {
         self.clear();
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused =
             stdout().is_terminal();
     }
 
-    /// All rows have been written.
+    /// Shows the line again after all rows were written.
     pub(crate) fn resume(&self) {
         self.clear();
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused = false;
     }
 
-    /// Takes the line away, before anything else is written.
+    /// Clears the line before other output.
     pub(crate) fn clear(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut state.is_shown) {

@@ -1,4 +1,4 @@
-//! Runs one statement after the other and shows what comes back.
+//! Runs statements one after the other and prints their results.
 
 use std::io::{Write, stderr};
 use std::time::Instant;
@@ -8,27 +8,28 @@ use tessera_files::is_standard_output_closed;
 use tessera_session::{ResultStream, Session, StatementOutput};
 use tessera_types::{Code, Error};
 
+use crate::caret::excerpt;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Printer};
 use crate::progress::ProgressLine;
-use crate::script::Piece;
+use crate::script::StatementText;
 use crate::{EXIT_ERROR, EXIT_INTERRUPTED};
 
 /// How a statement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did what it should.
+    /// It succeeded.
     Done,
     /// It failed; the message has been printed.
     Failed,
-    /// Somebody interrupted it.
+    /// The user interrupted it.
     Interrupted,
-    /// Nobody reads the output any more.
+    /// The reader has closed the output.
     Closed,
 }
 
 impl Outcome {
-    /// The exit code of a program that ends with this.
+    /// The exit code of the program after this outcome.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Outcome::Done | Outcome::Closed => 0,
@@ -38,11 +39,11 @@ impl Outcome {
     }
 }
 
-/// What is said after a statement on the standard error.
+/// The `--timing` output after a statement.
 #[derive(Clone, Default)]
 pub(crate) struct Timing {
     pub(crate) wanted: bool,
-    /// What the platform has to say.
+    /// The additional lines of the platform.
     pub(crate) report: Option<Report>,
 }
 
@@ -58,7 +59,7 @@ impl From<bool> for Timing {
     }
 }
 
-/// A session with somewhere to print.
+/// A session and its output.
 #[derive(Debug)]
 pub(crate) struct Runner<W> {
     pub(crate) session: Session,
@@ -75,8 +76,8 @@ impl<W: Write + Send> Runner<W> {
         Runner { session, printer, interrupt: Interrupt::of_session(cancel), timing, progress }
     }
 
-    /// Runs the statement and prints its result, or its error.
-    pub(crate) fn statement(&mut self, piece: &Piece) -> Outcome {
+    /// Runs a statement and prints its result or error.
+    pub(crate) fn statement(&mut self, piece: &StatementText) -> Outcome {
         if self.interrupt.is_to_end() {
             return Outcome::Interrupted;
         }
@@ -90,21 +91,26 @@ impl<W: Write + Send> Runner<W> {
         self.show(output, piece, started)
     }
 
-    /// Shows the rows of a plan while it runs, or the error.
+    /// Runs a plan and prints its rows or its error.
     pub(crate) fn plan(
         &mut self,
         run: impl FnOnce(&mut Session) -> Result<ResultStream, Error>,
     ) -> Outcome {
         self.interrupt.reset();
         let started = Instant::now();
-        let piece = Piece { text: String::new(), line: 1, column: 1 };
+        let piece = StatementText { text: String::new(), line: 1, column: 1 };
         match run(&mut self.session) {
             Ok(rows) => self.show(StatementOutput::Rows(rows), &piece, started),
             Err(error) => self.failed(&error, &piece),
         }
     }
 
-    fn show(&mut self, output: StatementOutput, piece: &Piece, started: Instant) -> Outcome {
+    fn show(
+        &mut self,
+        output: StatementOutput,
+        piece: &StatementText,
+        started: Instant,
+    ) -> Outcome {
         let written = match output {
             StatementOutput::Rows(rows) => {
                 let written = self.printer.rows(rows, || self.progress.pause());
@@ -125,22 +131,23 @@ impl<W: Write + Send> Runner<W> {
                 self.time(started);
                 Outcome::Done
             }
-            Err(failure) => self.not_written(failure, piece),
+            Err(failure) => self.output_failed(failure, piece),
         }
     }
 
-    /// What was printed has been flushed: this line tells a program that the answer is complete.
+    /// Prints the time of a statement. The rows were flushed before, so that programs can take this
+    /// line as the end of the result.
     fn time(&self, started: Instant) {
         if !self.timing.wanted {
             return;
         }
         if let Some(text) = self.timing.report.as_ref().and_then(|report| report()) {
-            complain(&text);
+            print_stderr(&text);
         }
-        complain(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));
+        print_stderr(&format!("Time: {:.3} ms", started.elapsed().as_secs_f64() * 1e3));
     }
 
-    fn failed(&self, error: &Error, piece: &Piece) -> Outcome {
+    fn failed(&self, error: &Error, piece: &StatementText) -> Outcome {
         self.progress.clear();
         if is_standard_output_closed(error) {
             return Outcome::Closed;
@@ -150,39 +157,42 @@ impl<W: Write + Send> Runner<W> {
         if cancelled { Outcome::Interrupted } else { Outcome::Failed }
     }
 
-    fn not_written(&self, failure: Failure, piece: &Piece) -> Outcome {
+    fn output_failed(&self, failure: Failure, piece: &StatementText) -> Outcome {
         match failure {
             Failure::Closed => Outcome::Closed,
             Failure::Query(error, rows) => {
                 let outcome = self.failed(&error, piece);
                 if rows > 0 {
-                    complain(&format!(
-                        "the result is incomplete: the error came after {rows} of its rows"
+                    print_stderr(&format!(
+                        "the result is incomplete: the error occurred after {rows} rows"
                     ));
                 }
                 outcome
             }
             Failure::Error(error) => {
-                complain(&format!("error: {error}"));
+                print_stderr(&format!("error: {error}"));
                 Outcome::Failed
             }
         }
     }
 }
 
-/// Prints an error with its place in the whole text, of which the statement is a piece.
-pub(crate) fn print_error(error: &Error, piece: &Piece) {
+/// Prints an error with its position in the whole input.
+pub(crate) fn print_error(error: &Error, piece: &StatementText) {
     match error.span() {
         Some(span) => {
             let column = if span.line == 1 { piece.column + span.column - 1 } else { span.column };
             let line = piece.line + span.line - 1;
-            complain(&format!("error: {} (line {line}, column {column})", error.message()));
+            print_stderr(&format!("error: {} (line {line}, column {column})", error.message()));
+            if let Some(lines) = excerpt(&piece.text, span, line) {
+                print_stderr(&lines);
+            }
         }
-        None => complain(&format!("error: {error}")),
+        None => print_stderr(&format!("error: {error}")),
     }
 }
 
-/// A line on the standard error; where that is closed, nobody wants to know.
-pub(crate) fn complain(text: &str) {
+/// Prints a line to the standard error. Ignores a failure.
+pub(crate) fn print_stderr(text: &str) {
     drop(writeln!(stderr(), "{text}"));
 }

@@ -1,11 +1,11 @@
-//! Cuts SQL into statements as the text arrives.
+//! Splits SQL text into statements as it arrives.
 //!
-//! A semicolon ends a statement unless it stands in quotes, a comment or a dollar-quoted string;
-//! what is left is for the parser to judge.
+//! A semicolon ends a statement unless it is in quotes, a comment or a dollar-quoted string. Other
+//! errors are left to the parser.
 
-/// A statement's text and where it began.
+/// The text of a statement and the position of its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct StatementText {
     pub(crate) text: String,
     /// Line, from 1.
     pub(crate) line: u32,
@@ -13,14 +13,14 @@ pub(crate) struct Piece {
     pub(crate) column: u32,
 }
 
-/// Text that has arrived and has not been given out as statements.
+/// Input text that has not been returned as statements.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     buffer: String,
-    /// Bytes of the buffer that have been looked at.
+    /// The number of scanned bytes of the buffer.
     seen: usize,
     state: State,
-    /// Lines and columns before the buffer.
+    /// The position of the start of the buffer, from 0.
     line: u32,
     column: u32,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Script {
 enum State {
     #[default]
     Plain,
-    /// In quotes of this kind; with `escapes`, a backslash takes the next character along.
+    /// In quotes. With `escapes`, a backslash escapes the next character.
     Quoted {
         quote: u8,
         escapes: bool,
@@ -38,21 +38,20 @@ enum State {
     BlockComment {
         depth: u32,
     },
-    /// Until the same tag comes again.
+    /// In a dollar-quoted string, until the same tag.
     Dollar {
         tag: String,
     },
 }
 
 impl Script {
-    /// Adds text; whole lines at a time, as quotes and comments are told by characters next to each
-    /// other.
+    /// Appends whole lines of text. Tokens of several characters must not be split.
     pub(crate) fn push(&mut self, text: &str) {
         self.buffer.push_str(text);
     }
 
-    /// The next statement that is complete, without its semicolon.
-    pub(crate) fn next(&mut self) -> Option<Piece> {
+    /// The next complete statement, without its semicolon.
+    pub(crate) fn next(&mut self) -> Option<StatementText> {
         while self.seen < self.buffer.len() {
             if self.step() {
                 let text = self.buffer[..self.seen - 1].to_string();
@@ -62,8 +61,8 @@ impl Script {
         None
     }
 
-    /// What is left when no more text comes; nothing where that is blank.
-    pub(crate) fn finish(&mut self) -> Option<Piece> {
+    /// The remaining text at the end of the input, unless it is blank.
+    pub(crate) fn finish(&mut self) -> Option<StatementText> {
         let text = self.buffer.clone();
         self.seen = self.buffer.len();
         self.state = State::Plain;
@@ -71,19 +70,19 @@ impl Script {
         (!piece.text.trim().is_empty()).then_some(piece)
     }
 
-    /// Whether nothing but white space waits for more text.
+    /// Whether the remaining text is blank.
     pub(crate) fn is_blank(&self) -> bool {
         self.buffer.trim().is_empty()
     }
 
-    /// The text that waits for more.
+    /// The text of the incomplete statement.
     pub(crate) fn rest(&self) -> &str {
         &self.buffer
     }
 
-    /// Takes what has been seen out of the buffer.
-    fn give(&mut self, text: String) -> Piece {
-        let piece = Piece { text, line: self.line + 1, column: self.column + 1 };
+    /// Removes the scanned text from the buffer.
+    fn give(&mut self, text: String) -> StatementText {
+        let piece = StatementText { text, line: self.line + 1, column: self.column + 1 };
         let given = &self.buffer[..self.seen];
         match given.rfind('\n') {
             Some(last) => {
@@ -97,7 +96,7 @@ impl Script {
         piece
     }
 
-    /// Looks at the next byte; whether it ended a statement.
+    /// Scans the next token. Returns whether it ended a statement.
     fn step(&mut self) -> bool {
         let bytes = self.buffer.as_bytes();
         let at = self.seen;
@@ -127,7 +126,7 @@ impl Script {
                 }
                 _ => {}
             },
-            // A doubled quote leaves and enters again, which comes to the same.
+            // A doubled quote ends the quotes and starts them again, with the same effect.
             State::Quoted { quote, .. } if byte == *quote => self.state = State::Plain,
             State::Quoted { escapes: true, .. } if byte == b'\\' && next.is_some() => width = 2,
             State::Quoted { .. } => {}
@@ -215,15 +214,21 @@ mod tests {
     fn statements_come_out_as_soon_as_they_are_complete() {
         let mut script = Script::default();
         script.push("select 1;\nselect\n");
-        assert_eq!(script.next().unwrap(), Piece { text: "select 1".into(), line: 1, column: 1 });
+        assert_eq!(
+            script.next().unwrap(),
+            StatementText { text: "select 1".into(), line: 1, column: 1 }
+        );
         assert_eq!(script.next(), None);
         script.push("  2; sel");
         assert_eq!(
             script.next().unwrap(),
-            Piece { text: "\nselect\n  2".into(), line: 1, column: 10 }
+            StatementText { text: "\nselect\n  2".into(), line: 1, column: 10 }
         );
         assert_eq!(script.next(), None);
-        assert_eq!(script.finish().unwrap(), Piece { text: " sel".into(), line: 3, column: 5 });
+        assert_eq!(
+            script.finish().unwrap(),
+            StatementText { text: " sel".into(), line: 3, column: 5 }
+        );
         assert_eq!(script.finish(), None);
     }
 }

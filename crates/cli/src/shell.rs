@@ -1,4 +1,4 @@
-//! The shell: statements from a person at a terminal.
+//! The interactive shell.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -15,16 +15,16 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use crate::EXIT_ERROR;
 use crate::history::History;
 use crate::output::{Failure, TableLimits};
-use crate::runner::{Outcome, Runner, complain};
-use crate::script::{Piece, Script};
+use crate::runner::{Outcome, Runner, print_stderr};
+use crate::script::{Script, StatementText};
 
 const PROMPT: &str = "tessera> ";
 const PROMPT_MORE: &str = "    ...> ";
-/// Rows shown of a result.
+/// The default number of rows to show.
 const ROWS_SHOWN: usize = 40;
-/// Values of a table that are wider are cut, unless all rows are shown.
+/// The maximum width of a cell, unless all rows are shown.
 const CELL_WIDTH_MAX: usize = 80;
-/// Statements the history keeps.
+/// The maximum number of history entries.
 const HISTORY_ENTRIES_MAX: usize = 1_000;
 
 const HELP: &str = "\
@@ -38,27 +38,26 @@ Ctrl-C drops the statement that is being written, and cancels the one that runs.
 (arrow up, Ctrl-R), which all shells share.
 ";
 
-/// What a line that is no SQL asked for.
-enum Next {
+/// The effect of a shell command.
+enum CommandEffect {
     Line,
     Quit,
 }
 
-/// What the line editor is told: it only remembers what has been typed, which is gone otherwise
-/// when Ctrl-C ends a line.
+/// Records the current line of the editor, which discards it on Ctrl-C.
 #[derive(Debug, Default)]
-struct Typed {
+struct LineRecorder {
     line: RefCell<String>,
 }
 
-impl Helper for Typed {}
-impl Highlighter for Typed {}
-impl Validator for Typed {}
+impl Helper for LineRecorder {}
+impl Highlighter for LineRecorder {}
+impl Validator for LineRecorder {}
 
-impl Completer for Typed {
+impl Completer for LineRecorder {
     type Candidate = String;
 
-    /// A tab, which pasted text may hold, becomes a space.
+    /// Replaces a tab, for example in pasted text, by a space.
     fn complete(
         &self,
         _: &str,
@@ -69,7 +68,7 @@ impl Completer for Typed {
     }
 }
 
-impl Hinter for Typed {
+impl Hinter for LineRecorder {
     type Hint = String;
 
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
@@ -78,9 +77,9 @@ impl Hinter for Typed {
     }
 }
 
-/// The terminal and what has been entered there.
+/// The line editor and its history.
 struct Terminal {
-    editor: Editor<Typed, MemHistory>,
+    editor: Editor<LineRecorder, MemHistory>,
     history: Option<History>,
 }
 
@@ -92,10 +91,10 @@ impl Terminal {
             .build();
         let entered = MemHistory::with_config(&config);
         let mut editor = Editor::with_history(config, entered)?;
-        editor.set_helper(Some(Typed::default()));
+        editor.set_helper(Some(LineRecorder::default()));
         let history = history_file().map(History::new);
         if let Some(history) = &history {
-            // A file that cannot be read costs the history, nothing else.
+            // A failure only loses the history.
             drop(history.cut(HISTORY_ENTRIES_MAX));
             for entry in history.entries().unwrap_or_default() {
                 drop(editor.add_history_entry(entry));
@@ -109,12 +108,12 @@ impl Terminal {
         self.editor.readline(prompt)
     }
 
-    /// Takes what stood on the last line.
+    /// Takes the text of the last line.
     fn typed(&mut self) -> String {
         self.editor.helper().map(|typed| typed.line.take()).unwrap_or_default()
     }
 
-    /// Adds what was not run, unless it is there: it may have been fetched from the history.
+    /// Adds discarded text to the history, unless it is there, for example because it was recalled.
     fn remember_dropped(&mut self, entry: &str) {
         let is_there = self.editor.history().into_iter().any(|known| known == entry.trim());
         if !is_there {
@@ -122,26 +121,26 @@ impl Terminal {
         }
     }
 
-    /// Adds to the history what is not blank.
+    /// Adds an entry to the history unless it is blank.
     fn remember(&mut self, entry: &str) {
         let entry = entry.trim();
-        // One that repeats the last is not added again.
+        // `add_history_entry` ignores a repetition of the last entry.
         let added = !entry.is_empty() && self.editor.add_history_entry(entry).unwrap_or(false);
         if let Some(history) = self.history.as_ref().filter(|_| added) {
-            // A home directory that cannot be written costs the history, nothing else.
+            // A failure only loses the history.
             drop(history.append(entry));
         }
     }
 }
 
-/// Reads and runs statements until the person leaves; gives the exit code.
+/// Reads and runs statements until the user leaves. Returns the exit code.
 pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
     runner.interrupt.stay();
-    runner.printer.limits = shown();
+    runner.printer.limits = default_limits();
     let mut terminal = match Terminal::open() {
         Ok(terminal) => terminal,
         Err(error) => {
-            complain(&format!("error: cannot use the terminal: {error}"));
+            print_stderr(&format!("error: cannot use the terminal: {error}"));
             return EXIT_ERROR;
         }
     };
@@ -153,8 +152,8 @@ pub(crate) fn main<W: Write + Send>(runner: &mut Runner<W>) -> u8 {
     0
 }
 
-/// What is shown of a result, until `.rows` says otherwise.
-fn shown() -> TableLimits {
+/// The default limits of tables.
+fn default_limits() -> TableLimits {
     TableLimits {
         rows_max: ROWS_SHOWN,
         cell_width_max: CELL_WIDTH_MAX,
@@ -173,8 +172,8 @@ fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
             Ok(line) if blank && is_command(&line) => {
                 terminal.remember(&line);
                 match command(runner, line.trim()) {
-                    Ok(Next::Line) => {}
-                    Ok(Next::Quit) | Err(_) => return,
+                    Ok(CommandEffect::Line) => {}
+                    Ok(CommandEffect::Quit) | Err(_) => return,
                 }
             }
             Ok(line) => {
@@ -186,9 +185,9 @@ fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
                 let before = script.rest().to_string();
                 script.push(&line);
                 script.push("\n");
-                let pieces: Vec<Piece> = std::iter::from_fn(|| script.next()).collect();
+                let pieces: Vec<StatementText> = std::iter::from_fn(|| script.next()).collect();
                 if !pieces.is_empty() {
-                    // Before they run: they may never end.
+                    // Before the statements run, because they may not return.
                     terminal.remember(&(before + &line));
                 }
                 if !run(runner, &pieces) {
@@ -208,15 +207,15 @@ fn read<W: Write + Send>(runner: &mut Runner<W>, terminal: &mut Terminal) {
                 return;
             }
             Err(error) => {
-                complain(&format!("error: cannot read from the terminal: {error}"));
+                print_stderr(&format!("error: cannot read from the terminal: {error}"));
                 return;
             }
         }
     }
 }
 
-/// Runs statements, until one is interrupted; whether the shell goes on.
-fn run<W: Write + Send>(runner: &mut Runner<W>, pieces: &[Piece]) -> bool {
+/// Runs statements until one is interrupted. Returns whether the shell continues.
+fn run<W: Write + Send>(runner: &mut Runner<W>, pieces: &[StatementText]) -> bool {
     for piece in pieces {
         match runner.statement(piece) {
             Outcome::Closed => return false,
@@ -227,23 +226,24 @@ fn run<W: Write + Send>(runner: &mut Runner<W>, pieces: &[Piece]) -> bool {
     !runner.interrupt.is_to_end()
 }
 
-/// Whether a line is no SQL.
+/// Whether a line is a shell command.
 fn is_command(line: &str) -> bool {
     line.trim_start().starts_with('.') || word(line).is_some()
 }
 
-/// The command that a line without a dot is.
+/// The command of a line such as `quit`, without a dot.
 fn word(line: &str) -> Option<&'static str> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let known = [("exit", ".quit"), ("quit", ".quit"), ("help", ".help")];
     known.iter().find(|(word, _)| line.eq_ignore_ascii_case(word)).map(|(_, command)| *command)
 }
 
-fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, Failure> {
+/// Runs a shell command.
+fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<CommandEffect, Failure> {
     let line = word(line).unwrap_or(line);
     let words: Vec<&str> = line.trim_end_matches(';').split_whitespace().collect();
     match words.as_slice() {
-        [".quit" | ".exit" | ".q"] => return Ok(Next::Quit),
+        [".quit" | ".exit" | ".q"] => return Ok(CommandEffect::Quit),
         [".help"] => runner.printer.text(HELP)?,
         [".tables"] => {
             let names = runner.session.table_names();
@@ -260,11 +260,11 @@ fn command<W: Write + Send>(runner: &mut Runner<W>, line: &str) -> Result<Next, 
         }
         [".rows", number] if number.parse::<usize>().is_ok_and(|number| number > 0) => {
             let rows_max = number.parse().unwrap_or(ROWS_SHOWN);
-            runner.printer.limits = TableLimits { rows_max, ..shown() };
+            runner.printer.limits = TableLimits { rows_max, ..default_limits() };
         }
-        _ => complain(&format!("error: there is no command {line}; .help lists those there are")),
+        _ => print_stderr(&format!("error: unknown command {line}; .help lists the commands")),
     }
-    Ok(Next::Line)
+    Ok(CommandEffect::Line)
 }
 
 /// `$XDG_STATE_HOME/tessera_history`, else `~/.tessera_history`.

@@ -1,30 +1,30 @@
-//! The time-outs of the command line.
+//! The timeout flags.
 
 use clap::Args;
 use tessera_engine::check_timeout;
 use tessera_session::Config;
 use tessera_types::parse_timeout;
 
-/// How long is waited, in seconds.
+/// The timeout flags, in seconds.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Time-outs, in seconds, or none")]
-pub(crate) struct TimeoutLine {
-    /// Until a store or web server takes a connection (or TESSERA_CONNECT_TIMEOUT) [default: 5]
+#[command(next_help_heading = "Limits of waits, in seconds, or none")]
+pub(crate) struct TimeoutArgs {
+    /// Wait for a connection to a store or web server (or TESSERA_CONNECT_TIMEOUT) [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     connect_timeout: Option<String>,
-    /// Until its answer begins (or TESSERA_FIRST_BYTE_TIMEOUT) [default: 30]
+    /// Wait for the first byte of its response (or TESSERA_FIRST_BYTE_TIMEOUT) [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     first_byte_timeout: Option<String>,
-    /// Between two pieces of its answer (or TESSERA_STALL_TIMEOUT) [default: 30]
+    /// Wait for the next part of its response (or TESSERA_STALL_TIMEOUT) [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     stall_timeout: Option<String>,
-    /// Until other statements of the process leave enough memory for one to begin [default: none]
+    /// Wait for memory that other statements of the process use [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = timeout)]
     admission_timeout: Option<String>,
 }
 
-impl TimeoutLine {
-    /// What a session and its platform are told.
+impl TimeoutArgs {
+    /// Adds the timeouts to the configuration of a session.
     pub(crate) fn set(&self, config: &mut Config) {
         let variables = [
             ("TESSERA_CONNECT_TIMEOUT", &self.connect_timeout),
@@ -40,7 +40,7 @@ impl TimeoutLine {
     }
 }
 
-/// Checks that a text is a time.
+/// Checks that a text is a timeout.
 fn timeout(text: &str) -> Result<String, String> {
     check_timeout(text).map(|()| text.to_string())
 }

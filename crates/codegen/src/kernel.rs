@@ -1,5 +1,5 @@
-//! Loops over tuples that a compiler turns into machine code: their forms, and how to call the
-//! code.
+//! Kernels: loops over tuples that a compiler turns into machine code. Each has its IR (`…Code`)
+//! and a trait to call the compiled code.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use tessera_types::Result;
 
-use crate::value::{FunctionCode, Machine, ValueCode};
+use crate::value::{FunctionCode, MachineType, ValueCode};
 
-/// A function that was compiled, over columns.
+/// A compiled user-defined function that runs over columns.
 pub trait Function: Debug + Send + Sync {
-    /// Calls it for so many tuples; writes the values, one behind the other (booleans as bytes),
-    /// and for each the number of a [`crate::Status`].
+    /// Calls the function for `rows` tuples. Writes the values contiguously (booleans as bytes) and
+    /// one [`crate::Status`] number per tuple.
     ///
     /// # Safety
-    /// `inputs` are as many as it has arguments, of their types, each with a value and a bit of
-    /// validity for each tuple. There is room for `rows` values and numbers; values of 16 bytes
-    /// stand at a multiple of 8.
+    /// `inputs` matches the arguments in number and type; each has a value and a validity bit for
+    /// every tuple. `values` and `statuses` have room for `rows` entries; 16-byte values are
+    /// aligned to 8 bytes.
     ///
     /// # Errors
-    /// The query was ended meanwhile, or the function calls itself too deeply.
+    /// The query was cancelled, or the function recurses too deeply.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -30,213 +30,213 @@ pub trait Function: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// An input of compiled code.
+/// An input of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InputCode {
-    /// Its type.
-    pub machine: Machine,
-    /// Whether it may be NULL.
+    /// The type of the values.
+    pub machine: MachineType,
+    /// Whether a value may be NULL.
     pub nullable: bool,
-    /// Where its values are.
+    /// The memory layout of the values.
     pub place: InputPlace,
 }
 
 impl InputCode {
-    /// An input in a column.
-    pub fn column(machine: Machine, nullable: bool) -> InputCode {
+    /// Returns an input that is stored in a column.
+    pub fn column(machine: MachineType, nullable: bool) -> InputCode {
         InputCode { machine, nullable, place: InputPlace::Column }
     }
 }
 
-/// Where an input has the value of a position.
+/// The memory layout of an input: how the value of a position is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InputPlace {
     /// In a column, at the position.
     Column,
-    /// In a column, at the place that a list has for the position: numbers of 32 bits.
-    Listed,
-    /// In a column of one value, which all positions have.
-    Once,
-    /// In a column of views (16 bytes) at the position; the addresses of the buffers that long ones
-    /// lie in are the input's list. Of texts.
+    /// In a column, at the 32-bit index that the input's list holds for the position.
+    Indexed,
+    /// In a column of one value that holds for all positions.
+    Constant,
+    /// A string in a column of views (16 bytes), at the position; the input's list holds the
+    /// addresses of the data buffers.
     Views,
-    /// In a row, whose number is the position, or what a list has for it.
-    InRow {
+    /// In a row. The row number is the position, or the entry of the input's list for it.
+    Row {
         /// Bytes from one row to the next.
         stride: u32,
-        /// How long the list's numbers are: 32 or 64 bits; 0 where there is none.
+        /// Width of the list's entries: 32 or 64 bits, or 0 without a list.
         list_bits: u8,
-        /// The bit of the byte of a row's validity in which its own is, where it may be NULL.
+        /// Bit of this field in its validity byte, where it may be NULL.
         validity_bit: u8,
     },
 }
 
-/// What a tuple does to a state.
+/// The update that a tuple makes to an aggregate state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepCode {
-    /// One more, unless an argument is NULL (1 word).
+    /// Adds 1 unless an argument is NULL (1 word).
     Count,
-    /// Adds an integer to 128 bits, and counts (3 words).
+    /// Adds an integer to a 128-bit sum and counts it (3 words).
     ExactSum,
-    /// Adds a float, and counts (2 words).
+    /// Adds a float to a sum and counts it (2 words).
     FloatSum,
-    /// Keeps the smallest value: its bits, widened, in 1 word or 2, and that there is one.
+    /// Keeps the minimum: its bits, widened to 1 or 2 words, and a flag that there is one.
     Min,
-    /// Keeps the largest value.
+    /// Keeps the maximum, stored like [`StepCode::Min`].
     Max,
 }
 
-/// A state that is updated.
+/// An aggregate state and its update.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateCode {
-    /// Where it begins, in words of its group's record.
+    /// Offset of the state in its group's record, in words.
     pub offset: usize,
-    /// What is done.
+    /// The update.
     pub step: StepCode,
-    /// The arguments; nothing happens where one is NULL.
+    /// The arguments; a tuple with a NULL argument is skipped.
     pub args: Vec<ValueCode>,
 }
 
-/// States that are updated for the same tuples.
+/// Aggregate states that share a FILTER condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageCode {
-    /// Those for which it is true; all where absent.
+    /// The condition that selects tuples; absent, all tuples are used.
     pub filter: Option<ValueCode>,
     /// The states.
     pub states: Vec<StateCode>,
 }
 
-/// Updates of aggregate states (`docs/layout.md`).
+/// The update kernel of aggregate states (`docs/reference/layout.md`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateCode {
-    /// What is read.
+    /// The inputs.
     pub inputs: Vec<InputCode>,
-    /// Values that several share, each over those before it.
+    /// Shared subexpressions; each may use the ones before it.
     pub shared: Vec<ValueCode>,
     /// The updates.
     pub stages: Vec<StageCode>,
-    /// Words of a record.
+    /// Words per record.
     pub stride: usize,
-    /// Whether each tuple has a group of its own; else all belong to one.
+    /// Whether each tuple names its group; otherwise all tuples belong to one group.
     pub grouped: bool,
 }
 
 impl UpdateCode {
-    /// Visits all values that it computes.
+    /// Calls `visit` on each expression of the kernel.
     pub fn each_value<'a>(&'a self, visit: impl FnMut(&'a ValueCode)) {
         let filters = self.stages.iter().filter_map(|stage| stage.filter.as_ref());
         let states = self.stages.iter().flat_map(|stage| &stage.states);
         filters.chain(&self.shared).chain(states.flat_map(|state| &state.args)).for_each(visit);
     }
 
-    /// Visits the users' functions that it calls.
+    /// Calls `visit` on each user-defined function of the kernel.
     pub fn each_function<'a>(&'a self, mut visit: impl FnMut(&'a Arc<FunctionCode>)) {
         self.each_value(|value| value.each_function(&mut visit));
     }
 }
 
-/// A predicate over the tuples of a chunk.
+/// The filter kernel: a predicate over the tuples of a chunk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelectCode {
-    /// What is read.
+    /// The inputs.
     pub inputs: Vec<InputCode>,
-    /// What is to be true.
+    /// The predicate.
     pub predicate: ValueCode,
 }
 
-/// A value for each tuple of a chunk.
+/// The map kernel: one value per tuple of a chunk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComputeCode {
-    /// What is read.
+    /// The inputs.
     pub inputs: Vec<InputCode>,
-    /// What is computed.
+    /// The expression.
     pub value: ValueCode,
 }
 
-/// A computation that was compiled.
+/// A compiled [`ComputeCode`].
 pub trait Compute: Debug + Send + Sync {
-    /// Writes the values of `rows` tuples, one behind the other (booleans as bytes), and for each a
-    /// byte that says whether it is not NULL, where it may be; whether no tuple perhaps raises an
-    /// error.
+    /// Writes the values of `rows` tuples contiguously (booleans as bytes) and, if the value may be
+    /// NULL, one validity byte per tuple. Returns `false` if some tuple may raise an error.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity for each tuple.
-    /// There is room for `rows` values, of their width each, at a multiple of 8 where they are
-    /// longer than that, and as many bytes.
+    /// `inputs` matches the code; each has a value and a validity bit for every tuple. `values` has
+    /// room for `rows` values, aligned to their width but at most to 8 bytes, `valid` for `rows`
+    /// bytes.
     unsafe fn run(&self, inputs: &[RawInput], rows: usize, values: *mut u8, valid: *mut u8)
     -> bool;
 }
 
-/// An input in memory: values and validity as Arrow lays them out, or as rows do
-/// (`docs/layout.md`).
+/// The memory of an input: values and validity in Arrow's layout, or in rows
+/// (`docs/reference/layout.md`).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawInput {
-    /// The first value; of booleans the byte of the first; in rows that of the first row.
+    /// The first value (for booleans the byte that holds it); in rows, the field of the first row.
     pub values: *const u8,
-    /// The byte of the first tuple's validity; in rows that of the first row.
+    /// The byte with the first tuple's validity bit; in rows, that of the first row.
     pub validity: *const u8,
-    /// Where the first boolean is, in bits.
+    /// Offset of the first boolean, in bits.
     pub values_offset: u64,
-    /// Where the first tuple's validity is, in bits.
+    /// Offset of the first validity bit, in bits.
     pub validity_offset: u64,
-    /// The list of places or rows, where there is one, or of buffers.
+    /// The list of indexes, row numbers or buffer addresses, if the layout has one.
     pub list: *const u8,
 }
 
 impl RawInput {
-    /// Values and validity in a column, and how many bits before the first of either.
+    /// Returns the memory of a column; `offsets` are the bits before its first value and validity
+    /// bit.
     pub fn column(values: *const u8, validity: *const u8, offsets: (u64, u64)) -> RawInput {
         let (values_offset, validity_offset) = offsets;
         RawInput { values, validity, values_offset, validity_offset, list: std::ptr::null() }
     }
 
-    /// How many words it is.
+    /// Size in 64-bit words.
     pub const WORDS: usize = size_of::<RawInput>() / 8;
 }
 
-/// Looking tuples up in a join table (`docs/layout.md`), whose keys are whole numbers of at most 64
-/// bits without NULL.
+/// The probe kernel of a join table (`docs/reference/layout.md`) with integer keys of at most 64
+/// bits that are never NULL in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupCode {
-    /// The keys of the tuples; NULL matches nothing.
+    /// The probe keys; NULL matches nothing.
     pub keys: Vec<InputCode>,
-    /// Where the same keys stand in the table's rows, in bytes.
+    /// Offsets of the build keys in the table's rows, in bytes.
     pub offsets: Vec<usize>,
     /// Bytes from one row to the next.
     pub stride: usize,
 }
 
-/// Pairs of a tuple that are written without a look at how many there are.
-pub const WRITTEN_AT_ONCE: usize = 4;
+/// The kernel writes up to this many matches of a tuple without a check of the remaining room.
+pub const UNCHECKED_MATCHES: usize = 4;
 
-/// A join table in memory, and how many pairs there is room for.
+/// The memory of a join table, and the room for its matches.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawTable {
     /// The directory.
     pub entries: *const u64,
-    /// How far a hash is shifted to be the number of its slot.
+    /// The right shift that turns a hash into a directory slot.
     pub shift: u64,
-    /// The tags of hashes.
+    /// The hash tags.
     pub tags: *const u16,
     /// The first row.
     pub rows: *const u8,
-    /// How many pairs may be found; behind them there is room for [`WRITTEN_AT_ONCE`] more.
+    /// The maximum number of matches; the buffers have room for [`UNCHECKED_MATCHES`] more.
     pub room: u64,
 }
 
-/// A look-up that was compiled.
+/// A compiled [`LookupCode`].
 pub trait Lookup: Debug + Send + Sync {
-    /// Writes a pair for each of `rows` tuples, those at `positions`, and each row of the table
-    /// with equal keys: how many tuples came before it to `tuples`, and the number of the row to
-    /// `found`; in the tuples' order, and rows of one in theirs. Gives how many pairs there are;
-    /// none where there may be more than there is room for.
+    /// Probes the table with the `rows` tuples at `positions`. For each match, writes the tuple's
+    /// index to `tuples` and the row number to `found`, ordered by tuple, then by the table's
+    /// order. Returns the number of matches; `None` if they might not fit `table.room`.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
-    /// which is its number where `positions` is null. The table is one of the code's layout, and
-    /// nobody changes it. There is room for as many pairs as it says.
+    /// `inputs` matches the code; each has a value and a validity bit at every position. A null
+    /// `positions` stands for 0, 1, 2, …. The table has the code's layout and is not modified
+    /// during the call. `tuples` and `found` have room for `table.room` + [`UNCHECKED_MATCHES`]
+    /// entries.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -248,21 +248,21 @@ pub trait Lookup: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// Hashes of tuples by their keys, as `tessera_vector::hash` has them.
+/// The hash kernel: hashes of key columns, as defined by `tessera_vector::hash`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashCode {
-    /// The keys, in the order in which they are folded.
+    /// The keys, in hash order.
     pub keys: Vec<InputCode>,
 }
 
-/// Hashes that were compiled.
+/// A compiled [`HashCode`].
 pub trait HashKeys: Debug + Send + Sync {
-    /// Writes the hash of each of `rows` tuples, those at `positions`, to the place of its position
-    /// in `out`; whether that was done.
+    /// Writes the hashes of the `rows` tuples at `positions` to `out`, each at its position.
+    /// Returns `false` if nothing was written.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
-    /// which is its number where `positions` is null. There is room for a hash at each position.
+    /// `inputs` matches the code; each has a value and a validity bit at every position. A null
+    /// `positions` stands for 0, 1, 2, …. `out` has room for a hash at every position.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -272,52 +272,50 @@ pub trait HashKeys: Debug + Send + Sync {
     ) -> bool;
 }
 
-/// Finding or making the groups of tuples in a group table (`docs/layout.md`), whose keys are of
-/// fixed width.
+/// The kernel that finds or creates groups in a group table (`docs/reference/layout.md`) with
+/// fixed-width keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupCode {
     /// The keys.
     pub keys: Vec<InputCode>,
-    /// Of each the first of its words in a record, whose first word is the hash, and the next ones
-    /// are bits of NULLs.
+    /// The first word of each key in a record. Word 0 of a record is the hash; NULL bits follow it.
     pub offsets: Vec<usize>,
-    /// Words of a record, which begin with zeros behind those of the keys.
+    /// Words per record; those after the keys are zero in a new record.
     pub stride: usize,
 }
 
-/// In a slot of a group table these lower bits are the number of a group, and one; above them are
-/// the hash's lowest bits.
+/// The lower bits of a slot that hold a group number plus 1; the upper bits hold the lowest bits of
+/// the hash.
 pub const GROUP_SLOT_BITS: u32 = 48;
 
-/// A group table in memory.
+/// The memory of a group table.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroups {
-    /// The slots, of which there are a power of two.
+    /// The slots; their number is a power of two.
     pub slots: *mut u64,
-    /// How many, less one.
+    /// The number of slots minus 1.
     pub mask: u64,
-    /// How far a hash is rotated to the left, before it is shifted to the right to be the number of
-    /// its slot.
+    /// The left rotation of a hash, applied before `shift`.
     pub rotation: u64,
-    /// How far it is shifted then.
+    /// The right shift that turns a rotated hash into a slot.
     pub shift: u64,
     /// The records.
     pub records: *mut u64,
-    /// How many groups there are.
+    /// The number of groups.
     pub groups: u64,
 }
 
-/// Finding and making groups, compiled.
+/// A compiled [`GroupCode`].
 pub trait FindGroups: Debug + Send + Sync {
-    /// Writes the group of each of `rows` tuples, those at `positions`, to `groups`; false where
-    /// the vectorised tier is to do that, and nothing has changed.
+    /// Writes the group numbers of the `rows` tuples at `positions` to `groups`. Returns `false` if
+    /// the vectorized tier must do the work; the table is then unchanged.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
-    /// which is its number where `positions` is null. The table is one of the code's layout, with
-    /// room for that many more groups and half of its slots free even then; nobody else uses it
-    /// meanwhile. There is room for that many numbers of groups.
+    /// `inputs` matches the code; each has a value and a validity bit at every position. A null
+    /// `positions` stands for 0, 1, 2, …. The table has the code's layout, room for `rows` more
+    /// groups with half of its slots still free, and no other user during the call. `groups` has
+    /// room for `rows` numbers.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -328,16 +326,18 @@ pub trait FindGroups: Debug + Send + Sync {
     ) -> bool;
 }
 
-/// Tuples written as rows (`docs/layout.md`), one behind the other. They are written first: bytes
-/// of a word of 64 bits that no field here has become zero where another of the word's is written.
+/// The kernel that writes tuples as consecutive rows (`docs/reference/layout.md`).
+///
+/// Compiled fields are written before all others: in a 64-bit word that holds at least one of
+/// them, the bytes of other fields become zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteCode {
-    /// What is read: the values.
+    /// The inputs: the values of the fields.
     pub inputs: Vec<InputCode>,
-    /// Where each goes.
+    /// The target field of each input.
     pub fields: Vec<FieldCode>,
-    /// The first byte of a row's validity, and how many there are; of fields that are not written
-    /// all bits are set.
+    /// Offset and number of a row's validity bytes; the bits of fields that are not written here
+    /// are set.
     pub validity: Option<(usize, usize)>,
     /// Bytes from one row to the next.
     pub stride: usize,
@@ -346,21 +346,20 @@ pub struct WriteCode {
 /// A field of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldCode {
-    /// Its number among the fields of a row: that of its bit of validity.
+    /// The field's index in the row, which is also its validity bit.
     pub number: usize,
-    /// Its first byte.
+    /// Offset of the field in bytes.
     pub offset: usize,
 }
 
-/// A writer of rows that was compiled.
+/// A compiled [`WriteCode`].
 pub trait WriteRows: Debug + Send + Sync {
-    /// Writes `rows` tuples, those at `positions`, to rows from `out` on, and sets the bits of the
-    /// fields' numbers in `nulls` that a tuple is NULL in; whether that was done.
+    /// Writes the `rows` tuples at `positions` as rows to `out`, and sets the bit of each field in
+    /// `nulls` in which some tuple is NULL. Returns `false` if nothing was written.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
-    /// which is its number where `positions` is null. At `out` is room for so many rows, and at
-    /// `nulls` a bit for each field.
+    /// `inputs` matches the code; each has a value and a validity bit at every position. A null
+    /// `positions` stands for 0, 1, 2, …. `out` has room for `rows` rows, `nulls` a bit per field.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -371,19 +370,17 @@ pub trait WriteRows: Debug + Send + Sync {
     ) -> bool;
 }
 
-/// Updates that were compiled.
+/// A compiled [`UpdateCode`].
 pub trait Update: Debug + Send + Sync {
-    /// Updates the states of so many tuples, those at `positions`, one after the other; gives how
-    /// many. It stops before a tuple that perhaps raises an error, whose states it leaves alone,
-    /// or, where the code is not grouped, before all of them. None where a sum has left its 128
-    /// bits.
+    /// Updates the states with the `rows` tuples at `positions`, in order, and returns how many
+    /// were processed. It stops before a tuple that may raise an error without changing its states;
+    /// without groups it then processes no tuple. Returns `None` if a sum overflows 128 bits.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each of the
-    /// `rows` positions, which is its number where `positions` is null (only where the code is not
-    /// grouped). `groups` are as many numbers of records in `area`, whose stride is the code's;
-    /// where it is not grouped, it may be null, and `area` is one record. Nobody else uses the area
-    /// meanwhile.
+    /// `inputs` matches the code; each has a value and a validity bit at every position.
+    /// `positions` may be null, for 0, 1, 2, …, only if the code is not grouped. `groups` holds
+    /// `rows` record numbers in `area`, which has the code's stride; if the code is not grouped,
+    /// `groups` may be null and `area` is one record. `area` has no other user during the call.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -394,14 +391,14 @@ pub trait Update: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// A predicate that was compiled.
+/// A compiled [`SelectCode`].
 pub trait Select: Debug + Send + Sync {
-    /// Writes those of `rows` positions at which the predicate is true to `out`, in their order;
-    /// gives how many. None where some tuple perhaps raises an error.
+    /// Writes the positions where the predicate is true to `out`, in order, and returns their
+    /// number. Returns `None` if some tuple may raise an error.
     ///
     /// # Safety
-    /// `inputs` are those of the code, each with a value and a bit of validity at each position,
-    /// which is its number where `positions` is null. There is room for `rows` numbers at `out`.
+    /// `inputs` matches the code; each has a value and a validity bit at every position. A null
+    /// `positions` stands for 0, 1, 2, …. `out` has room for `rows` positions.
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -411,55 +408,56 @@ pub trait Select: Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// Code that will be compiled, perhaps.
+/// A handle to code that may be compiled later.
 pub trait Promise<T: ?Sized>: Debug + Send + Sync {
-    /// The compiled code, once it is there. `rows` more tuples want it: whether to compile at all
-    /// depends on how many there are.
+    /// Returns the compiled code if it is ready, after announcing `rows` more tuples. The compiler
+    /// decides by the number of tuples whether to compile at all.
     ///
     /// # Errors
-    /// It was to be compiled before anything runs, and that has failed.
+    /// The tier requires the code before execution ([`crate::Tier::Compiled`]), and its compilation
+    /// failed.
     fn get(&self, rows: usize) -> Result<Option<&T>>;
 }
 
-/// Compiles.
+/// A compiler of kernels.
 pub trait Compiler: Debug + Send + Sync {
-    /// Takes updates.
+    /// Accepts an update kernel.
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>>;
 
-    /// Takes predicates.
+    /// Accepts a filter kernel.
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>>;
 
-    /// Takes a look-up; none where there is no code for one.
+    /// Accepts a probe kernel; `None` if the compiler does not support it.
     fn lookup(&self, _code: LookupCode) -> Option<Arc<dyn Promise<dyn Lookup>>> {
         None
     }
 
-    /// Takes a computation; none where there is no code for any.
+    /// Accepts a map kernel; `None` if the compiler does not support it.
     fn compute(&self, _code: ComputeCode) -> Option<Arc<dyn Promise<dyn Compute>>> {
         None
     }
 
-    /// Takes hashes; none where there is no code for any.
+    /// Accepts a hash kernel; `None` if the compiler does not support it.
     fn hash(&self, _code: HashCode) -> Option<Arc<dyn Promise<dyn HashKeys>>> {
         None
     }
 
-    /// Takes the finding of groups; none where there is no code for any.
+    /// Accepts a kernel that finds groups; `None` if the compiler does not support it.
     fn find_groups(&self, _code: GroupCode) -> Option<Arc<dyn Promise<dyn FindGroups>>> {
         None
     }
 
-    /// Takes rows to be written; none where there is no code for any.
+    /// Accepts a kernel that writes rows; `None` if the compiler does not support it.
     fn write(&self, _code: WriteCode) -> Option<Arc<dyn Promise<dyn WriteRows>>> {
         None
     }
 
-    /// Whether its code can read inputs elsewhere than in columns.
+    /// Whether compiled code can read inputs through a list or from rows, not only from columns.
     fn reads_lists(&self) -> bool {
         false
     }
 
-    /// How many pieces were compiled for who asked this compiler, and how long that took. What
-    /// others had compiled, or files had, is not counted.
-    fn spent(&self) -> (usize, Duration);
+    /// Returns the number of kernels that this compiler's user had compiled, and the time spent.
+    /// Kernels compiled for others or loaded from cache files are not counted.
+    fn compile_stats(&self) -> (usize, Duration);
 }

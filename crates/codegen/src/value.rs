@@ -1,17 +1,18 @@
-//! Values without names: types of machines, expressions over inputs, and functions.
+//! Expressions of the IR: machine types, scalar expressions over inputs, and user functions.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use tessera_types::Atom;
 
-/// The most that is compiled at once ([`ValueCode::size`]): beyond it compilers take seconds.
-pub const SIZE_MAX: usize = 1_000;
+/// The largest expression ([`ValueCode::size`]) that is compiled; larger ones take a compiler
+/// seconds.
+pub const MAX_CODE_SIZE: usize = 1_000;
 
-/// What a text that is compared counts among the parts of what is compiled.
+/// The size that one compared string adds to [`ValueCode::size`].
 const TEXT_SIZE: usize = 5;
 
-/// Which comparison.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `=`
@@ -33,8 +34,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// By function name.
-    pub fn named(name: &str) -> Option<Comparison> {
+    /// Returns the operator that the library function `name` implements.
+    pub fn from_name(name: &str) -> Option<Comparison> {
         Some(match name {
             "eq" => Comparison::Eq,
             "not_eq" => Comparison::NotEq,
@@ -48,13 +49,13 @@ impl Comparison {
         })
     }
 
-    /// Whether NULL is compared like a value, so that the result is never NULL.
+    /// Whether NULL compares like a value, so that the result is never NULL.
     pub fn is_total(self) -> bool {
         matches!(self, Comparison::Distinct | Comparison::NotDistinct)
     }
 }
 
-/// A binary operation.
+/// A binary arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// `+`
@@ -70,8 +71,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// By function name.
-    pub fn named(name: &str) -> Option<Operation> {
+    /// Returns the operator that the library function `name` implements.
+    pub fn from_name(name: &str) -> Option<Operation> {
         Some(match name {
             "add" => Operation::Add,
             "sub" => Operation::Sub,
@@ -82,7 +83,7 @@ impl Operation {
         })
     }
 
-    /// As written in SQL.
+    /// The operator's SQL symbol.
     pub fn symbol(self) -> char {
         match self {
             Operation::Add => '+',
@@ -94,16 +95,16 @@ impl Operation {
     }
 }
 
-/// How values of a type of fixed width lie in memory.
+/// The in-memory representation of a fixed-width type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Machine {
-    /// One bit.
+pub enum MachineType {
+    /// One bit in a column, one byte as a single value.
     Boolean,
-    /// An integer: also decimals, dates, times, timestamps and durations.
+    /// An integer; also decimals, dates, times, timestamps and durations.
     Integer {
-        /// 8 to 128.
+        /// Width in bits: 8 to 128.
         bits: u32,
-        /// Two's complement.
+        /// Whether the integer is signed (two's complement).
         signed: bool,
     },
     /// 32-bit IEEE float.
@@ -112,31 +113,34 @@ pub enum Machine {
     Float64,
 }
 
-impl Machine {
-    /// How many bytes a value has that stands alone.
+impl MachineType {
+    /// Size in bytes of a single value outside of a column.
     pub fn bytes(self) -> usize {
         match self {
-            Machine::Boolean => 1,
-            Machine::Integer { bits, .. } => bits as usize / 8,
-            Machine::Float32 => 4,
-            Machine::Float64 => 8,
+            MachineType::Boolean => 1,
+            MachineType::Integer { bits, .. } => bits as usize / 8,
+            MachineType::Float32 => 4,
+            MachineType::Float64 => 8,
         }
     }
 
-    /// That of an atom; none for strings, intervals and what is nested.
-    pub fn of(atom: &Atom) -> Option<Machine> {
-        Machine::of_arrow(&atom.arrow())
+    /// Returns the representation of an atom; `None` for strings, intervals and nested types.
+    pub fn from_atom(atom: &Atom) -> Option<MachineType> {
+        MachineType::from_arrow(&atom.arrow())
     }
 
-    /// That of a plain Arrow form.
-    pub fn of_arrow(data_type: &DataType) -> Option<Machine> {
-        let signed = |bits| Machine::Integer { bits, signed: true };
+    /// Returns the representation of a plain Arrow type; `None` where it has none.
+    pub fn from_arrow(data_type: &DataType) -> Option<MachineType> {
+        let signed = |bits| MachineType::Integer { bits, signed: true };
         Some(match data_type {
-            DataType::Boolean => Machine::Boolean,
-            DataType::Float32 => Machine::Float32,
-            DataType::Float64 => Machine::Float64,
+            DataType::Boolean => MachineType::Boolean,
+            DataType::Float32 => MachineType::Float32,
+            DataType::Float64 => MachineType::Float64,
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
-                Machine::Integer { bits: data_type.primitive_width()? as u32 * 8, signed: false }
+                MachineType::Integer {
+                    bits: data_type.primitive_width()? as u32 * 8,
+                    signed: false,
+                }
             }
             DataType::Interval(_) | DataType::Float16 | DataType::Decimal256(..) => return None,
             other => signed(other.primitive_width()? as u32 * 8),
@@ -144,135 +148,136 @@ impl Machine {
     }
 }
 
-/// A value for each tuple.
+/// A scalar expression: computes one value per tuple.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueCode {
-    /// What computes it.
+    /// The operation that computes the value.
     pub op: Op,
-    /// Its type.
-    pub machine: Machine,
-    /// Whether it may be NULL.
+    /// The type of the value.
+    pub machine: MachineType,
+    /// Whether the value may be NULL.
     pub nullable: bool,
 }
 
-/// What computes a value. Operands have the type of the result where nothing else is said.
+/// The operation of an expression. Operands have the type of the result unless stated otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
-    /// An input.
+    /// The input with this index.
     Input(usize),
-    /// A value that several share.
+    /// The shared subexpression with this index ([`UpdateCode::shared`](crate::UpdateCode)).
     Shared(usize),
     /// NULL.
     Null,
-    /// An integer's value, or a boolean's (0 or 1).
+    /// A constant integer, or a constant boolean (0 or 1).
     Integer(i128),
-    /// A float's bits, as a 64-bit one.
+    /// A constant float: the bits of its 64-bit form.
     Float(u64),
-    /// A number that the code is given when it runs: a compiler puts these in the place of numbers
-    /// of the query.
-    Given(usize),
-    /// A comparison of two values of one type, as in PostgreSQL: NaN is equal to itself and the
-    /// greatest.
+    /// The runtime constant with this index. A compiler replaces the query's numbers by these, so
+    /// that queries with other numbers reuse the code.
+    RuntimeConstant(usize),
+    /// Compares two values of one type as PostgreSQL does: NaN equals itself and is the greatest.
     Compare(Comparison, Box<[ValueCode; 2]>),
-    /// Of integers or floats; what leaves the type is an error, and division by zero.
+    /// Integer or float arithmetic; overflow and division by zero are errors.
     Arithmetic(Operation, Box<[ValueCode; 2]>),
-    /// Of decimals of any width: both are multiplied first, to a common scale.
+    /// Decimal arithmetic; both operands are first multiplied by a factor to reach a common scale.
     Decimal {
-        /// Not a division.
+        /// The operator; never a division.
         operation: Operation,
-        /// What they are multiplied with.
+        /// The factors of the left and the right operand.
         factors: (i128, i128),
-        /// Whether each result fits the type.
+        /// Whether every result fits the type, so that overflow is not checked.
         exact: bool,
         /// The operands.
         args: Box<[ValueCode; 2]>,
     },
-    /// A product or quotient of floats which were decimals: only division by zero is an error.
-    OfDecimals(Operation, Box<[ValueCode; 2]>),
-    /// An integer as a wider one, times a factor; fits.
+    /// The product or quotient of floats converted from decimals; the only error is division by
+    /// zero.
+    DecimalsAsFloats(Operation, Box<[ValueCode; 2]>),
+    /// Casts an integer to a wider type and multiplies it by a factor; never overflows.
     Widen(i128, Box<ValueCode>),
-    /// An integer as a float, divided by a power of ten.
+    /// Casts an integer to a float and divides it by a power of ten.
     ToFloat(f64, Box<ValueCode>),
-    /// Of a signed number.
+    /// Negates a signed number.
     Negate(Box<ValueCode>),
-    /// Kleene's conjunction.
+    /// AND in three-valued logic.
     And(Vec<ValueCode>),
-    /// Kleene's disjunction.
+    /// OR in three-valued logic.
     Or(Vec<ValueCode>),
-    /// Kleene's negation.
+    /// NOT in three-valued logic.
     Not(Box<ValueCode>),
-    /// Whether a value of any type is NULL.
+    /// IS NULL of a value of any type.
     IsNull(Box<ValueCode>),
-    /// The first that is not NULL.
+    /// The first operand that is not NULL.
     Coalesce(Vec<ValueCode>),
-    /// The value of the first condition that is true, or of none.
+    /// CASE: (condition, value) pairs and the ELSE value; NULL where no condition is true and ELSE
+    /// is absent.
     Case(Vec<(ValueCode, ValueCode)>, Option<Box<ValueCode>>),
-    /// Whether an integer of any type is one of these; NULL where it is not and `null` is set.
-    Among {
-        /// The integer.
+    /// IN over integers of any type; NULL where the value is not found and `null` is set.
+    InList {
+        /// The value to find.
         value: Box<ValueCode>,
-        /// The others.
+        /// The list.
         numbers: Vec<ValueCode>,
-        /// Whether NULL is one of them.
+        /// Whether the list contains NULL.
         null: bool,
     },
-    /// A call of a function that a user gave; NULL where an argument is.
+    /// Calls a user-defined function; NULL where an argument is NULL.
     Function(Arc<FunctionCode>, Vec<ValueCode>),
-    /// Whether two texts are the same; NULL where one is.
-    SameText(Box<[TextCode; 2]>),
-    /// Whether a text is like a pattern; NULL where it is.
+    /// Equality of two strings; NULL where either is NULL.
+    TextEquals(Box<[TextCode; 2]>),
+    /// LIKE; NULL where the string is NULL.
     Like(Box<LikeCode>),
 }
 
-/// A text for each tuple.
+/// A string expression: one string per tuple.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextCode {
-    /// An input in views ([`crate::InputPlace::Views`]).
+    /// The input with this index, in string views ([`crate::InputPlace::Views`]).
     Input(usize),
-    /// One of the query.
+    /// A string literal of the query.
     Constant(Arc<str>),
-    /// One that the code is given when it runs, as three words from one on: its view, and where its
-    /// bytes are. Texts of at most
-    /// [`SHORT_TEXT_BYTES`] bytes lie in their view.
-    Given {
-        /// The first word.
+    /// A runtime constant in three words: its view (16 bytes), then the address of its bytes.
+    /// Strings of at most [`SHORT_TEXT_BYTES`] bytes are stored in their view.
+    RuntimeConstant {
+        /// Index of the first of the three words.
         first: usize,
-        /// Whether it lies in its view.
+        /// Whether the string is stored in its view.
         is_short: bool,
     },
-    /// So many of its characters, or all, behind the first ones.
-    Part {
-        /// The text.
+    /// A substring, counted in characters.
+    Substring {
+        /// The string.
         text: Box<TextCode>,
-        /// Characters that are left out.
+        /// The number of characters to skip.
         skipped: u64,
-        /// The most that follow.
+        /// The maximum number of characters to keep; `None` keeps all.
         most: Option<u64>,
     },
 }
 
-/// The longest text that lies in its view.
+/// The longest string, in bytes, that a view stores inline.
 pub const SHORT_TEXT_BYTES: usize = 12;
 
-/// A pattern of LIKE without `_`: pieces that stand one behind the other in a text, with anything
+/// A LIKE pattern without `_`: substrings that follow each other in the string, with any characters
 /// between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikeCode {
-    /// The text.
+    /// The string.
     pub text: TextCode,
-    /// What it must begin with.
+    /// The required prefix.
     pub first: Option<TextCode>,
-    /// What follows, each as far to the front as it goes; none is empty.
+    /// The substrings between prefix and suffix, each matched at its leftmost position; none is
+    /// empty.
     pub middle: Vec<TextCode>,
-    /// What it must end with.
+    /// The required suffix.
     pub last: Option<TextCode>,
 }
 
 impl Op {
-    /// Visits the texts that it compares, to change them.
+    /// Calls `visit` on each compared string expression.
     pub fn each_text_mut(&mut self, visit: &mut dyn FnMut(&mut TextCode)) {
         match self {
-            Op::SameText(texts) => texts.iter_mut().for_each(visit),
+            Op::TextEquals(texts) => texts.iter_mut().for_each(visit),
             Op::Like(like) => {
                 let LikeCode { text, first, middle, last } = &mut **like;
                 [text].into_iter().chain(first).chain(middle).chain(last).for_each(visit);
@@ -281,17 +286,17 @@ impl Op {
         }
     }
 
-    /// How many texts it compares.
+    /// The number of compared strings.
     fn texts(&self) -> usize {
         match self {
-            Op::SameText(texts) => texts.len(),
+            Op::TextEquals(texts) => texts.len(),
             Op::Like(like) => 3 + like.middle.len(),
             _ => 0,
         }
     }
 }
 
-/// Visits the operands of an operation, shared or `mut`.
+/// Calls `$visit` on each operand of an operation, by shared or mutable reference.
 macro_rules! each_operand {
     ($op:expr, $visit:expr $(, $mut:ident)?) => {
         match & $($mut)? $op {
@@ -300,13 +305,13 @@ macro_rules! each_operand {
             | Op::Null
             | Op::Integer(_)
             | Op::Float(_)
-            | Op::Given(_)
-            | Op::SameText(_)
+            | Op::RuntimeConstant(_)
+            | Op::TextEquals(_)
             | Op::Like(_) => {}
             Op::Compare(_, args)
             | Op::Arithmetic(_, args)
             | Op::Decimal { args, .. }
-            | Op::OfDecimals(_, args) => {
+            | Op::DecimalsAsFloats(_, args) => {
                 let [left, right] = & $($mut)? **args;
                 $visit(left);
                 $visit(right);
@@ -330,7 +335,7 @@ macro_rules! each_operand {
                     $visit(otherwise);
                 }
             }
-            Op::Among { value, numbers, .. } => {
+            Op::InList { value, numbers, .. } => {
                 $visit(value);
                 for number in numbers {
                     $visit(number);
@@ -341,19 +346,20 @@ macro_rules! each_operand {
 }
 
 impl ValueCode {
-    /// How much there is to compile: its parts.
+    /// The size of the expression: its number of nodes, with [`TEXT_SIZE`] more per compared
+    /// string.
     pub fn size(&self) -> usize {
         let mut size = 1 + self.op.texts() * TEXT_SIZE;
         self.each_operand(&mut |operand| size += operand.size());
         size
     }
 
-    /// Visits the operands.
+    /// Calls `visit` on each operand.
     pub fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a ValueCode)) {
         each_operand!(self.op, visit);
     }
 
-    /// Visits the users' functions that it calls.
+    /// Calls `visit` on each user-defined function in the expression.
     pub fn each_function<'a>(&'a self, mut visit: impl FnMut(&'a Arc<FunctionCode>)) {
         let mut pending = vec![self];
         while let Some(code) = pending.pop() {
@@ -364,45 +370,45 @@ impl ValueCode {
         }
     }
 
-    /// Visits the operands, to change them.
+    /// Calls `visit` on a mutable reference to each operand.
     pub fn each_operand_mut(&mut self, visit: &mut dyn FnMut(&mut ValueCode)) {
         each_operand!(self.op, visit, mut);
     }
 }
 
-/// A scalar function given as LLVM IR (000 §1.1): the text of a module that defines `i32 @name(ptr
+/// A user-defined scalar function in LLVM IR: the text of a module that defines `i32 @name(ptr
 /// result, arguments…)`.
 ///
-/// It is called for tuples without NULL among the arguments, writes its value where `result` says,
-/// and gives a [`Status`]. Booleans are bytes (an argument may also be an `i1`), decimals their
-/// digits, dates their days.
+/// It is called for tuples without a NULL argument, writes its value to `result` and returns a
+/// [`Status`]. Booleans are bytes (an argument may also be an `i1`), decimals their unscaled
+/// integers, dates their days.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCode {
-    /// Its name, also in the module.
+    /// The name of the function, in SQL and in the module.
     pub name: Arc<str>,
-    /// The module.
+    /// The text of the LLVM module.
     pub ir: Arc<str>,
-    /// The arguments.
-    pub args: Vec<Machine>,
-    /// What it gives.
-    pub result: Machine,
-    /// What its values do not reach, nor below zero: of decimals.
+    /// The types of the arguments.
+    pub args: Vec<MachineType>,
+    /// The type of the result.
+    pub result: MachineType,
+    /// For decimals: results at or above this bound, or at or below its negative, overflow.
     pub limit: Option<i128>,
-    /// Whether it calls nothing outside of its module.
-    pub is_whole: bool,
+    /// Whether the module calls no function outside of itself.
+    pub is_self_contained: bool,
 }
 
-/// What became of a call.
+/// The status that a user-defined function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// There is a value.
+    /// The value was written.
     Value = 0,
     /// The value is NULL.
     Null = 1,
-    /// It has left its type.
+    /// The value overflows its type.
     Overflow = 2,
-    /// It would have been divided by zero.
+    /// Division by zero.
     DivisionByZero = 3,
-    /// The arguments are wrong in another way; so is any other number.
-    Wrong = 4,
+    /// The arguments are invalid for another reason. Any other number means the same.
+    InvalidArguments = 4,
 }

@@ -1,8 +1,8 @@
-//! What the nodes of a plan publish for each other in one run, beside the edges of the plan.
+//! Values that the nodes of a plan publish for each other during one run.
 //!
-//! An edge cannot carry what goes against the stream while it flows, such as the filter that a
-//! build has for the scan of its probe. So the plan names it on both ends. It may be missing or
-//! late: it only saves work, and never decides an answer.
+//! A board carries what cannot follow the edges of the plan, such as a runtime filter that a build
+//! publishes for the scan of its probe side. Both nodes name the value. A value may be missing or
+//! late: it only saves work and never changes a result.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::context::lock;
 
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// Values of any types by their names. Values of different types may have the same name.
+/// Published values by type and name. Values of different types may share a name.
 #[derive(Default)]
 pub struct Board {
     values: Mutex<HashMap<TypeId, HashMap<Arc<str>, Shared>>>,
@@ -26,23 +26,23 @@ impl fmt::Debug for Board {
 }
 
 impl Board {
-    /// Publishes a value, in the place of the one before it.
+    /// Publishes a value and replaces the previous one of this type and name.
     pub fn publish<T: Any + Send + Sync>(&self, name: &Arc<str>, value: Arc<T>) {
         lock(&self.values).entry(TypeId::of::<T>()).or_default().insert(name.clone(), value);
     }
 
-    /// The value of a name, if one of this type was published.
+    /// Returns the value of this type and name, if one was published.
     pub fn find<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
         let value = lock(&self.values).get(&TypeId::of::<T>())?.get(name)?.clone();
         value.downcast().ok()
     }
 
-    /// The value of a name. The first caller publishes a default one.
+    /// Returns the value of this type and name; publishes a default one if there is none yet.
     pub fn find_or_publish<T: Any + Send + Sync + Default>(&self, name: &Arc<str>) -> Arc<T> {
         let mut values = lock(&self.values);
         let named = values.entry(TypeId::of::<T>()).or_default();
         let value = named.entry(name.clone()).or_insert_with(|| Arc::new(T::default())).clone();
-        // The map of a type holds values of that type only.
+        // The map of a type holds only values of that type.
         value.downcast().unwrap_or_default()
     }
 }

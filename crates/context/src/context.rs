@@ -1,4 +1,4 @@
-//! What a run gives to its sub-operators: memory, cancellation, counters, bytes of sources.
+//! Services that a run offers to its sub-operators: memory, cancellation, counters, and files.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,74 +14,81 @@ use tessera_vector::Chunk;
 use crate::board::Board;
 use crate::read_buffer::ReadBuffer;
 
-/// What a mutex guards. A panic while it was held has become an error of its query, which is no
-/// concern of who comes next.
+/// Locks a mutex and ignores poisoning: a panic under the lock becomes an error of its own query,
+/// and later queries are unaffected.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where memory is.
+/// The default number of lanes of a pipeline that may wait for input at once, per worker; a device
+/// may choose another one. Each lane has its own state in every stream and in the sink.
+pub const LANES: usize = 8;
+
+/// A kind of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The memory of the process, which the query's budget limits.
+    /// Memory of the process, limited by the query's budget.
     #[default]
     Host,
-    /// Buffers on a device, which the device's size limits.
+    /// Buffers on a device, limited by the size of the device.
     Device,
 }
 
-/// What the engine offers to a query; implemented by `engine`.
+/// Services that the engine offers to a query; implemented by `engine`.
 pub trait Context: Send + Sync + std::fmt::Debug {
-    /// Counts `bytes` more that the query holds in a place; those of the host against its memory
-    /// budget.
+    /// Reserves `bytes` more in a place. Host memory counts against the query's budget.
     ///
     /// # Errors
-    /// The budget is exhausted; nothing was counted.
+    /// The budget is exhausted; nothing was reserved.
     fn grow(&self, place: Place, bytes: usize) -> Result<()>;
 
-    /// Gives bytes back.
+    /// Releases reserved bytes.
     fn shrink(&self, place: Place, bytes: usize);
 
-    /// Fails when the query has been cancelled. To be asked at least once per chunk and in long
+    /// Fails if the query was cancelled. Operators call it at least once per chunk and in long
     /// loops.
     fn check(&self) -> Result<()>;
 
-    /// The most tuples in a chunk.
+    /// The maximum number of tuples in a chunk.
     fn chunk_rows(&self) -> usize;
 
-    /// How many workers may run at once.
+    /// The maximum number of workers that run at once.
     fn workers(&self) -> usize;
+
+    /// The maximum number of lanes of a pipeline that wait for input at once, for each worker.
+    fn lanes(&self) -> usize {
+        LANES
+    }
 
     /// The query's memory budget in bytes.
     fn memory_bytes(&self) -> usize {
         usize::MAX
     }
 
-    /// Whether state that can leave memory, and holds `held` bytes now, may hold `more`. Where not,
-    /// some of it is to leave first; what has to stay asks [`Context::grow`] alone.
+    /// Whether spillable state that holds `held` bytes may reserve `more`. If not, the caller
+    /// spills first. State that cannot spill calls only [`Context::grow`].
     fn may_hold(&self, _held: usize, _more: usize) -> bool {
         true
     }
 
-    /// State that can leave memory begins: until then a share is kept free for it.
-    fn state_begins(&self) {}
+    /// Announces the first spillable state. Until then a share of the budget is set aside for it.
+    fn begin_spillable_state(&self) {}
 
-    /// A file for what leaves memory; it is gone with its last reference, however the process ends.
+    /// Creates a spill file. It is deleted with its last reference, however the process ends.
     ///
     /// # Errors
-    /// There is no scratch directory, or it cannot be written to.
+    /// No scratch directory is configured, or it is not writable.
     fn scratch(&self) -> Result<Arc<dyn Scratch>> {
-        Err(Error::unsupported(
-            "this run has no scratch directory for what does not fit into memory",
-        ))
+        Err(Error::unsupported("cannot spill to disk: this run has no scratch directory"))
     }
 
-    /// Who compiles for this run; nobody in the vectorised tier.
+    /// The compiler of this run; `None` in the vectorized tier.
     fn compiler(&self) -> Option<&Arc<dyn Compiler>> {
         None
     }
 
-    /// Which part of the leaves' morsels this process reads, where several run one plan.
+    /// The share of the leaves' morsels that this process reads when several processes run one
+    /// plan.
     fn share(&self) -> Share {
         Share::default()
     }
@@ -92,10 +99,10 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// It does not exist or cannot be read; the message names it.
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>>;
 
-    /// Starts a file or object that appears whole when it is committed, or not at all.
+    /// Creates a file or object that becomes visible, complete, when it is committed.
     ///
     /// # Errors
-    /// It cannot be written there; or the run has nowhere to write.
+    /// The path is not writable, or this run has no storage to write to.
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
         Err(Error::unsupported(format!(
             "cannot write '{path}': this run has no storage to write to"
@@ -103,84 +110,85 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// A file for what leaves memory, written and read by several workers at once.
+/// A spill file, written and read by several workers at once.
 pub trait Scratch: Send + Sync + std::fmt::Debug {
-    /// Appends bytes; gives where they begin.
+    /// Appends bytes and returns their offset.
     ///
     /// # Errors
-    /// The file system is full or gone; the message says what to do.
+    /// The file system is full or unavailable; the message says what to do.
     fn append(&self, bytes: &[u8]) -> Result<u64>;
 
-    /// Bytes that were appended.
+    /// Reads bytes that were appended.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The bytes cannot be read.
     fn read(&self, start: u64, len: usize) -> Result<Vec<u8>>;
 }
 
-/// One of `count` equal parts.
+/// One of `count` equal shares of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Which one, from 0; from `count` on, nothing.
+    /// The index of this share, from 0. An index of `count` or more means an empty share.
     pub index: usize,
-    /// How many there are.
+    /// The number of shares.
     pub count: usize,
 }
 
 impl Default for Share {
-    /// Everything.
+    /// The whole input.
     fn default() -> Self {
         Share { index: 0, count: 1 }
     }
 }
 
-/// A file or object being written; dropped without [`Output::commit`] it leaves nothing behind.
+/// A file or object being written. Dropped without [`Output::commit`], it leaves nothing behind.
 pub trait Output: std::io::Write + Send + std::fmt::Debug {
-    /// Makes it appear, complete and durable.
+    /// Makes the output visible, complete and durable.
     ///
     /// # Errors
-    /// It could not be written; nothing is left behind.
+    /// The output could not be written; nothing is left behind.
     fn commit(self: Box<Self>) -> Result<()>;
 
-    /// Whether what is written is seen at once, and cannot be taken back.
+    /// Whether written bytes are visible at once and cannot be taken back.
     fn is_stream(&self) -> bool {
         false
     }
 }
 
-/// The error of a file or object that is no longer what the statement began to read.
+/// Returns the error for a file or object that changed while a statement read it.
 pub fn file_changed(path: &str) -> Error {
     Error::data(format!("'{path}' changed while it was read; run the statement again"))
 }
 
-/// A file or object that is read by ranges; implemented by storage.
+/// A file or object that is read by byte ranges; implemented by storage.
 pub trait RangeReader: Send + Sync + std::fmt::Debug {
-    /// The name for messages.
+    /// The name used in messages.
     fn path(&self) -> &str;
 
     /// The length in bytes.
     fn len(&self) -> u64;
 
-    /// Whether it is empty.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a read takes far longer than to decode what it gives: few large ranges are then
-    /// better than many small ones.
+    /// Whether a read takes far longer than decoding its bytes, so that few large reads are better
+    /// than many small ones.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Bytes of a range, in the caller's buffer unless they lie elsewhere already (a store's are
-    /// adopted), or a token that becomes ready when they have come; the caller then asks again.
+    /// Reads a range into `buffer`, or replaces it by bytes that are in memory already (such as
+    /// those of a store). Returns a token if the bytes are not there yet; the caller retries when
+    /// it is ready.
     ///
     /// # Errors
-    /// The range lies outside the file, or cannot be read.
+    /// The range lies outside the file or cannot be read.
     fn read_into(&self, range: Range<u64>, buffer: ReadBuffer) -> Result<Read>;
 
-    /// Says which ranges will be read next, in this order, so that all can be under way together.
-    /// What is then not read is given up with the reader.
+    /// Announces the ranges that will be read next, in this order, so that they can be fetched
+    /// concurrently. Ranges that are never read are dropped with the reader.
     ///
     /// # Errors
     /// A range lies outside the file.
@@ -188,34 +196,33 @@ pub trait RangeReader: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// What reading has cost so far.
+    /// The cost of all reads so far.
     fn traffic(&self) -> Traffic {
         Traffic::default()
     }
 }
 
-/// What reading from a store has cost, for the profile; nothing for local files.
+/// The cost of reading from a store, for the profile; zero for local files.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes: u64,
-    /// Time from asking for a range to having it, added up over ranges, which are under way
-    /// together.
+    /// Time from requesting a range to receiving it, summed over ranges, which may overlap in time.
     pub wait_nanoseconds: u64,
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Debug)]
 pub enum Read {
     /// The bytes.
     Ready(ReadBuffer),
-    /// Not there yet: ask again when the token is ready.
+    /// The bytes are not there yet: retry when the token is ready.
     Blocked(Token),
 }
 
-/// Something a sub-operator waits for; the worker does other work until it is ready.
+/// An event that a sub-operator waits for. The worker does other work until it is ready.
 #[derive(Debug, Clone, Default)]
 pub struct Token {
     inner: Arc<TokenState>,
@@ -229,29 +236,29 @@ struct TokenState {
 }
 
 impl Token {
-    /// A token that is not ready.
+    /// Creates a token that is not ready.
     pub fn new() -> Self {
         Token::default()
     }
 
-    /// Whether what was waited for has come.
+    /// Whether the event has happened.
     pub fn is_ready(&self) -> bool {
         self.inner.ready.load(Ordering::Acquire)
     }
 
-    /// Whether no one else has it any more.
-    pub fn is_forgotten(&self) -> bool {
+    /// Whether this is the last reference to the token.
+    pub fn is_last_reference(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
     }
 
-    /// Says that it has come.
+    /// Marks the event as happened and wakes all waiting threads.
     pub fn set_ready(&self) {
         self.inner.ready.store(true, Ordering::Release);
         drop(lock(&self.inner.lock));
         self.inner.changed.notify_all();
     }
 
-    /// Waits at most this long; only for a caller that has nothing else to do.
+    /// Blocks the thread for at most this long. Only for callers that have no other work.
     pub fn wait(&self, at_most: Duration) {
         let guard = lock(&self.inner.lock);
         if !self.is_ready() {
@@ -260,63 +267,63 @@ impl Token {
     }
 }
 
-/// Figures a sub-operator adds to the profile, by name.
+/// Named counters that a sub-operator adds to the profile.
 #[derive(Debug, Default)]
 pub struct Counters {
     values: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Counters {
-    /// Adds to a figure. Not for every chunk: it takes a lock.
+    /// Adds to a counter. It takes a lock, so do not call it for every chunk.
     pub fn add(&self, name: &'static str, amount: u64) {
         *lock(&self.values).entry(name).or_default() += amount;
     }
 
-    /// Adds to a figure that another process tells by name.
-    pub fn add_told(&self, name: &str, amount: u64) {
-        /// Names that were told: few, as both processes run one program.
-        static TOLD: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-        const TOLD_MAX: usize = 1_000;
-        let mut told = lock(&TOLD);
-        let known = match told.get(name) {
+    /// Adds to a counter of another process. Names beyond a limit are ignored.
+    pub fn add_by_name(&self, name: &str, amount: u64) {
+        /// Names received so far. There are few: both processes run the same program.
+        static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        const NAMES_MAX: usize = 1_000;
+        let mut names = lock(&NAMES);
+        let known = match names.get(name) {
             Some(known) => known,
-            None if told.len() == TOLD_MAX => return,
+            None if names.len() == NAMES_MAX => return,
             None => {
-                let kept: &'static str = Box::leak(name.into());
-                told.insert(kept);
-                kept
+                let leaked: &'static str = Box::leak(name.into());
+                names.insert(leaked);
+                leaked
             }
         };
         self.add(known, amount);
     }
 
-    /// The figures so far.
+    /// Returns the current values.
     pub fn get(&self) -> BTreeMap<&'static str, u64> {
         lock(&self.values).clone()
     }
 }
 
-/// One run of one node: the query's context, the parameter tuple, the node's counters.
+/// One run of one node: the query's context, the parameter tuple, and the node's counters.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The query.
     pub context: Arc<dyn Context>,
     /// The type of the parameter tuple.
     pub parameter_tuple: Tuple,
-    /// The parameter tuple: one row; what ParameterLookup yields.
+    /// The parameter tuple, as a chunk of one row; `ParameterLookup` returns it.
     pub parameters: Chunk,
-    /// The node's figures.
+    /// The node's counters.
     pub counters: Arc<Counters>,
-    /// What nodes tell others further up their stream.
+    /// Values that nodes publish for other nodes of the plan.
     pub board: Arc<Board>,
-    /// The node's nested plans, where it has some: `NestedPlans` of the room of operators, which
-    /// this room cannot name.
+    /// The node's nested plans, if it has any: `NestedPlans` of the `operator` crate, a type that
+    /// this crate cannot name.
     pub nested: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Run {
-    /// A run without parameters and nested plans.
-    pub fn of(context: Arc<dyn Context>) -> Run {
+    /// Creates a run without parameters or nested plans.
+    pub fn new(context: Arc<dyn Context>) -> Run {
         Run {
             context,
             parameter_tuple: Tuple::empty(),
@@ -327,7 +334,7 @@ impl Run {
         }
     }
 
-    /// Opens a file or object; what reading it costs counts for the node.
+    /// Opens a file or object and adds the cost of reading it to the node's counters.
     ///
     /// # Errors
     /// As [`Context::open`].
@@ -336,18 +343,18 @@ impl Run {
         if !reader.is_remote() {
             return Ok(reader);
         }
-        Ok(Arc::new(Counted { reader, counters: self.counters.clone() }))
+        Ok(Arc::new(CountingReader { reader, counters: self.counters.clone() }))
     }
 }
 
-/// A reader that adds what it has cost to a node's counters when it is dropped.
+/// A reader that adds its traffic to the node's counters when it is dropped.
 #[derive(Debug)]
-struct Counted {
+struct CountingReader {
     reader: Arc<dyn RangeReader>,
     counters: Arc<Counters>,
 }
 
-impl RangeReader for Counted {
+impl RangeReader for CountingReader {
     fn path(&self) -> &str {
         self.reader.path()
     }
@@ -373,7 +380,7 @@ impl RangeReader for Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountingReader {
     fn drop(&mut self) {
         let traffic = self.reader.traffic();
         if traffic != Traffic::default() {
@@ -384,7 +391,7 @@ impl Drop for Counted {
     }
 }
 
-/// Memory held by one piece of state; given back when dropped.
+/// A memory reservation of one piece of state; released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     context: Arc<dyn Context>,
@@ -393,20 +400,20 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Holds nothing yet, and later memory of the host.
+    /// Creates an empty reservation of host memory.
     pub fn new(context: Arc<dyn Context>) -> Self {
         Reservation::on(Place::Host, context)
     }
 
-    /// Holds nothing yet, and later memory of this place.
+    /// Creates an empty reservation of memory in a place.
     pub fn on(place: Place, context: Arc<dyn Context>) -> Self {
         Reservation { context, place, bytes: 0 }
     }
 
-    /// Holds `bytes` from now on, more or less than before.
+    /// Sets the size of the reservation.
     ///
     /// # Errors
-    /// The budget is exhausted; what was held before is still held.
+    /// The budget is exhausted; the reservation is unchanged.
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
             self.context.grow(self.place, bytes - self.bytes)?;
@@ -417,17 +424,17 @@ impl Reservation {
         Ok(())
     }
 
-    /// Holds `bytes` more.
+    /// Adds `bytes` to the reservation.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         self.resize(self.bytes.saturating_add(bytes))
     }
 
-    /// How much is held.
+    /// The size of the reservation.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The query whose budget it counts against.
+    /// The query that this reservation counts against.
     pub fn context(&self) -> Arc<dyn Context> {
         self.context.clone()
     }

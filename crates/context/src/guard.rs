@@ -1,4 +1,4 @@
-//! Calls into libraries that may panic on bytes that no writer makes.
+//! Calls into libraries that may panic on malformed input.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,8 +9,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does work in which a library may panic; `None` when it did. What unwinds with an [`Error`] (an
-/// ended statement) goes on unwinding.
+/// Calls `work` and returns `None` if it panics. An unwinding [`Error`], which ends a statement,
+/// keeps unwinding.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -22,8 +22,8 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Whether this thread is in a call whose panics are errors of a file: a hook has nothing to say of
-/// them.
+/// Whether this thread is inside [`guarded`]. A panic hook should then stay silent, because the
+/// panic becomes an error about a file.
 pub fn is_guarded() -> bool {
     DEPTH.get() > 0
 }

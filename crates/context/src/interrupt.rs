@@ -1,9 +1,8 @@
-//! What ends a statement before its time: Ctrl-C, a deadline and a dropped connection are the same
-//! event.
+//! Interrupts of a statement: Ctrl-C, a deadline, and a dropped connection are the same event.
 //!
-//! Most code asks its [`Context`]. What lies below and may run for long over a single value (a
-//! kernel, the order of a sort) asks at a [`point`] for the thread's work, which is known
-//! [`within`] a job.
+//! Most code calls [`Context::check`]. Code without a context that may run for long on a single
+//! value (a kernel, a sort) calls [`point`], which checks the query that [`within`] set for the
+//! thread.
 
 use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
@@ -15,20 +14,19 @@ use tessera_types::{Code, Error, Result};
 
 use crate::context::Context;
 
-/// Deadlines are counted from here, so that one is a number.
+/// Origin of deadlines, so that a deadline fits into an atomic integer.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// Ends a session's statement, from any thread; asked by workers, by whoever waits for a store, and
-/// between the steps of planning.
+/// Ends the statement of a session from any thread. It is checked by workers, by threads that wait
+/// for a store, and between planning steps.
 #[derive(Debug)]
 pub struct Interrupt {
     happened: AtomicBool,
-    /// Nanoseconds since the origin.
+    /// The deadline, in nanoseconds since [`ORIGIN`].
     ends_at: AtomicU64,
-    /// While the deadline does not count: nanoseconds that are left of it.
+    /// The time left until the deadline while it is paused, in nanoseconds.
     left: AtomicU64,
 }
 
@@ -40,14 +38,14 @@ impl Default for Interrupt {
 }
 
 impl Interrupt {
-    /// One that happens when `deadline` has passed.
+    /// Creates an interrupt that triggers after `deadline`.
     pub fn after(deadline: Duration) -> Self {
         let interrupt = Interrupt::default();
         interrupt.begin(Some(deadline));
         interrupt
     }
 
-    /// A statement begins: nothing has happened yet, and it ends after `deadline`.
+    /// Starts a statement: clears the interrupt and sets its deadline.
     pub fn begin(&self, deadline: Option<Duration>) {
         let nanoseconds = |deadline| {
             u64::try_from(ORIGIN.elapsed().saturating_add(deadline).as_nanos()).unwrap_or(NEVER)
@@ -57,7 +55,7 @@ impl Interrupt {
         self.ends_at.store(deadline.map_or(NEVER, nanoseconds), Ordering::Relaxed);
     }
 
-    /// From now on the deadline does not come nearer: the statement waits for its user.
+    /// Pauses the deadline while the statement waits for its user.
     pub fn pause(&self) {
         let ends_at = self.ends_at.swap(NEVER, Ordering::Relaxed);
         if ends_at != NEVER {
@@ -65,7 +63,7 @@ impl Interrupt {
         }
     }
 
-    /// The deadline counts again.
+    /// Resumes the deadline.
     pub fn resume(&self) {
         let left = self.left.swap(NEVER, Ordering::Relaxed);
         if left != NEVER {
@@ -73,15 +71,15 @@ impl Interrupt {
         }
     }
 
-    /// Ends it.
+    /// Cancels the statement.
     pub fn cancel(&self) {
         self.happened.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it goes on.
+    /// Fails if the statement has to end.
     ///
     /// # Errors
-    /// It was cancelled, or its deadline has passed.
+    /// The statement was cancelled, or its deadline has passed.
     pub fn check(&self) -> Result<()> {
         if self.happened.load(Ordering::Relaxed) {
             return Err(Error::new(Code::Cancelled, "the query was cancelled"));
@@ -97,7 +95,7 @@ impl Interrupt {
     }
 }
 
-/// Nanoseconds since the origin.
+/// Nanoseconds since [`ORIGIN`].
 fn now() -> u64 {
     u64::try_from(ORIGIN.elapsed().as_nanos()).unwrap_or(NEVER)
 }
@@ -106,7 +104,7 @@ thread_local! {
     static WORK: RefCell<Option<Arc<dyn Context>>> = const { RefCell::new(None) };
 }
 
-/// What the thread worked for before, to which it comes back.
+/// The previous query of the thread, restored on drop.
 struct Before(Option<Arc<dyn Context>>);
 
 impl Drop for Before {
@@ -115,43 +113,43 @@ impl Drop for Before {
     }
 }
 
-/// Does a job of this query. Whoever calls this catches what unwinds, and takes a payload that is
-/// an [`Error`] for the job's.
+/// Runs a job of this query on the current thread. The caller must catch unwinding; a payload that
+/// is an [`Error`] is the error of the job.
 pub fn within<T>(context: &Arc<dyn Context>, job: impl FnOnce() -> T) -> T {
     let _before = Before(WORK.replace(Some(context.clone())));
     job()
 }
 
-/// The query that the thread works for.
+/// The query that the current thread works for.
 pub fn work() -> Option<Arc<dyn Context>> {
     WORK.with_borrow(Clone::clone)
 }
 
-/// Unwinds with the error when the query that the thread works for has been ended; for loops that
-/// can say nothing themselves. Some nanoseconds: not for every tuple.
+/// Unwinds with an error if the query of the current thread has ended; for loops that cannot return
+/// errors. It costs a few nanoseconds: do not call it for every tuple.
 pub fn point() {
     if let Err(error) = check_here() {
         resume_unwind(Box::new(error));
     }
 }
 
-/// Whether the query that the thread works for goes on.
+/// Fails if the query of the current thread has ended.
 ///
 /// # Errors
-/// It was ended.
+/// The query was cancelled.
 pub fn check_here() -> Result<()> {
     WORK.with_borrow(|work| work.as_ref().map_or(Ok(()), |context| context.check()))
 }
 
-/// Calls of [`Every::pass`] between two points.
+/// Calls of [`Every::pass`] per check.
 const EVERY: u32 = 1 << 12;
 
-/// A [`point`] at every few thousandth call.
+/// Calls [`point`] once every few thousand passes.
 #[derive(Debug, Default)]
 pub struct Every(Cell<u32>);
 
 impl Every {
-    /// Counts one call.
+    /// Counts one pass.
     #[inline]
     pub fn pass(&self) {
         let count = self.0.get().wrapping_add(1);
@@ -162,10 +160,10 @@ impl Every {
     }
 }
 
-/// How much of a long value is gone through between two points.
+/// Bytes of a long value that are processed between two checks.
 pub const SPAN_BYTES: usize = 1 << 20;
 
-/// Bytes in pieces, with a [`point`] between any two.
+/// Splits bytes into pieces and calls [`point`] between them.
 pub fn spans(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(SPAN_BYTES).enumerate().map(|(number, piece)| {
         if number > 0 {
@@ -175,7 +173,7 @@ pub fn spans(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where `find` finds a byte first, with a [`point`] from piece to piece.
+/// Returns the first position that `find` reports, with a [`point`] between pieces.
 #[inline]
 pub fn find_byte(bytes: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
     if bytes.len() <= SPAN_BYTES {
@@ -191,13 +189,13 @@ pub fn find_byte(bytes: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> Option<
     None
 }
 
-/// Whether bytes are UTF-8, with a [`point`] from piece to piece.
+/// Whether bytes are valid UTF-8, with a [`point`] between pieces.
 pub fn is_utf8(mut bytes: &[u8]) -> bool {
     while bytes.len() > SPAN_BYTES {
         point();
         match std::str::from_utf8(&bytes[..SPAN_BYTES]) {
             Ok(_) => bytes = &bytes[SPAN_BYTES..],
-            // A character goes on behind the piece.
+            // A character continues in the next piece.
             Err(error) if error.error_len().is_none() => bytes = &bytes[error.valid_up_to()..],
             Err(_) => return false,
         }
@@ -205,12 +203,12 @@ pub fn is_utf8(mut bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok()
 }
 
-/// A [`point`] after each megabyte or so of the values that are gone through.
+/// Calls [`point`] about once per megabyte of processed values.
 #[derive(Debug, Default)]
 pub struct EveryBytes(Cell<usize>);
 
 impl EveryBytes {
-    /// Counts a value of so many bytes.
+    /// Counts a value of this many bytes.
     #[inline]
     pub fn pass(&self, bytes: usize) {
         let sum = self.0.get().saturating_add(bytes);
@@ -248,7 +246,7 @@ mod tests {
         let unwound =
             std::panic::catch_unwind(AssertUnwindSafe(|| within(&context, sort))).unwrap_err();
         assert_eq!(unwound.downcast_ref::<Error>().unwrap().code(), Code::Cancelled);
-        // What is done for nobody goes on, and so does the thread.
+        // Work without a query is not interrupted, and the thread can be reused.
         check_here().unwrap();
         assert!(sort().is_sorted());
     }

@@ -1,5 +1,7 @@
-//! What a run offers to its operators: memory by place, tokens to wait for, interrupts, bytes of
-//! sources, and a board on which they publish values for each other.
+//! Services that a run offers to its operators: memory by place, tokens to wait for, interrupts,
+//! byte sources, and a board on which nodes publish values for each other.
+
+#![forbid(unsafe_code)]
 
 mod board;
 mod context;
@@ -11,8 +13,8 @@ pub mod testing;
 
 pub use board::Board;
 pub use context::{
-    Context, Counters, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share, Token,
-    Traffic, file_changed, lock,
+    Context, Counters, LANES, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share,
+    Token, Traffic, file_changed, lock,
 };
 pub use interrupt::Interrupt;
 pub use read_buffer::ReadBuffer;

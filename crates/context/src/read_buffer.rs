@@ -1,5 +1,5 @@
-//! Memory for bytes that are read: each thread keeps some that is free, so that what is read next
-//! needs no fresh pages, which the system would clear first.
+//! Pooled read buffers. Each thread caches free buffers, so that the next read does not fault in
+//! fresh pages, which the operating system would have to clear first.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -7,38 +7,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// Smaller allocations are cheap, and not kept.
-const KEPT_BYTES_MIN: usize = 64 << 10;
-/// Memory that a thread keeps.
+/// Smaller buffers are cheap to allocate and are not cached.
+const CACHED_BYTES_MIN: usize = 64 << 10;
+/// The maximum number of bytes that one thread caches.
 const THREAD_BYTES_MAX: usize = 16 << 20;
-/// A buffer takes kept memory that is at most so many times as large as it needs.
+/// A cached buffer serves a request if it is at most this many times as large.
 const SPARE_FACTOR: usize = 4;
 
-/// How much threads may keep together.
-static KEPT_BYTES_MAX: AtomicUsize = AtomicUsize::new(64 << 20);
-/// How much they keep.
-static KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The maximum number of bytes that all threads cache together.
+static CACHED_BYTES_MAX: AtomicUsize = AtomicUsize::new(64 << 20);
+/// Bytes cached by all threads.
+static CACHED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept(Vec::new())) };
+    static CACHE: RefCell<BufferCache> = const { RefCell::new(BufferCache(Vec::new())) };
 }
 
-/// Free memory of a thread.
+/// The free buffers of one thread.
 #[derive(Debug)]
-struct Kept(Vec<Vec<u8>>);
+struct BufferCache(Vec<Vec<u8>>);
 
-impl Drop for Kept {
+impl Drop for BufferCache {
     fn drop(&mut self) {
-        KEPT_BYTES.fetch_sub(self.bytes(), Ordering::Relaxed);
+        CACHED_BYTES.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
-impl Kept {
+impl BufferCache {
     fn bytes(&self) -> usize {
         self.0.iter().map(Vec::capacity).sum()
     }
 
-    /// The smallest memory that is large enough, and not far too large.
+    /// Takes the smallest buffer that is large enough but not much too large.
     fn take(&mut self, len: usize) -> Option<Vec<u8>> {
         let fits = |memory: &Vec<u8>| {
             (len..=len.saturating_mul(SPARE_FACTOR)).contains(&memory.capacity())
@@ -46,30 +46,30 @@ impl Kept {
         let found = self.0.iter().enumerate().filter(|(_, memory)| fits(memory));
         let (at, _) = found.min_by_key(|(_, memory)| memory.capacity())?;
         let memory = self.0.swap_remove(at);
-        KEPT_BYTES.fetch_sub(memory.capacity(), Ordering::Relaxed);
+        CACHED_BYTES.fetch_sub(memory.capacity(), Ordering::Relaxed);
         Some(memory)
     }
 
     fn put(&mut self, mut memory: Vec<u8>) {
         let bytes = memory.capacity();
-        let most = KEPT_BYTES_MAX.load(Ordering::Relaxed);
+        let most = CACHED_BYTES_MAX.load(Ordering::Relaxed);
         let is_room = self.bytes() + bytes <= THREAD_BYTES_MAX
-            && KEPT_BYTES.load(Ordering::Relaxed) + bytes <= most;
-        if bytes >= KEPT_BYTES_MIN && is_room {
+            && CACHED_BYTES.load(Ordering::Relaxed) + bytes <= most;
+        if bytes >= CACHED_BYTES_MIN && is_room {
             memory.clear();
-            KEPT_BYTES.fetch_add(bytes, Ordering::Relaxed);
+            CACHED_BYTES.fetch_add(bytes, Ordering::Relaxed);
             self.0.push(memory);
         }
     }
 }
 
-/// Limits what threads keep together for later reads; what is kept beyond it is given back as it is
-/// used next. Sessions set it to a part of the process's memory.
-pub fn set_kept_bytes_max(bytes: usize) {
-    KEPT_BYTES_MAX.store(bytes, Ordering::Relaxed);
+/// Sets the limit on the bytes that all threads cache together. A cache above the limit shrinks as
+/// its buffers are used. Sessions set it to a fraction of the process's memory.
+pub fn set_cached_bytes_max(bytes: usize) {
+    CACHED_BYTES_MAX.store(bytes, Ordering::Relaxed);
 }
 
-/// Bytes that were read, or are to be.
+/// Bytes that were read, or a buffer to read into.
 ///
 /// ```
 /// use tessera_context::ReadBuffer;
@@ -80,38 +80,39 @@ pub fn set_kept_bytes_max(bytes: usize) {
 /// ```
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
-    /// Of the pool, to which it goes back.
-    own: Vec<u8>,
-    /// As they have come from a store, in the place of its own.
+    /// A buffer from the pool; it returns to the pool on drop.
+    pooled: Vec<u8>,
+    /// Bytes received from a store, used instead of `pooled`.
     adopted: Option<Bytes>,
 }
 
 impl ReadBuffer {
-    /// A buffer of bytes that are there; nothing is copied.
+    /// Wraps existing bytes without copying them.
     pub fn adopt(bytes: Bytes) -> Self {
-        ReadBuffer { own: Vec::new(), adopted: Some(bytes) }
+        ReadBuffer { pooled: Vec::new(), adopted: Some(bytes) }
     }
 
-    /// Empty memory with room for so many bytes, to be filled.
+    /// Returns an empty buffer with a capacity of at least `len` bytes, to be filled.
     pub fn reserve(&mut self, len: usize) -> &mut Vec<u8> {
         self.adopted = None;
-        if self.own.capacity() < len {
-            let kept = KEPT.try_with(|kept| kept.borrow_mut().take(len)).ok().flatten();
+        if self.pooled.capacity() < len {
+            let cached = CACHE.try_with(|cached| cached.borrow_mut().take(len)).ok().flatten();
             give_back(std::mem::replace(
-                &mut self.own,
-                kept.unwrap_or_else(|| Vec::with_capacity(len)),
+                &mut self.pooled,
+                cached.unwrap_or_else(|| Vec::with_capacity(len)),
             ));
         }
-        self.own.clear();
-        &mut self.own
+        self.pooled.clear();
+        &mut self.pooled
     }
 
-    /// The bytes, shared from now on; their memory is free again with the last reference.
+    /// Returns the bytes, which can be shared; their memory returns to the pool with the last
+    /// reference.
     pub fn into_bytes(mut self) -> Bytes {
-        match (self.adopted.take(), std::mem::take(&mut self.own)) {
+        match (self.adopted.take(), std::mem::take(&mut self.pooled)) {
             (Some(bytes), _) => bytes,
-            (None, memory) if memory.capacity() >= KEPT_BYTES_MIN => {
-                Bytes::from_owner(Owned(memory))
+            (None, memory) if memory.capacity() >= CACHED_BYTES_MIN => {
+                Bytes::from_owner(PooledBuffer(memory))
             }
             (None, memory) => memory.into(),
         }
@@ -122,26 +123,26 @@ impl Deref for ReadBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.adopted.as_deref().unwrap_or(&self.own)
+        self.adopted.as_deref().unwrap_or(&self.pooled)
     }
 }
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        give_back(std::mem::take(&mut self.own));
+        give_back(std::mem::take(&mut self.pooled));
     }
 }
 
-/// Memory of the pool that bytes lie in.
-struct Owned(Vec<u8>);
+/// A pooled buffer that backs shared bytes.
+struct PooledBuffer(Vec<u8>);
 
-impl AsRef<[u8]> for Owned {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Owned {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         give_back(std::mem::take(&mut self.0));
     }
@@ -149,8 +150,8 @@ impl Drop for Owned {
 
 fn give_back(memory: Vec<u8>) {
     if memory.capacity() > 0 {
-        // A thread that ends keeps nothing.
-        let _ = KEPT.try_with(|kept| kept.borrow_mut().put(memory));
+        // A thread that is ending caches nothing.
+        let _ = CACHE.try_with(|cached| cached.borrow_mut().put(memory));
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
         let mut again = ReadBuffer::default();
         again.reserve(90_000).resize(90_000, 9);
         assert_eq!(place(&again), first);
-        // Far less than it, or more, is another memory.
+        // A much smaller or a larger request gets another buffer.
         drop(again);
         let mut small = ReadBuffer::default();
         small.reserve(10).push(1);
@@ -186,13 +187,13 @@ mod tests {
 
     #[test]
     fn little_is_kept_and_it_is_counted() {
-        let kept = std::thread::spawn(|| {
+        let cached = std::thread::spawn(|| {
             for bytes in [10 << 20, 10 << 20, 1000] {
                 let mut buffers = [ReadBuffer::default(), ReadBuffer::default()];
                 buffers.iter_mut().for_each(|buffer| buffer.reserve(bytes).push(1));
             }
-            KEPT.with_borrow(Kept::bytes)
+            CACHE.with_borrow(BufferCache::bytes)
         });
-        assert_eq!(kept.join().unwrap(), 10 << 20);
+        assert_eq!(cached.join().unwrap(), 10 << 20);
     }
 }

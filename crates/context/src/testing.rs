@@ -1,4 +1,4 @@
-//! A context for unit tests of the rooms above.
+//! A [`Context`] for unit tests of other crates.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,9 +17,9 @@ pub struct TestContext {
     budget: usize,
     used: AtomicUsize,
     pub cancelled: AtomicBool,
-    /// What states that can leave memory may hold together.
+    /// The limit on the memory of all spillable state.
     state_budget: usize,
-    /// Scratch files, one after the other.
+    /// All scratch files, concatenated.
     scratch: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -32,7 +32,7 @@ impl TestContext {
         Arc::new(Self::make(chunk_rows, workers, budget, usize::MAX))
     }
 
-    /// A context in which states that can leave memory hold at most this much in all.
+    /// Creates a context in which all spillable state is limited to this many bytes in total.
     pub fn with_state_budget(chunk_rows: usize, workers: usize, state_budget: usize) -> Arc<Self> {
         Arc::new(Self::make(chunk_rows, workers, usize::MAX / 2, state_budget))
     }
@@ -50,17 +50,17 @@ impl TestContext {
         }
     }
 
-    /// Bytes that have left memory so far.
+    /// Bytes spilled so far.
     pub fn spilled(&self) -> usize {
         lock(&self.scratch).len()
     }
 
-    /// Flips the bits of a byte that was written.
+    /// Inverts a spilled byte.
     pub fn damage(&self, at: usize) {
         lock(&self.scratch)[at] ^= 0xff;
     }
 
-    /// Memory that is counted at the moment.
+    /// Bytes that are currently reserved.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::SeqCst)
     }
@@ -113,7 +113,7 @@ impl Context for TestContext {
     }
 }
 
-/// All scratch files as one, in memory.
+/// A view of all scratch files, concatenated in memory.
 #[derive(Debug)]
 struct TestScratch(Arc<Mutex<Vec<u8>>>);
 
@@ -129,12 +129,12 @@ impl Scratch for TestScratch {
     }
 }
 
-/// A run of a node without parameters.
+/// Creates a run of a node without parameters.
 pub fn run_in(context: &Arc<TestContext>) -> Run {
-    Run::of(context.clone())
+    Run::new(context.clone())
 }
 
-/// A batch of `tuple` from text: tuples apart by `|`, values by a space, `NULL` for NULL.
+/// Parses a batch of type `tuple`: `|` separates tuples, a space separates values, `NULL` is NULL.
 pub fn batch(tuple: &str, text: &str) -> RecordBatch {
     let tuple: Tuple = tuple.parse().unwrap();
     let schema = Arc::new(tuple.arrow_schema().unwrap());
@@ -151,7 +151,7 @@ pub fn batch(tuple: &str, text: &str) -> RecordBatch {
     RecordBatch::try_new(schema.clone(), arrays).unwrap()
 }
 
-/// The tuples as text, as [`batch`] reads them.
+/// Formats the tuples as text, in the format of [`batch`].
 pub fn rows(batch: &RecordBatch) -> Vec<String> {
     use arrow::util::display::{ArrayFormatter, FormatOptions};
     let options = FormatOptions::new().with_null("NULL");
@@ -164,14 +164,14 @@ pub fn rows(batch: &RecordBatch) -> Vec<String> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// Checks type and tuples, in order.
+/// Asserts the type and the tuples of a batch, in order.
 pub fn same(found: &RecordBatch, tuple: &str, text: &str) {
     assert_eq!(Tuple::from_arrow_schema(&found.schema()).unwrap().to_string(), tuple);
     let expected: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split('|').collect() };
     assert_eq!(rows(found), expected);
 }
 
-/// Numbers that look random and are the same each time (SplitMix64).
+/// Deterministic pseudo-random numbers (SplitMix64).
 #[derive(Debug)]
 pub struct Numbers(u64);
 
@@ -180,7 +180,7 @@ impl Numbers {
         Numbers(seed)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,9 +1,9 @@
-//! The memory of the process, shared by its queries: each is let in when what it needs at least is
-//! free.
+//! Admission: the memory of a process, shared by its queries. A query is admitted when its minimum
+//! is free.
 //!
-//! A query is counted with [`LEAST_BYTES`] from the moment it is let in, or with what it holds
-//! where that is more. So whoever was let in always has that much, whatever the others hold; beyond
-//! it, who comes first is served, up to each query's own budget.
+//! An admitted query counts as [`LEAST_BYTES`], or as what it holds if that is more. So every
+//! admitted query can always have that much, whatever the others hold. Beyond it, memory is first
+//! come, first served, up to each query's budget.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use tessera_context::{Interrupt, lock};
 use tessera_types::{Code, Error, Result};
 
-/// What a query is let in with. Smaller budgets are counted as they are.
+/// The minimum with which a query is admitted. Smaller budgets count as they are.
 pub const LEAST_BYTES: usize = 64 << 20;
 
-/// How often a query that waits asks whether it should, and whether others hold less by now.
+/// How often a waiting query checks for an interrupt and for free memory.
 const WAIT_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What outlives queries takes at most this part of the memory, in quarters: queries could not be
-/// let in otherwise.
+/// The share of the memory, in quarters, for data that outlives queries. The rest is left to admit
+/// queries.
 const KEPT_QUARTERS: usize = 3;
 
 /// The memory of a process.
@@ -29,29 +29,29 @@ const KEPT_QUARTERS: usize = 3;
 pub struct Memory {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
-    /// Of these, what outlives queries.
+    /// The part of `used_bytes` that outlives queries.
     kept_bytes: AtomicUsize,
-    /// Queries that wait, by number, the first one first.
+    /// Numbers of waiting queries, the first one first, and the next number.
     waiting: Mutex<(VecDeque<u64>, u64)>,
     changed: Condvar,
 }
 
-/// Bytes that outlive the query that has made them; given back when it is dropped.
+/// Memory that outlives the query that has made it. Released on drop.
 #[derive(Debug)]
-pub struct Kept {
+pub struct RetainedMemory {
     memory: Arc<Memory>,
     bytes: usize,
 }
 
-/// A query that was let in; gives back what it was counted with when it is dropped.
+/// The admission of a query. Its memory is released on drop.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct Admission {
     memory: Arc<Memory>,
     least_bytes: usize,
 }
 
 impl Memory {
-    /// So many bytes for all queries together.
+    /// Memory of this many bytes for all queries together.
     pub fn new(limit_bytes: usize) -> Arc<Self> {
         Arc::new(Memory {
             limit_bytes,
@@ -62,32 +62,32 @@ impl Memory {
         })
     }
 
-    /// Bytes that are spoken for now.
+    /// Bytes in use or promised now.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// All there are.
+    /// The limit for all queries together.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
 
-    /// Lets a query in that has this budget, after those that have waited for longer; `waits` is
-    /// told before it waits. The calling thread waits, `at_most` so long.
+    /// Admits a query with this budget after those that have waited longer. Calls `waits` before it
+    /// waits, and waits no longer than `at_most`.
     ///
     /// # Errors
-    /// It was interrupted, or has waited for too long.
+    /// The query was interrupted or has waited too long.
     pub fn admit(
         self: &Arc<Self>,
         budget_bytes: usize,
         (interrupt, at_most): (&Interrupt, Option<Duration>),
         waits: impl FnOnce(),
-    ) -> Result<Admitted> {
+    ) -> Result<Admission> {
         let free = self.limit_bytes.saturating_sub(self.kept_bytes.load(Ordering::Relaxed));
         let least_bytes = budget_bytes.min(LEAST_BYTES).min(free);
         let mut waiting = lock(&self.waiting);
         if waiting.0.is_empty() && self.take(least_bytes) {
-            return Ok(Admitted { memory: self.clone(), least_bytes });
+            return Ok(Admission { memory: self.clone(), least_bytes });
         }
         waits();
         let since = Instant::now();
@@ -99,7 +99,7 @@ impl Memory {
                 break Err(error);
             }
             if waiting.0.front() == Some(&number) && self.take(least_bytes) {
-                break Ok(Admitted { memory: self.clone(), least_bytes });
+                break Ok(Admission { memory: self.clone(), least_bytes });
             }
             if let Some(at_most) = at_most.filter(|at_most| since.elapsed() >= *at_most) {
                 break Err(self.not_admitted(least_bytes, at_most));
@@ -122,12 +122,12 @@ impl Memory {
         Error::new(Code::Limit, message)
     }
 
-    /// Counts bytes that outlive their query, such as a table in memory. Where queries hold too
-    /// much for it, the calling thread waits until they have ended.
+    /// Reserves memory that outlives its query, such as a table in memory. If queries hold too much,
+    /// waits until they have ended.
     ///
     /// # Errors
-    /// It was interrupted, or too much is kept already.
-    pub fn keep(self: &Arc<Self>, bytes: usize, interrupt: &Interrupt) -> Result<Kept> {
+    /// The query was interrupted, or too much memory is reserved already.
+    pub fn keep(self: &Arc<Self>, bytes: usize, interrupt: &Interrupt) -> Result<RetainedMemory> {
         let kept = self.kept_bytes.fetch_add(bytes, Ordering::Relaxed);
         let give_back = || self.kept_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if kept.saturating_add(bytes) > self.limit_bytes / 4 * KEPT_QUARTERS {
@@ -152,17 +152,17 @@ impl Memory {
             let waited = self.changed.wait_timeout(waiting, WAIT_INTERVAL);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Ok(Kept { memory: self.clone(), bytes })
+        Ok(RetainedMemory { memory: self.clone(), bytes })
     }
 
-    /// Counts bytes where they fit.
+    /// Counts bytes if they fit.
     fn take(&self, bytes: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|now| *now <= self.limit_bytes);
         self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 }
 
-impl Drop for Kept {
+impl Drop for RetainedMemory {
     fn drop(&mut self) {
         self.memory.kept_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.memory.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -170,39 +170,39 @@ impl Drop for Kept {
     }
 }
 
-impl Admitted {
-    /// The query holds more: `now` instead of `before`. Counted in any case; whether it fits.
+impl Admission {
+    /// The query grew from `before` to `now` bytes. Always counted; returns whether it fits.
     pub(crate) fn grew(&self, before: usize, now: usize) -> bool {
         let more = now.max(self.least_bytes) - before.max(self.least_bytes);
         let used = self.memory.used_bytes.fetch_add(more, Ordering::Relaxed);
         more == 0 || used.saturating_add(more) <= self.memory.limit_bytes
     }
 
-    /// The query holds less: `now` instead of `before`.
+    /// The query shrank from `before` to `now` bytes.
     pub(crate) fn shrank(&self, before: usize, now: usize) {
         let less = before.max(self.least_bytes) - now.max(self.least_bytes);
         self.memory.used_bytes.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// What it has for certain.
+    /// The minimum that the query can always have.
     pub(crate) fn least_bytes(&self) -> usize {
         self.least_bytes
     }
 
-    /// The memory it has a share of.
+    /// The memory that admitted the query.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 }
 
-impl Drop for Admitted {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.memory.used_bytes.fetch_sub(self.least_bytes, Ordering::Relaxed);
         self.memory.changed.notify_all();
     }
 }
 
-/// A number of bytes as people read it.
+/// A number of bytes, printed for people.
 pub(crate) struct ByteCount(pub(crate) usize);
 
 impl fmt::Display for ByteCount {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::Governor;
 
-    fn admit(memory: &Arc<Memory>, budget: usize) -> Result<Admitted> {
+    fn admit(memory: &Arc<Memory>, budget: usize) -> Result<Admission> {
         memory.admit(budget, (&Interrupt::default(), None), || ())
     }
 
@@ -305,7 +305,7 @@ mod tests {
         while memory.waiting.lock().unwrap().0.is_empty() {
             std::thread::yield_now();
         }
-        // A small one does not overtake.
+        // A small query does not overtake.
         let ended = Interrupt::after(Duration::from_millis(20));
         memory.admit(10, (&ended, None), || ()).unwrap_err();
         let short = (&Interrupt::default(), Some(Duration::from_millis(20)));

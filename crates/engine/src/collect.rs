@@ -1,28 +1,28 @@
-//! The end of a pipeline that is read by others: its chunks, collected in order.
+//! The end of a pipeline that others read: its chunks, collected in order.
 
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, lock};
 use tessera_operator::stream_util::collected_source;
 use tessera_operator::{Finish, SinkRun, SinkWorker, downcast_workers};
-use tessera_rows::{Collected, Keeper, Keeping};
+use tessera_rows::{Collected, OutputCollector, OutputCollectorWorker};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-/// Collects a pipeline's output; its chunks leave memory when the budget is spoken for.
+/// Collects the output of a pipeline. Its chunks leave memory when the budget is short.
 #[derive(Debug)]
 pub(crate) struct Collect {
-    keeping: Arc<Keeping>,
+    collector: Arc<OutputCollector>,
     chunk_rows: usize,
     collected: Mutex<Option<Arc<Collected>>>,
     held: Mutex<Vec<Reservation>>,
 }
 
 impl Collect {
-    /// Of the node that `run` is of.
+    /// Collects for the node of `run`.
     pub(crate) fn new(run: &Run) -> Self {
-        let (keeping, chunk_rows) = (Keeping::new(run), run.context.chunk_rows());
-        Collect { keeping, chunk_rows, collected: Mutex::new(None), held: Mutex::new(Vec::new()) }
+        let (collector, chunk_rows) = (OutputCollector::new(run), run.context.chunk_rows());
+        Collect { collector, chunk_rows, collected: Mutex::new(None), held: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn collected(&self) -> Option<Arc<Collected>> {
@@ -31,18 +31,19 @@ impl Collect {
 }
 
 struct CollectWorker {
-    keeper: Keeper,
+    local: OutputCollectorWorker,
 }
 
 impl SinkRun for Collect {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(CollectWorker { keeper: self.keeping.keeper() }))
+        Ok(Box::new(CollectWorker { local: self.collector.worker() }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers = downcast_workers::<CollectWorker>(workers)?;
-        let (collected, held) =
-            Keeper::collect(workers.into_iter().map(|worker| worker.keeper).collect());
+        let (collected, held) = OutputCollectorWorker::collect(
+            workers.into_iter().map(|worker| worker.local).collect(),
+        );
         let collected = Arc::new(collected);
         *lock(&self.collected) = Some(collected.clone());
         *lock(&self.held) = held;
@@ -52,11 +53,11 @@ impl SinkRun for Collect {
 
 impl SinkWorker for CollectWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.keeper.begin(position);
+        self.local.begin(position);
         Ok(())
     }
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        self.keeper.push(chunk)
+        self.local.push(chunk)
     }
 }

@@ -1,14 +1,14 @@
-//! A plan compiled for running: operators bound, pipelines cut, nested plans compiled inside.
+//! A plan compiled for running: operators bound, pipelines cut, nested plans compiled.
 
 use std::sync::Arc;
 
 use tessera_operator::{Lowering, Operator, Registry};
-use tessera_plan::pipeline::{Pipelines, Start, cut};
-use tessera_plan::{Edge, Locality, NodeId, Order, Plan, Verified, verify};
+use tessera_plan::pipeline::{ChainStart, Pipelines, cut};
+use tessera_plan::{Edge, Locality, NodeId, Order, Plan, VerifiedPlan, verify};
 use tessera_types::{Result, Tuple};
 
-/// A plan that can run. It never changes, but for what operators find once for all runs (compiled
-/// code, footers of files). Any number of runs share it; what they do is in a
+/// A plan that can run. It is immutable, except for values that operators compute once for all runs
+/// (compiled code, footers of files). Any number of runs share it; their figures are in a
 /// [`RunRecord`](crate::RunRecord).
 #[derive(Debug)]
 pub struct CompiledPlan {
@@ -17,7 +17,7 @@ pub struct CompiledPlan {
     pub(crate) pipelines: Pipelines,
     pub(crate) root: NodeId,
     pub(crate) edges: Vec<Edge>,
-    /// Leaves of which each of several processes sees a part.
+    /// Leaves whose morsels are divided among processes.
     pub(crate) parted: Vec<bool>,
     /// The nested plans of each node.
     pub(crate) nested: Vec<Vec<Arc<CompiledPlan>>>,
@@ -30,7 +30,7 @@ impl CompiledPlan {
     /// # Errors
     /// Whatever the verifier or a lowering finds wrong, with the sub-operator named.
     pub fn lower(plan: &Plan, registry: &Registry) -> Result<Arc<CompiledPlan>> {
-        let verified = verify(plan, registry.catalogue())?;
+        let verified = verify(plan, registry.catalog())?;
         CompiledPlan::lower_verified(plan, &verified, registry)
     }
 
@@ -40,7 +40,7 @@ impl CompiledPlan {
     /// Whatever a lowering finds wrong.
     pub fn lower_verified(
         plan: &Plan,
-        verified: &Verified,
+        verified: &VerifiedPlan,
         registry: &Registry,
     ) -> Result<Arc<CompiledPlan>> {
         let mut operators = Vec::with_capacity(plan.nodes.len());
@@ -79,7 +79,7 @@ impl CompiledPlan {
         Ok(Arc::new(CompiledPlan {
             parameters: plan.parameters.clone(),
             operators,
-            pipelines: cut(plan, registry.catalogue())?,
+            pipelines: cut(plan, registry.catalog())?,
             root: plan.root,
             edges: verified.edges.clone(),
             parted: plan
@@ -92,7 +92,7 @@ impl CompiledPlan {
         }))
     }
 
-    /// Whether it is nothing but a sub-operator with a plan of its own.
+    /// Whether the plan is a single sub-operator with a nested plan.
     pub(crate) fn is_executor(&self) -> bool {
         let alone = match &self.pipelines.pipelines[..] {
             [pipeline] => &pipeline.chains[..],
@@ -100,22 +100,22 @@ impl CompiledPlan {
         };
         let [chain] = alone else { return false };
         let holds_a_plan = |node: NodeId| !self.nested[node.index()].is_empty();
-        chain.streams.is_empty() && matches!(chain.start, Start::Node(node) if holds_a_plan(node))
+        chain.streams.is_empty()
+            && matches!(chain.start, ChainStart::Node(node) if holds_a_plan(node))
     }
 
-    /// The type of the tuples it yields.
+    /// The type of the result's tuples.
     pub fn tuple(&self) -> &Tuple {
         &self.edges[self.root.index()].tuple
     }
 
-    /// How many pipelines it was cut into, those of nested plans counted once each.
+    /// The number of pipelines, those of nested plans included.
     pub fn pipeline_count(&self) -> usize {
         let nested = self.nested.iter().flatten().map(|nested| nested.pipeline_count());
         self.pipelines.pipelines.len() + nested.sum::<usize>()
     }
 
-    /// How many of its sub-operators have state that can leave memory, those of nested plans
-    /// counted once each.
+    /// The number of sub-operators whose state can leave memory, those of nested plans included.
     pub(crate) fn spilling_states(&self) -> usize {
         let spills =
             |operator: &&Operator| matches!(operator, Operator::Sink(sink) if sink.spills());

@@ -1,4 +1,4 @@
-//! The engine: one worker thread per core, and what they work on.
+//! The engine: one worker thread per core.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use crate::query_run::QueryRun;
 use crate::record::RunRecord;
 use crate::workers::Shared;
 
-/// Stack of a worker: expressions are walked recursively, to `EXPR_DEPTH_MAX` levels. Only what is
-/// touched becomes memory.
+/// Stack size of a worker in bytes. Expressions are evaluated recursively, up to `EXPR_DEPTH_MAX`
+/// levels. Only touched pages use memory.
 const WORKER_STACK_BYTES: usize = 256 << 20;
 
 /// Worker threads. Dropping it ends them.
@@ -29,10 +29,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts this many workers.
+    /// Starts `workers` threads.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system cannot start a thread.
     pub fn new(workers: usize) -> Result<Engine> {
         let shared = Shared::new(workers.max(1));
         let mut engine = Engine { shared: shared.clone(), threads: Vec::new() };
@@ -48,24 +48,23 @@ impl Engine {
         Ok(engine)
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.shared.worker_count()
     }
 
-    /// Runs a plan and waits for its result. The calling thread does no work of sub-operators
-    /// meanwhile, other than to begin and end that of an executor: a worker that waited for it
-    /// would be kept from other queries. Any number of threads may call; their queries share the
-    /// workers evenly.
+    /// Runs a plan and waits for its result. The calling thread only starts and ends an executor;
+    /// the workers do everything else, so that a waiting caller never blocks other queries. Any
+    /// number of threads may call; their queries share the workers evenly.
     ///
     /// # Errors
-    /// The first error of any sub-operator; all others are stopped.
+    /// The first error of any sub-operator. All other sub-operators are stopped.
     pub fn run(&self, plan: &Arc<CompiledPlan>, query: Arc<Query>) -> Result<Arc<Collected>> {
         self.run_recorded(&RunRecord::new(plan), query)
     }
 
-    /// Runs the plan of a record as [`Engine::run`] does. The record shows what the run does, while
-    /// it does it and afterwards.
+    /// Runs the plan of a record like [`Engine::run`]. The record shows the progress during the run
+    /// and the figures afterwards.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -85,11 +84,11 @@ impl Engine {
         execution.take_result()
     }
 
-    /// Starts the plan of a record; its result is read while it comes. As [`Engine::run`]
-    /// otherwise: the jobs of an executor are done by the thread that reads.
+    /// Starts the plan of a record and returns its result as a stream. The reading thread runs the
+    /// jobs of an executor.
     ///
     /// # Errors
-    /// The plan is damaged.
+    /// The plan is malformed.
     pub fn start(&self, record: &Arc<RunRecord>, query: Arc<Query>) -> Result<QueryRun> {
         let plan = record.plan();
         let start = (Chunk::unit(), self.context(plan, query));
@@ -107,7 +106,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.shared.end();
         for thread in self.threads.drain(..) {
-            // A worker that panicked outside a job has already said so.
+            // A panic outside a job has already been reported.
             drop(thread.join());
         }
     }

@@ -11,43 +11,43 @@ use tessera_vector::Chunk;
 
 use crate::profile::{LocalFigures, NodeFigures};
 
-/// The sub-operators of a chain with one worker's state, and the morsel they are at.
+/// A chain of sub-operators with the state of one worker, and its current morsel.
 pub(crate) struct Lane {
     pub(crate) chain: usize,
     reader: Option<Box<dyn Reader>>,
     streams: Vec<Box<dyn StreamWorker>>,
-    /// Level 0 is the reader, level i + 1 stream i; the sub-operator to ask next.
+    /// The level to call next: level 0 is the reader, level i + 1 is stream i.
     level: usize,
-    /// The reader is done: streams `0..ended` have been told that the morsel ends.
+    /// Set when the reader is done: streams `0..ended` know that the morsel ends.
     ended: Option<usize>,
-    /// By level; the last one is the sink's.
+    /// Figures by level. The last entry belongs to the sink.
     figures: Vec<LocalFigures>,
-    /// When the last call ended, while the lane is driven: the next one begins then.
+    /// End of the last call while the lane runs. The next call begins then.
     at: Instant,
-    /// The longest call since the morsel began: its level and nanoseconds.
+    /// The longest call since the morsel began: level and nanoseconds.
     pub(crate) longest: (usize, u64),
 }
 
-/// How driving a lane ended.
-pub(crate) enum Driven {
+/// The outcome of running a lane.
+pub(crate) enum LaneOutcome {
     /// The morsel is complete.
     Morsel,
-    /// The sink wants no more of this pipeline.
+    /// The sink needs no more input from this pipeline.
     Satisfied,
-    /// It can go on; others want a turn.
+    /// The lane could continue, but other runs wait for a worker.
     Yielded,
-    /// It waits for the token.
+    /// The lane waits for the token.
     Parked(Token),
     /// The sink waits for the token.
     SinkParked(Token),
 }
 
-/// What a lane needs of its surroundings while it is driven.
-pub(crate) struct Surroundings<'a> {
+/// What a running lane needs from its pipeline.
+pub(crate) struct LaneContext<'a> {
     pub(crate) context: &'a Arc<dyn Context>,
     pub(crate) sink: &'a dyn SinkRun,
     pub(crate) stopped: &'a dyn Fn() -> bool,
-    /// Whether others have waited for long enough.
+    /// Whether the lane must give up its worker now.
     pub(crate) yields: &'a dyn Fn() -> bool,
 }
 
@@ -73,20 +73,20 @@ impl Lane {
         self.longest = (0, 0);
     }
 
-    /// Goes on until the morsel is complete or something waits.
+    /// Runs until the morsel is complete or something waits.
     pub(crate) fn drive(
         &mut self,
         sink: &mut dyn SinkWorker,
-        around: &Surroundings<'_>,
-    ) -> Result<Driven> {
+        around: &LaneContext<'_>,
+    ) -> Result<LaneOutcome> {
         self.at = Instant::now();
         loop {
             around.context.check()?;
             if (around.stopped)() {
-                return Ok(Driven::Satisfied);
+                return Ok(LaneOutcome::Satisfied);
             }
             if (around.yields)() {
-                return Ok(Driven::Yielded);
+                return Ok(LaneOutcome::Yielded);
             }
             match self.ask()? {
                 Step::HasOutput(chunk) => {
@@ -100,20 +100,19 @@ impl Lane {
                     }
                 }
                 Step::Again => {}
-                Step::Blocked(token) => return Ok(Driven::Parked(token)),
+                Step::Blocked(token) => return Ok(LaneOutcome::Parked(token)),
                 Step::NeedInput if self.level > 0 && self.ended != Some(self.level) => {
                     self.level -= 1
                 }
                 Step::NeedInput if self.level == 0 => {
                     return Err(Error::internal("a source asked for input"));
                 }
-                // The morsel ends at this level: from here on only the ones behind it have
-                // something to say.
+                // The morsel ends at this level. Only later levels can produce output now.
                 Step::NeedInput | Step::Done => {
                     let ended = self.level;
                     if ended == self.streams.len() {
                         self.reader = None;
-                        return Ok(Driven::Morsel);
+                        return Ok(LaneOutcome::Morsel);
                     }
                     self.streams[ended].end()?;
                     self.level = ended + 1;
@@ -133,7 +132,7 @@ impl Lane {
         step
     }
 
-    /// Notes how long a call took that ends now.
+    /// Records the duration of a call that ends now.
     fn took(&mut self, level: usize) {
         let now = Instant::now();
         let nanoseconds = now.duration_since(self.at).as_nanos() as u64;
@@ -144,14 +143,14 @@ impl Lane {
         }
     }
 
-    /// Hands a chunk to the next level; how the lane stops when the sink wants no more, or none
-    /// now.
+    /// Passes a chunk to the next level. Returns how the lane stops if the sink takes no more
+    /// input, or none now.
     fn deliver(
         &mut self,
         chunk: Chunk,
         sink: &mut dyn SinkWorker,
-        around: &Surroundings<'_>,
-    ) -> Result<Option<Driven>> {
+        around: &LaneContext<'_>,
+    ) -> Result<Option<LaneOutcome>> {
         match self.streams.get_mut(self.level) {
             Some(stream) => {
                 stream.push(chunk)?;
@@ -163,14 +162,14 @@ impl Lane {
                 sink.push(chunk)?;
                 self.took(self.level + 1);
                 if around.sink.satisfied() {
-                    return Ok(Some(Driven::Satisfied));
+                    return Ok(Some(LaneOutcome::Satisfied));
                 }
-                Ok(sink.blocked().filter(|token| !token.is_ready()).map(Driven::SinkParked))
+                Ok(sink.blocked().filter(|token| !token.is_ready()).map(LaneOutcome::SinkParked))
             }
         }
     }
 
-    /// Adds the figures of the morsel to those of the nodes (`nodes[0]` is the source).
+    /// Adds the figures of the morsel to the figures of the nodes (`nodes[0]` is the source).
     pub(crate) fn report(&mut self, nodes: &[Option<NodeId>], figures: &[NodeFigures]) {
         for (local, node) in self.figures.iter_mut().zip(nodes) {
             let local = std::mem::take(local);

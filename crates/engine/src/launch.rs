@@ -1,5 +1,5 @@
-//! How the program starts a platform: what the command line says of it, and what has to run before
-//! a statement can.
+//! Starting a platform from the program: its command line flags, and what must run before a
+//! statement can.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use tessera_types::{Error, Result, parse_timeout};
 
 use crate::setup::{Extension, SettingEntry};
 
-/// A flag of the command line that only says how a platform is started.
+/// A command line flag of a platform's launcher.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchOption {
     /// Its name, with hyphens.
     pub name: &'static str,
-    /// What the value is, for `--help`: `N`, `SIZE`.
+    /// The placeholder of its value in `--help`, such as `N` or `SIZE`.
     pub value_name: &'static str,
-    /// Its value where the flag is not given.
+    /// Its value if the flag is absent.
     pub default: Option<&'static str>,
-    /// What it means.
+    /// Its help text.
     pub help: &'static str,
-    /// What is wrong with a value.
+    /// Returns what is wrong with a value.
     pub check: fn(&str) -> std::result::Result<(), String>,
 }
 
 /// Checks a number for [`LaunchOption::check`].
 ///
 /// # Errors
-/// It is none of these.
+/// The value is not a number in the range.
 pub fn check_number(value: &str, range: RangeInclusive<u16>) -> std::result::Result<(), String> {
     match value.parse::<u16>() {
         Ok(number) if range.contains(&number) => Ok(()),
@@ -42,7 +42,7 @@ pub fn check_number(value: &str, range: RangeInclusive<u16>) -> std::result::Res
 /// Checks a time-out for [`LaunchOption::check`].
 ///
 /// # Errors
-/// It is no time.
+/// The value is not a time.
 pub fn check_timeout(value: &str) -> std::result::Result<(), String> {
     match parse_timeout(value) {
         Some(_) => Ok(()),
@@ -60,7 +60,7 @@ impl LaunchValues {
         self.0.insert(name, value);
     }
 
-    /// The value of an option, where it has one.
+    /// The value of an option, if it has one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -68,27 +68,27 @@ impl LaunchValues {
     /// The value of an option that has a default and that `check` has passed.
     ///
     /// # Errors
-    /// It is no such value.
+    /// The value does not parse.
     pub fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T> {
         let value = self.get(name).and_then(|value| value.parse().ok());
         value.ok_or_else(|| Error::semantic(format!("--{name} has no value that fits it")))
     }
 }
 
-/// What a launcher sees of the program.
+/// The program as a launcher sees it.
 pub struct Launch<'a> {
     /// The values of its options.
     pub values: &'a LaunchValues,
     /// The arguments of the program.
     pub arguments: Vec<OsString>,
-    /// The database, where the command line names one.
+    /// The database that the command line names.
     pub database: Option<PathBuf>,
-    /// Settings of stores.
+    /// Settings of object stores.
     pub stores: Vec<(String, String)>,
-    /// Whether statements come from the standard input.
+    /// Whether statements come from standard input.
     pub reads_input: bool,
-    /// Calls this at Ctrl-C; it says whether there was something to cancel. Gives what tells
-    /// whether that has happened.
+    /// Registers a function that Ctrl-C calls; it returns whether there was something to cancel.
+    /// Returns a function that reports whether Ctrl-C has happened.
     pub on_interrupt: &'a dyn Fn(Box<dyn Fn() -> bool + Send>) -> Box<dyn Fn() -> bool>,
 }
 
@@ -98,73 +98,73 @@ impl fmt::Debug for Launch<'_> {
     }
 }
 
-/// Says more with the time of a statement.
+/// Returns text to print with the time of a statement.
 pub type Report = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What a launcher has started.
-pub enum Launched {
-    /// Statements start in this process.
+/// The result of a launch.
+pub enum LaunchOutcome {
+    /// Statements run from this process.
     Here {
-        /// Brings the platform.
+        /// The extension that brings the platform.
         extension: Arc<dyn Extension>,
-        /// The database, which may lie elsewhere now.
+        /// The database; a launcher may have moved it.
         database: Option<PathBuf>,
-        /// Settings of stores, those of the launch among them.
+        /// Settings of object stores, including those of the launcher.
         stores: Vec<(String, String)>,
-        /// What the time of a statement is printed with.
+        /// Text to print with the time of a statement.
         report: Option<Report>,
-        /// What must live as long as the session.
+        /// Values that must live as long as the session.
         services: Box<dyn Any>,
     },
-    /// Other processes have run the command line; their exit code.
+    /// Other processes have run the command line.
     Elsewhere {
-        /// The exit code, where they have ended by themselves.
+        /// Their exit code.
         code: u8,
         /// Whether they were interrupted.
         interrupted: bool,
     },
 }
 
-impl fmt::Debug for Launched {
+impl fmt::Debug for LaunchOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Launched::Here { .. } => "Here",
-            Launched::Elsewhere { .. } => "Elsewhere",
+            LaunchOutcome::Here { .. } => "Here",
+            LaunchOutcome::Elsewhere { .. } => "Elsewhere",
         })
     }
 }
 
-/// A hidden subcommand by which a platform starts this program as a part of it.
+/// A hidden subcommand with which a platform starts this program as one of its processes.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchRole {
     /// Its name.
     pub name: &'static str,
     /// What it does.
     pub help: &'static str,
-    /// A variable of the environment that means this role where the program has no arguments.
+    /// The environment variable that selects this role if the program has no arguments.
     pub variable: Option<&'static str>,
     /// Its flags.
     pub options: &'static [LaunchOption],
-    /// What it is given without a flag.
+    /// Its positional argument.
     pub operand: Option<LaunchOption>,
-    /// Plays it; gives the exit code.
+    /// Runs the role and returns its exit code.
     pub play: fn(&LaunchValues) -> Result<u8>,
 }
 
 /// Starts a platform for the program.
 pub trait Launcher: fmt::Debug + Send + Sync {
-    /// The name of the platform, as `--platform` takes it.
+    /// The name of the platform, as a value of `--platform`.
     fn name(&self) -> &'static str;
 
-    /// What it is, for `--help`.
+    /// One phrase for `--help`.
     fn help(&self) -> &'static str;
 
-    /// Its flags besides the settings.
+    /// Its flags, except those of its settings.
     fn options(&self) -> &'static [LaunchOption] {
         &[]
     }
 
-    /// The settings that its extension brings.
+    /// The settings of its extension.
     fn settings(&self) -> &'static [SettingEntry] {
         &[]
     }
@@ -174,17 +174,17 @@ pub trait Launcher: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Whether statements can be typed at a terminal.
+    /// Whether the platform supports the interactive shell.
     fn has_shell(&self) -> bool {
         true
     }
 
-    /// Brings the platform where it was not started: its plans can be explained.
+    /// The extension of the platform without a launch, so that its plans can be explained.
     fn extension(&self) -> Arc<dyn Extension>;
 
     /// Starts what statements run on.
     ///
     /// # Errors
     /// It does not start.
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched>;
+    fn launch(&self, launch: &Launch<'_>) -> Result<LaunchOutcome>;
 }

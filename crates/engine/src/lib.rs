@@ -1,23 +1,23 @@
 //! Execution: compiled plans, pipelines, morsels, workers, memory, profile.
 //!
-//! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It
-//! never changes; what its runs do is in a [`RunRecord`]. The [`Engine`] owns one worker thread per
-//! core; each repeatedly takes a job of some run: begin a pipeline, process a morsel, or run a task
-//! of a finishing sink. Workers take morsels from their own range of a source and steal from each
-//! other's when it is empty. Of several runs, the one that has had the least time is served first.
-//! No job waits: a chain of sub-operators that is blocked is parked with its token, and resumed by
-//! the worker that finds it ready.
+//! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It is
+//! immutable; a [`RunRecord`] holds the figures of its runs. The [`Engine`] owns one worker thread
+//! per core. A worker repeatedly takes a job of some run: start a pipeline, process a morsel, or run
+//! a finishing task of a sink. Workers take morsels from their own range of a source and steal from
+//! each other when it is empty. The run that has used the least time is served first. No job blocks:
+//! a chain of sub-operators that must wait is parked with its token, and the worker that finds the
+//! token ready resumes it.
 //!
 //! The files use each other in one direction, each those that stand before it:
 //!
 //! ```text
-//! admission, collect, part, platform, profile, ranges, results, work_signal    know no other file
+//! admission, collect, query_share, platform, profile, ranges, results, work_signal    know no other file
 //! query (admission) │ setup (platform) │ launch (setup) │ lane (profile)
 //! compiled_plan      what never changes
-//! last, pipeline     jobs, and the state of one pipeline in one run
+//! last_job, pipeline    jobs, and the state of one pipeline in one run
 //! record             what the runs of a compiled plan have done
 //! execution          one run: which pipelines are ready, which jobs there are
-//! turns, workers     the runs in progress, and the threads that work on them
+//! scheduler, workers  the runs in progress, and the threads that work on them
 //! query_run, nested  runs that are read while they go on, runs of nested plans
 //! engine
 //! ```
@@ -46,40 +46,44 @@
 //! assert_eq!(engine.run(&plan, query).unwrap().rows(), 2);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod collect;
 mod compiled_plan;
+mod device;
 mod engine;
 mod execution;
 mod lane;
-mod last;
+mod last_job;
 mod launch;
 mod nested;
-mod part;
 mod pipeline;
 mod platform;
 mod query;
 mod query_run;
+mod query_share;
 mod ranges;
 mod record;
 mod results;
+mod scheduler;
 mod setup;
-mod turns;
 mod work_signal;
 mod workers;
 
 pub mod profile;
 
-pub use admission::{Admitted, Kept, LEAST_BYTES, Memory};
+pub use admission::{Admission, LEAST_BYTES, Memory, RetainedMemory};
 pub use compiled_plan::CompiledPlan;
+pub use device::{CompilerOptions, Device, MakeCompiler};
 pub use engine::Engine;
 pub use launch::{
-    Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report, check_number,
+    Launch, LaunchOption, LaunchOutcome, LaunchRole, LaunchValues, Launcher, Report, check_number,
     check_timeout,
 };
-pub use part::InShare;
-pub use platform::{Platform, Sent};
+pub use platform::{DriverPlan, Platform};
 pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
 pub use query_run::QueryRun;
+pub use query_share::QueryShare;
 pub use record::RunRecord;
 pub use setup::{Extension, Pass, Phase, Setting, SettingEntry, Setup};

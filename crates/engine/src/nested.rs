@@ -1,4 +1,4 @@
-//! Runs of nested plans, for the sub-operators that hold them.
+//! Runs of nested plans for their sub-operators.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::query_run::{QueryRun, RunReader};
 use crate::record::RunRecord;
 use crate::workers::Shared;
 
-/// A nested plan in a run of the plan around it.
+/// A nested plan within a run of its outer plan.
 #[derive(Debug)]
 struct NestedRuns {
     record: Arc<RunRecord>,
 }
 
-/// The nested plan of this record, as a sub-operator runs it.
+/// The nested plan of a record, for its sub-operator.
 pub(crate) fn nested_plan(record: &Arc<RunRecord>) -> Arc<dyn NestedPlan> {
     Arc::new(NestedRuns { record: record.clone() })
 }
@@ -35,7 +35,7 @@ impl NestedRuns {
         Execution::new(&self.record, parameters, context.clone(), workers, nested_plan)
     }
 
-    /// Runs it for one parameter tuple with all workers; the calling worker takes part.
+    /// Runs the plan for one parameter tuple with all workers. The calling worker takes part.
     fn run_parallel(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected> {
         match Shared::of_this_thread() {
             Some((shared, worker)) => {
@@ -67,7 +67,10 @@ impl NestedPlan for NestedRuns {
             }
             _ => {
                 let collected = self.run_parallel(parameters, context)?;
-                Ok(Box::new(ChunksReader::of_kept(collected.kept().to_vec(), context.chunk_rows())))
+                Ok(Box::new(ChunksReader::from_spillable(
+                    collected.spillable_chunks().to_vec(),
+                    context.chunk_rows(),
+                )))
             }
         }
     }

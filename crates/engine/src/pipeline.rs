@@ -1,4 +1,4 @@
-//! What is known of one pipeline of a run, and the jobs that it has for workers.
+//! The state of one pipeline of a run, and its jobs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tessera_context::Token;
 use tessera_operator::{SinkRun, SinkWorker, SourceRun, StreamRun, Task};
 use tessera_plan::NodeId;
-use tessera_plan::pipeline::{End, Start};
+use tessera_plan::pipeline::{ChainStart, PipelineEnd};
 use tessera_types::{Error, Result};
 
 use crate::collect::Collect;
 use crate::compiled_plan::CompiledPlan;
 use crate::lane::Lane;
-use crate::last::Kind;
+use crate::last_job::Kind;
 use crate::ranges::MorselRanges;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
     Waiting,
     Ready,
     Running,
-    /// A worker is starting it, or between two of its phases.
+    /// A worker is starting the pipeline or moving it to its next phase.
     Advancing,
     Tasks,
     Done,
@@ -28,14 +28,14 @@ pub(crate) enum Phase {
 
 pub(crate) struct PipelineState {
     pub(crate) phase: Phase,
-    /// Pipelines it still waits for.
+    /// The number of pipelines whose end it waits for.
     pub(crate) waiting_for: usize,
-    /// Pipelines whose output it reads while they run.
+    /// The number of running pipelines whose output it reads.
     pub(crate) running_before: usize,
-    /// Pipelines it reads, and those that read it.
+    /// The pipelines whose output it reads.
     pub(crate) reads: Vec<usize>,
     pub(crate) read_by: Vec<usize>,
-    /// Readers that are not done; at zero the output is dropped.
+    /// Readers that have not finished. The output is dropped at zero.
     pub(crate) readers_left: usize,
     pub(crate) active: usize,
     pub(crate) satisfied: bool,
@@ -45,34 +45,34 @@ pub(crate) struct PipelineState {
     pub(crate) free_lanes: Vec<Lane>,
     pub(crate) free_sinks: Vec<Box<dyn SinkWorker>>,
     pub(crate) parked: Vec<(Token, Lane, Box<dyn SinkWorker>)>,
-    /// What a worker of the sink has waited for: until then there is no use in more morsels.
+    /// A full sink's token. No morsel starts until it is ready.
     pub(crate) sink_waits: Option<Token>,
-    /// Streams in topological order, and how many have been asked for what they have left.
+    /// Streams in topological order, and how many have returned what they have left.
     pub(crate) streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
     pub(crate) rested: usize,
     pub(crate) tasks: Vec<Task>,
-    /// What the output waits for after the tasks.
+    /// What the output waits for after the finishing tasks.
     pub(crate) after: Option<Token>,
     pub(crate) output: Option<Arc<dyn SourceRun>>,
-    /// The output is read while the pipeline runs.
+    /// Whether the output is read while the pipeline runs.
     pub(crate) is_early: bool,
 }
 
 pub(crate) struct ChainRun {
     pub(crate) source: Arc<dyn SourceRun>,
-    /// The positions of its morsels: dense over all chains, so that a sink can tell which prefix is
-    /// complete.
+    /// The positions of its morsels. They are dense over all chains, so that a sink can tell which
+    /// prefix is complete.
     pub(crate) positions: Range<u64>,
     pub(crate) morsels: MorselRanges,
     pub(crate) streams: Vec<(NodeId, Arc<dyn StreamRun>)>,
-    /// The node behind each level, for the profile, and that of the sink; none for the output of
-    /// another pipeline and for collecting.
+    /// The node of each level and of the sink, for the profile. `None` for the output of another
+    /// pipeline and for collecting.
     pub(crate) nodes: Vec<Option<NodeId>>,
 }
 
 pub(crate) enum Job {
     Start(usize),
-    /// The last pipeline whose output it read while that ran has ended.
+    /// The last running pipeline whose output it reads has ended.
     Advance(usize),
     Morsel {
         pipeline: usize,
@@ -114,7 +114,7 @@ impl Job {
 }
 
 impl PipelineState {
-    /// A pipeline that it reads need not be waited for any more.
+    /// One pipeline less to wait for.
     pub(crate) fn waits_less(&mut self) {
         self.waiting_for -= 1;
         if self.waiting_for == 0 {
@@ -122,7 +122,7 @@ impl PipelineState {
         }
     }
 
-    /// A finishing task; one that does nothing when the output has become ready after all of them.
+    /// A finishing task, or an empty task if the output has become ready after all tasks.
     pub(crate) fn find_task(&mut self, index: usize) -> Option<Job> {
         let task = match (self.tasks.pop(), &self.after) {
             (Some(task), _) => task,
@@ -135,7 +135,7 @@ impl PipelineState {
         Some(Job::Task { pipeline: index, task })
     }
 
-    /// A lane goes on when its sink has room again; until then there is no use in more morsels.
+    /// Parks a lane until its sink has room. No morsel starts until then.
     pub(crate) fn park_for_sink(&mut self, token: Token, lane: Lane, sink: Box<dyn SinkWorker>) {
         self.sink_waits = Some(token.clone());
         self.parked.push((token, lane, sink));
@@ -165,7 +165,7 @@ impl PipelineState {
         Some(Job::Morsel { pipeline: index, chain, morsel, lane, sink: self.free_sinks.pop() })
     }
 
-    /// No job of this phase is running, parked or left.
+    /// Whether no job of this phase is running, parked or left.
     pub(crate) fn phase_is_over(&self) -> bool {
         let nothing_left = || match self.phase {
             Phase::Running => {
@@ -175,7 +175,7 @@ impl PipelineState {
             Phase::Tasks => self.tasks.is_empty() && self.after.is_none(),
             _ => false,
         };
-        // Asked for every job: what is quickly told comes first.
+        // Called for every job: the cheap conditions come first.
         self.active == 0 && self.parked.is_empty() && nothing_left()
     }
 
@@ -191,9 +191,9 @@ impl PipelineState {
         self.output = None;
     }
 
-    /// Drops the input of a pipeline that needs no more of it, once no job reads it. The pipeline
-    /// that writes the input waits until its output is read or dropped. Every job calls this when
-    /// it ends, so the last job to end drops the input.
+    /// Drops the input of a pipeline that needs no more input, once no job reads it. The pipeline
+    /// that writes the input waits until its output is read or dropped. Every job calls this at its
+    /// end, so that the last job drops the input.
     pub(crate) fn drop_unwanted_input(&mut self) {
         if self.phase == Phase::Running
             && self.satisfied
@@ -204,7 +204,7 @@ impl PipelineState {
         }
     }
 
-    /// Drops what reads the input, which nobody wants any more.
+    /// Drops the readers of its input.
     pub(crate) fn drop_input(&mut self) {
         self.free_lanes.clear();
         self.chains.clear();
@@ -212,12 +212,12 @@ impl PipelineState {
     }
 }
 
-/// The position after those of all chains.
+/// The first position after all chains.
 pub(crate) fn after(chains: &[Arc<ChainRun>]) -> u64 {
     chains.last().map_or(0, |chain| chain.positions.end)
 }
 
-/// One waiting state per pipeline, knowing whom it reads.
+/// The initial state of each pipeline, with the pipelines that it reads.
 pub(crate) fn dependencies(plan: &CompiledPlan) -> Result<Vec<PipelineState>> {
     let cut = &plan.pipelines;
     let mut states = Vec::new();
@@ -226,12 +226,12 @@ pub(crate) fn dependencies(plan: &CompiledPlan) -> Result<Vec<PipelineState>> {
         let mut nodes = Vec::new();
         for chain in &pipeline.chains {
             match chain.start {
-                Start::Pipeline(other) => reads.push(other),
-                Start::Node(node) => nodes.push(node),
+                ChainStart::Pipeline(other) => reads.push(other),
+                ChainStart::Node(node) => nodes.push(node),
             }
             nodes.extend(&chain.streams);
         }
-        if let End::Sink(node) = pipeline.end {
+        if let PipelineEnd::Sink(node) = pipeline.end {
             nodes.push(node);
         }
         for node in nodes {

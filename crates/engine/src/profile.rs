@@ -1,4 +1,4 @@
-//! Where time, tuples and bytes went, per sub-operator.
+//! Time, tuples and bytes of each sub-operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_context::Counters;
 use tessera_plan::NodeId;
 
-/// Figures of one node, added to by all workers.
+/// Figures of one node. All workers add to them.
 #[derive(Debug, Default)]
 pub(crate) struct NodeFigures {
     pub(crate) rows: AtomicU64,
@@ -17,7 +17,7 @@ pub(crate) struct NodeFigures {
 }
 
 impl NodeFigures {
-    /// A line: three numbers, then names and numbers; tabs between them.
+    /// The figures as a line: three numbers, then names and numbers, separated by tabs.
     pub(crate) fn line(&self) -> String {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let mut line =
@@ -28,19 +28,20 @@ impl NodeFigures {
         line
     }
 
-    /// Adds the figures of a line; none if it is not one.
+    /// Adds the figures of a line; `None` if the line is malformed.
     pub(crate) fn add_line(&self, line: &str) -> Option<()> {
         let mut words = line.split('\t');
         let mut number = || words.next()?.parse().ok();
         self.add(LocalFigures { rows: number()?, bytes: number()?, nanoseconds: number()? });
         while let Some(name) = words.next() {
-            self.counters.add_told(name, words.next()?.parse().ok()?);
+            self.counters.add_by_name(name, words.next()?.parse().ok()?);
         }
         Some(())
     }
 }
 
-/// A worker's figures of one node for one morsel, added to the shared ones at its end.
+/// One worker's figures of one node for one morsel. They are added to the shared figures at its
+/// end.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct LocalFigures {
     pub(crate) rows: u64,
@@ -68,21 +69,20 @@ pub struct Profile {
 pub struct NodeProfile {
     /// The node.
     pub id: NodeId,
-    /// Tuples it yielded (all runs of a nested plan together).
+    /// Tuples that it yielded, in all runs of a nested plan.
     pub rows: u64,
     /// Bytes of those tuples.
     pub bytes: u64,
-    /// Time workers spent in it, added up over workers.
+    /// Time of all workers in it.
     pub nanoseconds: u64,
-    /// What else it counted.
+    /// Its other counters.
     pub counters: BTreeMap<&'static str, u64>,
     /// The profiles of its nested plans.
     pub nested: Vec<Profile>,
 }
 
 impl Profile {
-    /// The sum of a counter over all nodes; what a node counts has in it what its nested plans
-    /// count of the same.
+    /// The sum of a counter over all nodes. A node's counter includes those of its nested plans.
     pub fn total(&self, counter: &str) -> u64 {
         let inside =
             |node: &NodeProfile| node.nested.iter().map(|nested| nested.total(counter)).sum();

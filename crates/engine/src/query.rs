@@ -1,47 +1,47 @@
-//! One query's limits: memory, cancellation, deadline, chunk size.
+//! The limits of one query: memory, cancellation, deadline, chunk size.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_codegen::Compiler;
-use tessera_context::{Context, Interrupt, Output, Place, RangeReader, Scratch};
+use tessera_context::{Context, Interrupt, LANES, Output, Place, RangeReader, Scratch};
 use tessera_types::{Code, Error, Result};
 use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 
-use crate::admission::{Admitted, ByteCount};
+use crate::admission::{Admission, ByteCount};
 
 /// Opens files and objects by path.
 pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
 
-/// Starts files and objects by path; they appear when they are committed.
+/// Starts files and objects by path. They appear when they are committed.
 pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
 
-/// Makes files for what leaves memory.
+/// Creates files for state that leaves memory.
 pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
 
-/// State that can leave memory holds at most this part of the budget, in quarters; the rest is for
-/// what passes through.
+/// The share of the budget, in quarters, for state that can leave memory. The rest is for tuples in
+/// flight.
 const STATE_QUARTERS: usize = 3;
-/// What states may hold of so many bytes.
+/// The bytes of a budget that states may hold.
 fn for_states(bytes: usize) -> usize {
     bytes / 4 * STATE_QUARTERS
 }
 
-/// Of the budget divided by the number of states, each may always hold one part in so many.
+/// Each state may always hold 1/`FLOOR_SHARE` of the budget divided by the number of states.
 const FLOOR_SHARE: usize = 4;
 
-/// A query's memory budget, within that of the process where it was let into one
-/// ([`crate::Memory`]).
+/// The memory budget of a query, within the memory of the process ([`crate::Memory`]) if it was
+/// admitted there.
 #[derive(Debug)]
 pub struct Governor {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
-    /// On devices, which no budget limits.
+    /// Bytes on devices, which no budget limits.
     device_bytes: AtomicUsize,
     device_peak_bytes: AtomicUsize,
-    admitted: Option<Admitted>,
+    admitted: Option<Admission>,
 }
 
 impl Governor {
@@ -50,12 +50,12 @@ impl Governor {
         Governor::with(limit_bytes, None)
     }
 
-    /// A budget of this many bytes for a query that was let in.
-    pub fn within(limit_bytes: usize, admitted: Admitted) -> Arc<Self> {
+    /// A budget of this many bytes for an admitted query.
+    pub fn within(limit_bytes: usize, admitted: Admission) -> Arc<Self> {
         Governor::with(limit_bytes, Some(admitted))
     }
 
-    fn with(limit_bytes: usize, admitted: Option<Admitted>) -> Arc<Self> {
+    fn with(limit_bytes: usize, admitted: Option<Admission>) -> Arc<Self> {
         let zero = || AtomicUsize::new(0);
         Arc::new(Governor {
             limit_bytes,
@@ -77,12 +77,12 @@ impl Governor {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were in use at once.
+    /// The maximum number of bytes in use at once.
     pub fn peak_bytes(&self) -> usize {
         self.peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were in use on devices at once.
+    /// The maximum number of bytes in use on devices at once.
     pub fn device_peak_bytes(&self) -> usize {
         self.device_peak_bytes.load(Ordering::Relaxed)
     }
@@ -97,14 +97,14 @@ impl Governor {
     /// # Errors
     /// The budget is exhausted; nothing was counted.
     pub fn grow(&self, bytes: usize) -> Result<()> {
-        // What can never fit is not counted: the sums would leave their type, and would never come
-        // down again.
+        // A request that can never fit is not counted: the sum would overflow and never decrease
+        // again.
         if bytes > self.limit_bytes.min(isize::MAX as usize) {
             return Err(self.too_much(self.used_bytes(), bytes));
         }
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let now = before.saturating_add(bytes);
-        // Counted in any case: what others grow by meanwhile is counted from here on.
+        // Counted even if it fails: concurrent requests are counted from here on.
         let fits = self.admitted.as_ref().is_none_or(|admitted| admitted.grew(before, now));
         if now > self.limit_bytes {
             self.shrink(bytes);
@@ -139,7 +139,7 @@ impl Governor {
         )
     }
 
-    /// Counts bytes no longer.
+    /// Releases counted bytes.
     pub fn shrink(&self, bytes: usize) {
         let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(admitted) = &self.admitted {
@@ -149,7 +149,7 @@ impl Governor {
 }
 
 impl Drop for Governor {
-    /// Gives back what a panic has left: later queries would wait for it in vain.
+    /// Releases what a panic has left counted. Later queries would wait for it.
     fn drop(&mut self) {
         let left = *self.used_bytes.get_mut();
         if let (1.., Some(admitted)) = (left, &self.admitted) {
@@ -158,22 +158,23 @@ impl Drop for Governor {
     }
 }
 
-/// How a query runs.
+/// The settings of a query.
 #[derive(Clone)]
 pub struct Settings {
-    /// The most tuples in a chunk: 1 to [`CHUNK_ROWS_MAX`].
+    /// The maximum number of tuples in a chunk: 1 to [`CHUNK_ROWS_MAX`].
     pub chunk_rows: usize,
-    /// Ends the query at the next chunk; a session's is that of all its waits.
+    /// Ends the query at the next chunk. A session shares it with all its waits.
     pub interrupt: Arc<Interrupt>,
     /// Opens the files that scans name.
     pub opener: FileOpener,
-    /// Starts the files that materialise sub-operators write.
+    /// Starts the files that materializing sub-operators write.
     pub creator: FileCreator,
-    /// Where state goes that does not fit into memory; nowhere when there is none: the query then
-    /// fails.
+    /// Creates files for state that exceeds memory. Without it such a query fails.
     pub scratch: Option<ScratchMaker>,
-    /// Who compiles; nobody in the vectorised tier.
+    /// The compiler; `None` in the vectorized tier.
     pub compiler: Option<Arc<dyn Compiler>>,
+    /// Lanes of a pipeline that may wait for input at once, for each worker.
+    pub lanes: usize,
 }
 
 impl Default for Settings {
@@ -191,6 +192,7 @@ impl Default for Settings {
             creator: Arc::new(no_creator),
             scratch: None,
             compiler: None,
+            lanes: LANES,
         }
     }
 }
@@ -204,19 +206,19 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// One query as its sub-operators see it. Cancel it from any thread.
+/// One query as its sub-operators see it. Any thread can cancel it.
 #[derive(Debug)]
 pub struct Query {
     settings: Settings,
     governor: Arc<Governor>,
     pub(crate) workers: AtomicUsize,
-    /// States that can leave memory, in all, and those that have not begun.
+    /// The number of states that can leave memory, and of those that have not started.
     states: AtomicUsize,
     states_to_come: AtomicUsize,
 }
 
 impl Query {
-    /// A query under these settings, counted by this governor.
+    /// A query with these settings and this budget.
     pub fn new(settings: Settings, governor: &Arc<Governor>) -> Arc<Self> {
         Arc::new(Query {
             settings,
@@ -227,7 +229,7 @@ impl Query {
         })
     }
 
-    /// So many states that can leave memory are to be expected.
+    /// Sets the number of states that can leave memory.
     pub(crate) fn expect_states(&self, states: usize) {
         self.states.store(states, Ordering::Relaxed);
         self.states_to_come.store(states, Ordering::Relaxed);
@@ -275,9 +277,13 @@ impl Context for Query {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// Every state may hold its floor, whoever holds the rest; beyond it, as long as those to come
-    /// find theirs free. Where the queries side by side hold all but what passes through, the floor
-    /// is that of what the query was let in with.
+    fn lanes(&self) -> usize {
+        self.settings.lanes
+    }
+
+    /// Whether a state may grow. Every state may hold its floor. Beyond it, a state grows as long
+    /// as the floors of states to come stay free. If other queries hold the rest of the memory, the
+    /// floor is a share of what the query was admitted with.
     fn may_hold(&self, held: usize, more: usize) -> bool {
         if self.settings.scratch.is_none() || self.governor.limit_bytes == usize::MAX {
             return true;
@@ -296,8 +302,8 @@ impl Context for Query {
             || self.governor.used_bytes() + more + to_come * floor(limit) <= for_states(limit)
     }
 
-    fn state_begins(&self) {
-        // Nested plans begin theirs again and again: none are left to come then.
+    fn begin_spillable_state(&self) {
+        // Nested plans start theirs repeatedly; the count stays at zero then.
         let one_less = |left: usize| left.checked_sub(1);
         let _ = self.states_to_come.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }

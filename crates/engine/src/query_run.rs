@@ -1,4 +1,4 @@
-//! A run whose result is read while it comes.
+//! A run whose result is a stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,30 @@ use tessera_operator::{ByteQueue, OrderedQueue, Reader, Step};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-use crate::execution::{Execution, MakeNested, Worked};
+use crate::execution::{Execution, JobOutcome, NestedPlanMaker};
 use crate::record::RunRecord;
 use crate::workers::Shared;
 
-/// How often a thread that waits for a chunk asks whether the run was cancelled.
+/// How often a thread that waits for a chunk checks whether the run was cancelled.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A compiled plan that runs; its result is read chunk by chunk, in order. Dropping it ends the
-/// run.
+/// A running plan whose result is read chunk by chunk, in order. Dropping it ends the run.
 #[derive(Debug)]
 pub struct QueryRun {
     shared: Arc<Shared>,
     execution: Arc<Execution>,
     queue: ByteQueue,
-    /// The thread that reads does the jobs: those of an executor.
+    /// Whether the reading thread runs the jobs, which are those of an executor.
     by_reader: bool,
 }
 
 impl QueryRun {
-    /// Starts a compiled plan on the engine's workers, or, `by_reader`, on the thread that reads.
+    /// Starts a compiled plan on the engine's workers or, with `by_reader`, on the reading thread.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         record: &Arc<RunRecord>,
         (parameters, context): (Chunk, Arc<dyn Context>),
-        make_nested: MakeNested,
+        make_nested: NestedPlanMaker,
         by_reader: bool,
     ) -> Result<QueryRun> {
         let queue = OrderedQueue::queue_for(&*context);
@@ -60,7 +59,7 @@ impl QueryRun {
         }
     }
 
-    /// What is next in the queue; workers that wait for room hear of it.
+    /// The next chunk of the queue. Wakes workers that wait for room.
     fn pop(&self) -> Result<Step> {
         let step = self.queue.pop()?;
         if matches!(step, Step::HasOutput(_)) {
@@ -69,7 +68,8 @@ impl QueryRun {
         Ok(step)
     }
 
-    /// Does a job, or waits for what others do. A run that fails says so in its queue.
+    /// Runs a job, or waits for the jobs of workers. A failed run reports its error through the
+    /// queue.
     fn go_on(&self, token: &Token) -> Result<()> {
         if !self.by_reader {
             token.wait(CHECK_INTERVAL);
@@ -77,11 +77,13 @@ impl QueryRun {
             return Ok(());
         }
         match self.shared.as_caller(|| self.execution.work_once(0)) {
-            Worked::Job | Worked::Finished => {}
-            Worked::Parked => {
+            JobOutcome::Job | JobOutcome::Finished => {}
+            JobOutcome::Parked => {
                 self.execution.parked_token().unwrap_or_default().wait(CHECK_INTERVAL)
             }
-            Worked::Nothing => return Err(Error::internal("a run has neither work nor an end")),
+            JobOutcome::Nothing => {
+                return Err(Error::internal("a run has neither work nor an end"));
+            }
         }
         Ok(())
     }

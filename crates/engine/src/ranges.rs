@@ -1,5 +1,5 @@
-//! Morsels of a source, shared out among workers: each has a range of its own and steals from the
-//! others.
+//! The morsels of a source, divided among the workers. Each worker has its own range and steals
+//! from the others when it is empty.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,8 +31,8 @@ impl MorselRanges {
         }
     }
 
-    /// The next morsel for a worker: the first of its own range, else one from the range with the
-    /// most left, of which it takes over the upper half.
+    /// The next morsel for a worker: the first of its own range, or the first of the upper half of
+    /// the longest range, which it takes over.
     pub(crate) fn take(&self, worker: usize) -> Option<usize> {
         let own = worker % self.ranges.len();
         loop {
@@ -54,7 +54,7 @@ impl MorselRanges {
         }
     }
 
-    /// Whether no morsel is left to take.
+    /// Whether no morsel is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.iter().all(|range| {
             let (next, end) = unpack(range.load(Ordering::Acquire));
@@ -72,9 +72,9 @@ impl MorselRanges {
         Some(unpack(taken).0)
     }
 
-    /// Takes the upper half of `victim`'s range: its first morsel for now, the rest as the thief's
-    /// own range. The thief's range is empty, so nobody else writes it between `pop` and the store
-    /// (thieves need something to take).
+    /// Takes the upper half of `victim`'s range: its first morsel now, the rest as the thief's own
+    /// range. The thief's range is empty, so no other worker writes to it between `pop` and the
+    /// store (thieves need a range that is not empty).
     fn steal(&self, victim: usize, own: usize) -> Option<u32> {
         let range = self.ranges[victim].load(Ordering::Acquire);
         let (next, end) = unpack(range);

@@ -1,4 +1,4 @@
-//! What the runs of a compiled plan have done: figures, morsels, the last job of one that failed.
+//! What the runs of a compiled plan have done: figures, progress, the last job of a failed run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,25 +9,25 @@ use tessera_plan::NodeId;
 use tessera_types::{Error, Result};
 
 use crate::compiled_plan::CompiledPlan;
-use crate::last::LastJob;
+use crate::last_job::LastJob;
 use crate::profile::{NodeFigures, NodeProfile, Profile};
 
-/// What the runs of a compiled plan have done, with a record for each nested plan inside. A query
-/// has a record of its own; that of a nested plan adds up all runs that the query makes of it.
+/// Figures of the runs of a compiled plan, with a record for each nested plan. Each query has its
+/// own record. The record of a nested plan adds up all its runs in the query.
 #[derive(Debug)]
 pub struct RunRecord {
     plan: Arc<CompiledPlan>,
     pub(crate) figures: Vec<NodeFigures>,
-    /// Of the runs in other processes.
+    /// Figures of the runs in other processes.
     elsewhere: Vec<NodeFigures>,
     pub(crate) morsels: Morsels,
-    /// What was done last in a run that failed.
+    /// The last job of a failed run.
     pub(crate) last: Mutex<Option<LastJob>>,
-    /// By node.
+    /// The records of nested plans, by node.
     nested: Vec<Vec<Arc<RunRecord>>>,
 }
 
-/// Morsels of all pipelines that have begun, in all runs.
+/// Morsels of all started pipelines, in all runs.
 #[derive(Debug, Default)]
 pub(crate) struct Morsels {
     pub(crate) total: AtomicU64,
@@ -35,7 +35,7 @@ pub(crate) struct Morsels {
 }
 
 impl RunRecord {
-    /// The record of a query that will run this plan.
+    /// A record for a query that will run this plan.
     pub fn new(plan: &Arc<CompiledPlan>) -> Arc<RunRecord> {
         let figures = || plan.nested.iter().map(|_| NodeFigures::default()).collect();
         let nested = |plans: &Vec<_>| plans.iter().map(RunRecord::new).collect();
@@ -95,7 +95,7 @@ impl RunRecord {
         Profile { nodes: (0..self.figures.len()).map(node).collect() }
     }
 
-    /// A line for each node, nested ones after the one they stand in.
+    /// Writes a line for each node. The lines of a nested plan follow the line of its node.
     pub(crate) fn write_figures(&self, lines: &mut String) {
         for (figures, nested) in self.figures.iter().zip(&self.nested) {
             *lines += &figures.line();
@@ -104,7 +104,7 @@ impl RunRecord {
         }
     }
 
-    /// Adds the lines that another process has written.
+    /// Adds the figures that another process has written as lines.
     pub(crate) fn read_figures(&self, lines: &mut std::str::Lines<'_>) -> Result<()> {
         for (elsewhere, nested) in self.elsewhere.iter().zip(&self.nested) {
             let added = lines.next().and_then(|line| elsewhere.add_line(line));
@@ -114,7 +114,7 @@ impl RunRecord {
         Ok(())
     }
 
-    /// Morsels done, and morsels there are, in all pipelines that have begun; nested plans counted.
+    /// Finished morsels and all morsels of the started pipelines, those of nested plans included.
     pub fn progress(&self) -> (u64, u64) {
         let own =
             (self.morsels.done.load(Ordering::Relaxed), self.morsels.total.load(Ordering::Relaxed));
@@ -122,8 +122,8 @@ impl RunRecord {
         nested.fold(own, |sum, inner| (sum.0 + inner.0, sum.1 + inner.1))
     }
 
-    /// The last job of a run that failed or was cancelled, of a nested plan's run where there is
-    /// one: it shows what delays the end of a run.
+    /// Describes the last job of a failed or cancelled run, or of a nested plan's run: it shows
+    /// what delayed the end.
     pub fn last_job(&self) -> Option<String> {
         let nested = self.nested.iter().flatten().find_map(|nested| nested.last_job());
         let own = || {

@@ -1,5 +1,5 @@
-//! The end of a run whose result is read while it comes: chunks in the source's order, in a queue
-//! of bounded bytes.
+//! The end of a run whose result is a stream: chunks in the source's order, in a queue bounded in
+//! bytes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tessera_context::Context;
 use tessera_operator::{ByteQueue, Finish, OrderedQueue, SinkRun, SinkWorker};
 use tessera_types::Result;
 
-/// Passes a pipeline's output on to the reader of the result.
+/// The sink that passes the output of a pipeline to the reader of the result.
 #[derive(Debug)]
 pub(crate) struct ResultSink {
     results: Arc<OrderedQueue>,

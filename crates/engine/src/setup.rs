@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use tessera_functions::UserFunction;
 use tessera_operator::{Registry, SubOperator};
-use tessera_optimizer::table::Catalog;
-use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_optimizer::table::TableCatalog;
+use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::{Error, Result};
 
+use crate::device::Device;
 use crate::platform::Platform;
 
-/// Adds sub-operators, functions, passes, settings, tables, platforms to sessions.
+/// Adds sub-operators, functions, passes, settings, tables, platforms, devices to sessions.
 pub trait Extension: fmt::Debug + Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &'static str;
@@ -36,8 +37,8 @@ pub enum Phase {
     Distributed,
 }
 
-/// What a pass does to a plan.
-type Rewrite = dyn Fn(Plan, &Catalogue, Rules) -> Result<Plan> + Send + Sync;
+/// Rewrites a plan.
+type Rewrite = dyn Fn(Plan, &OperatorCatalog, Rules) -> Result<Plan> + Send + Sync;
 
 /// A rewrite of plans.
 #[derive(Clone)]
@@ -49,46 +50,47 @@ pub struct Pass {
     /// The pass of the same phase that it follows. Without one it runs in the order of
     /// installation.
     pub after: Option<&'static str>,
-    /// Takes and gives a plan that verifies.
+    /// Rewrites a valid plan to a valid plan.
     pub rewrite: Arc<Rewrite>,
 }
 
-/// A setting that `SET` changes and a flag of the command line gives.
+/// A setting that `SET` and a command line flag change.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingEntry {
-    /// Its name; the flag has hyphens for underscores.
+    /// Its name. The flag has hyphens in place of underscores.
     pub name: &'static str,
-    /// Its value until it is changed.
+    /// Its initial value.
     pub default: &'static str,
-    /// What the value is, for `--help`: `N`, `SECONDS`.
+    /// The placeholder of its value in `--help`, such as `N` or `SECONDS`.
     pub value_name: &'static str,
-    /// What it means.
+    /// Its help text.
     pub help: &'static str,
-    /// Checks a value, and gives it as `SHOW` prints it.
+    /// Checks a value and returns the form that `SHOW` prints.
     pub parse: fn(&str) -> Result<String>,
 }
 
-/// A setting with what it does to a session.
+/// A setting and its effect on a session.
 #[derive(Clone)]
 pub struct Setting {
-    /// What it is.
+    /// Its description.
     pub entry: SettingEntry,
-    /// Uses a value that `parse` has given, from now on.
+    /// Applies a value that `parse` has returned.
     pub apply: Arc<dyn Fn(&str) -> Result<()> + Send + Sync>,
 }
 
-/// What the extensions of a session have added.
+/// The parts that the extensions of a session have added.
 #[derive(Debug)]
 pub struct Setup {
     registry: Registry,
     passes: Vec<Pass>,
     settings: Vec<Setting>,
-    tables: Vec<Arc<dyn Catalog + Send>>,
+    tables: Vec<Arc<dyn TableCatalog + Send>>,
     platforms: Vec<Arc<dyn Platform>>,
+    devices: Vec<Device>,
 }
 
 impl Setup {
-    /// Nothing but the functions of the registry's library.
+    /// An empty setup over the functions of the registry's library.
     pub fn new(registry: Registry) -> Setup {
         Setup {
             registry,
@@ -96,13 +98,14 @@ impl Setup {
             settings: Vec::new(),
             tables: Vec::new(),
             platforms: Vec::new(),
+            devices: Vec::new(),
         }
     }
 
     /// Adds a sub-operator.
     ///
     /// # Errors
-    /// There is one of its name.
+    /// The name is taken.
     pub fn operator(&mut self, operator: impl SubOperator + 'static) -> Result<()> {
         if self.registry.implementation(operator.name()).is_ok() {
             return Err(taken("sub-operator", operator.name()));
@@ -111,7 +114,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Adds the sub-operators of a room.
+    /// Adds the sub-operators of a crate.
     pub fn room(&mut self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry);
     }
@@ -119,7 +122,7 @@ impl Setup {
     /// Adds a function in native code.
     ///
     /// # Errors
-    /// There is one of its name.
+    /// The name is taken.
     pub fn function(&mut self, function: UserFunction) -> Result<()> {
         self.registry.library().define(function, false)
     }
@@ -127,7 +130,7 @@ impl Setup {
     /// Adds a pass.
     ///
     /// # Errors
-    /// There is one of its name, or none that it should follow.
+    /// The name is taken, or the pass that it follows is missing.
     pub fn pass(&mut self, pass: Pass) -> Result<()> {
         if self.passes.iter().any(|other| other.name == pass.name) {
             return Err(taken("pass", pass.name));
@@ -152,7 +155,7 @@ impl Setup {
     /// Adds a setting.
     ///
     /// # Errors
-    /// There is one of its name.
+    /// The name is taken.
     pub fn setting(&mut self, setting: Setting) -> Result<()> {
         let name = setting.entry.name;
         if self.settings.iter().any(|other| other.entry.name == name) {
@@ -162,8 +165,8 @@ impl Setup {
         Ok(())
     }
 
-    /// Adds tables. A session looks for a name there where it knows none itself.
-    pub fn tables(&mut self, tables: Arc<dyn Catalog + Send>) {
+    /// Adds tables. A session looks there for names that it does not know.
+    pub fn tables(&mut self, tables: Arc<dyn TableCatalog + Send>) {
         self.tables.push(tables);
     }
 
@@ -171,13 +174,30 @@ impl Setup {
     /// so.
     ///
     /// # Errors
-    /// There is one of its name.
+    /// The name is taken.
     pub fn platform(&mut self, platform: Arc<dyn Platform>) -> Result<()> {
         if self.platforms.iter().any(|other| other.name() == platform.name()) {
             return Err(taken("platform", platform.name()));
         }
         self.platforms.push(platform);
         Ok(())
+    }
+
+    /// Adds a device.
+    ///
+    /// # Errors
+    /// Another device has its name.
+    pub fn device(&mut self, device: Device) -> Result<()> {
+        if self.devices.iter().any(|other| other.name == device.name) {
+            return Err(taken("device", device.name));
+        }
+        self.devices.push(device);
+        Ok(())
+    }
+
+    /// The devices so far.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// The platforms so far.
@@ -196,12 +216,12 @@ impl Setup {
     }
 
     /// The tables so far.
-    pub fn table_catalogs(&self) -> &[Arc<dyn Catalog + Send>] {
+    pub fn table_catalogs(&self) -> &[Arc<dyn TableCatalog + Send>] {
         &self.tables
     }
 
-    /// All sub-operators and functions, for statements on one of the platforms: its executor and
-    /// exchange are those that run.
+    /// All sub-operators and functions for a session on `platform`, whose executor and exchange
+    /// replace those of the other platforms.
     pub fn into_registry(self, platform: &dyn Platform) -> Registry {
         let mut registry = self.registry;
         for other in &self.platforms {

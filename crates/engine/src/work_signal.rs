@@ -1,4 +1,4 @@
-//! How idle workers learn that there may be work, and busy ones that several runs want them.
+//! Signals to workers: there may be work; several runs compete for workers.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tessera_context::lock;
 /// Wakes the workers of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct WorkSignal {
-    /// Counts notices, so that a worker that looked and found nothing does not miss one.
+    /// Counts notifications, so that a worker that found no work does not miss one.
     notices: AtomicU64,
     lock: Mutex<()>,
     wake: Condvar,
@@ -17,19 +17,19 @@ pub(crate) struct WorkSignal {
 }
 
 impl WorkSignal {
-    /// How many notices there were.
+    /// The number of notifications so far.
     pub(crate) fn notices(&self) -> u64 {
         self.notices.load(Ordering::Acquire)
     }
 
-    /// Wakes every sleeping worker: there may be work.
+    /// Wakes every sleeping worker.
     pub(crate) fn notify(&self) {
         self.notices.fetch_add(1, Ordering::AcqRel);
         drop(lock(&self.lock));
         self.wake.notify_all();
     }
 
-    /// Sleeps until there is a notice after the `seen`-th.
+    /// Sleeps until a notification after number `seen`, or for `at_most`.
     pub(crate) fn sleep(&self, seen: u64, at_most: Option<Duration>) {
         let mut guard = lock(&self.lock);
         while self.notices() == seen {
@@ -43,7 +43,7 @@ impl WorkSignal {
         }
     }
 
-    /// So many runs are in progress.
+    /// Sets the number of runs in progress.
     pub(crate) fn set_runs(&self, runs: usize) {
         self.runs.store(runs, Ordering::Relaxed);
     }

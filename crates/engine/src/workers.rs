@@ -1,4 +1,4 @@
-//! What the workers of an engine share: the runs in progress, and the signals that wake idle
+//! State shared by the workers of an engine: the runs in progress, and the signal that wakes idle
 //! workers.
 
 use std::cell::RefCell;
@@ -8,43 +8,43 @@ use std::time::{Duration, Instant};
 
 use tessera_types::Result;
 
-use crate::execution::{Execution, Worked};
-use crate::turns::Turns;
+use crate::execution::{Execution, JobOutcome};
+use crate::scheduler::Scheduler;
 use crate::work_signal::WorkSignal;
 
-/// How long an idle worker sleeps when a parked lane may become ready without a notice; twice as
-/// long each time that it has not, up to the second.
+/// How long an idle worker sleeps while a parked lane may become ready without a notification. The
+/// time doubles after each unsuccessful look, up to the maximum below.
 const PARKED_WAIT: Duration = Duration::from_micros(200);
 const PARKED_WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// What workers share.
+/// State shared by all workers.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    turns: Turns,
+    turns: Scheduler,
     signal: Arc<WorkSignal>,
     ending: AtomicBool,
     workers: AtomicUsize,
 }
 
 thread_local! {
-    /// The engine that the thread works in, and as which worker; none where it is the caller of a
-    /// run.
+    /// The engine of this thread and its worker number; the number is `None` in the thread that
+    /// called a run.
     static WORKER: RefCell<Option<(Weak<Shared>, Option<usize>)>> = const { RefCell::new(None) };
 }
 
 impl Shared {
-    /// For this many workers.
+    /// State for `workers` threads.
     pub(crate) fn new(workers: usize) -> Arc<Shared> {
         let signal = Arc::<WorkSignal>::default();
         Arc::new(Shared {
-            turns: Turns::new(signal.clone()),
+            turns: Scheduler::new(signal.clone()),
             signal,
             ending: AtomicBool::new(false),
             workers: AtomicUsize::new(workers),
         })
     }
 
-    /// The engine the calling thread belongs to, and which worker of it it is, if any.
+    /// The engine of the calling thread, and the worker number if the thread is a worker.
     pub(crate) fn of_this_thread() -> Option<(Arc<Shared>, Option<usize>)> {
         WORKER.with_borrow(|worker| {
             let (shared, worker) = worker.as_ref()?;
@@ -52,8 +52,8 @@ impl Shared {
         })
     }
 
-    /// Does something as the caller of a run: nested plans find the engine, and that this thread is
-    /// none of its workers.
+    /// Calls `work` as the caller of a run: nested plans find the engine and see that this thread
+    /// is not a worker.
     pub(crate) fn as_caller<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         let before = WORKER.replace(Some((Arc::downgrade(self), None)));
         let done = work();
@@ -65,14 +65,14 @@ impl Shared {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// Runs to the end with all workers, while the calling thread, which is none, waits.
+    /// Runs an execution with all workers while the calling thread, which is not a worker, waits.
     pub(crate) fn run_waiting(self: &Arc<Self>, execution: &Arc<Execution>) {
         self.add(execution);
         execution.wait();
         self.turns.remove(execution);
     }
 
-    /// Runs to the end with all workers; the calling worker takes part instead of waiting.
+    /// Runs an execution with all workers. The calling worker takes part instead of waiting.
     pub(crate) fn run_taking_part(
         self: &Arc<Self>,
         execution: &Arc<Execution>,
@@ -82,9 +82,9 @@ impl Shared {
         while !execution.is_finished() {
             let seen = self.signal.notices();
             match execution.work_once(worker) {
-                Worked::Job | Worked::Finished => {}
-                Worked::Nothing => self.signal.sleep(seen, None),
-                Worked::Parked => self.signal.sleep(seen, Some(PARKED_WAIT)),
+                JobOutcome::Job | JobOutcome::Finished => {}
+                JobOutcome::Nothing => self.signal.sleep(seen, None),
+                JobOutcome::Parked => self.signal.sleep(seen, Some(PARKED_WAIT)),
             }
         }
         self.turns.remove(execution);
@@ -101,24 +101,24 @@ impl Shared {
         self.notify();
     }
 
-    /// Wakes every sleeping worker: there may be work.
+    /// Wakes every sleeping worker.
     pub(crate) fn notify(&self) {
         self.signal.notify();
     }
 
-    /// Ends the workers.
+    /// Ends all workers.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Release);
         self.notify();
     }
 
-    /// A worker's life.
+    /// The main loop of a worker.
     pub(crate) fn work(self: Arc<Self>, worker: usize) {
         WORKER.set(Some((Arc::downgrade(&self), Some(worker))));
         let mut parked_wait = PARKED_WAIT;
         loop {
-            // Before all that a notice may change is read: a notice that comes later ends the
-            // sleep.
+            // Read the counter before the state: a notification that comes later ends the sleep
+            // below.
             let seen = self.signal.notices();
             if self.ending.load(Ordering::Acquire) {
                 break;
@@ -129,13 +129,13 @@ impl Shared {
             for turn in &turns {
                 let started = Instant::now();
                 match turn.execution.work_once(worker) {
-                    Worked::Job => {
+                    JobOutcome::Job => {
                         self.turns.had(turn, started.elapsed());
                         worked = true;
                         break;
                     }
-                    Worked::Parked => parked = true,
-                    Worked::Nothing | Worked::Finished => {}
+                    JobOutcome::Parked => parked = true,
+                    JobOutcome::Nothing | JobOutcome::Finished => {}
                 }
             }
             drop(turns);

@@ -243,7 +243,7 @@ impl SinkRun for SlowSum {
         Ok(Box::new(SlowWorker::default()))
     }
 
-    fn takes_long(&self) -> bool {
+    fn accepts_long_chunks(&self) -> bool {
         true
     }
 

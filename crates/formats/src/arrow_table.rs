@@ -1,4 +1,4 @@
-//! The `arrow` format: tuples as somebody else's Arrow, before they are the engine's.
+//! The `arrow` format: Arrow tables from outside, before they are converted to engine collections.
 
 use std::sync::Mutex;
 
@@ -6,16 +6,16 @@ use arrow::array::RecordBatch;
 
 use tessera_context::{Reservation, lock};
 
-/// Tuples that came from outside as an Arrow table.
+/// Tuples from outside as an Arrow table.
 #[derive(Debug)]
 pub struct ArrowTable {
     batch: RecordBatch,
-    /// Held for as long as the tuples are, by whoever has them.
+    /// The reservation of the tuples' memory, until a collection takes it over.
     memory: Mutex<Option<Reservation>>,
 }
 
 impl ArrowTable {
-    /// A table of these tuples, whose memory is counted by `memory`.
+    /// Creates a table of these tuples; `memory` accounts for them.
     pub fn new(batch: RecordBatch, memory: Reservation) -> Self {
         ArrowTable { batch, memory: Mutex::new(Some(memory)) }
     }
@@ -25,7 +25,7 @@ impl ArrowTable {
         &self.batch
     }
 
-    /// What counts their memory, for the first who asks.
+    /// Takes the reservation of the table's memory; only the first call returns it.
     pub(crate) fn take_memory(&self) -> Option<Reservation> {
         lock(&self.memory).take()
     }

@@ -1,4 +1,4 @@
-//! `arrow_to_collection`: Arrow tables as the engine's own collections.
+//! `arrow_to_collection`: converts Arrow tables to engine collections.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::arrow_table::ArrowTable;
 use crate::Batch;
 use crate::file::check_nulls;
 
-/// Takes over the tables in field `field`: each becomes a `batch` collection in plain forms
-/// (Modularis, section 2.4.5).
+/// Converts the tables in field `field`: each becomes a `batch` collection in plain forms
+/// (Modularis §2.4.5).
 ///
 /// `<table: arrow<a>>` = `table of 1 and 2, table of 3` with `field = table` gives `<data:
-/// batch<a>>` = `batch of 1 and 2, batch of 3`. Copies only what is not in its plain form, holds
-/// nothing, never blocks, keeps the order. Errors: a NULL where the type has none, a value that
-/// does not fit its type.
+/// batch<a>>` = `batch of 1 and 2, batch of 3`. Copies only what is not in its plain form, buffers
+/// nothing, never blocks, keeps the order. Errors: a NULL in a NOT NULL column, a value outside its
+/// type's range.
 #[derive(Debug)]
 pub struct ArrowToCollection;
 
@@ -54,23 +54,26 @@ impl SubOperator for ArrowToCollection {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let input = &lowering.inputs[0].tuple;
         let (field, table) = collection(input, &field_name(node, "field")?, "arrow")?;
-        Ok(Operator::Stream(Arc::new(Lowered { field, tuple: table.tuple.clone() })))
+        Ok(Operator::Stream(Arc::new(ArrowToCollectionOperator {
+            field,
+            tuple: table.tuple.clone(),
+        })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ArrowToCollectionOperator {
     field: usize,
     tuple: Tuple,
 }
 
-impl Stream for Lowered {
+impl Stream for ArrowToCollectionOperator {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         Ok(transform_run(self.clone()))
     }
 }
 
-impl Transform for Lowered {
+impl Transform for ArrowToCollectionOperator {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         let column = chunk.column(self.field)?;
         let taken = column.handles()?.iter().map(|handle| {
@@ -84,16 +87,18 @@ impl Transform for Lowered {
     }
 }
 
-impl Lowered {
-    /// The batch in plain forms, checked against the type of the tuples.
+impl ArrowToCollectionOperator {
+    /// Converts a batch to plain forms and checks it against the type of the tuples.
     fn plain(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.tuple.len() {
-            return Err(Error::internal("an Arrow table with other columns than its type says"));
+            return Err(Error::internal(
+                "the columns of an Arrow table differ from its declared type",
+            ));
         }
         let mut arrays = Vec::with_capacity(batch.num_columns());
         for (field, array) in self.tuple.fields().iter().zip(batch.columns()) {
             let Item::Atom(atom) = &field.item else {
-                return Err(Error::internal("an Arrow table that holds collections"));
+                return Err(Error::internal("an Arrow table declares a collection column"));
             };
             let array = to_plain(array.clone(), atom)?;
             check_nulls(&array, field.nullable, "an Arrow table", &field.name)?;
@@ -112,12 +117,12 @@ mod tests {
 
     use super::*;
 
-    fn lowered(nullable: bool) -> Lowered {
+    fn lowered(nullable: bool) -> ArrowToCollectionOperator {
         let fields = vec![
             Field::new("n", Atom::Int64),
             Field::new("t", Atom::String).with_nullable(nullable),
         ];
-        Lowered { field: 0, tuple: Tuple::new(fields) }
+        ArrowToCollectionOperator { field: 0, tuple: Tuple::new(fields) }
     }
 
     fn table() -> RecordBatch {

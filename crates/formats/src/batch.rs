@@ -8,12 +8,12 @@ use tessera_context::Reservation;
 #[derive(Debug)]
 pub struct Batch {
     batches: Vec<RecordBatch>,
-    /// Held for as long as the tuples are.
+    /// Held as long as the tuples.
     _memory: Vec<Reservation>,
 }
 
 impl Batch {
-    /// A collection of these batches, whose memory is counted by `memory`.
+    /// Creates a collection of these batches; `memory` accounts for them.
     pub fn new(batches: Vec<RecordBatch>, memory: Vec<Reservation>) -> Self {
         Batch { batches, _memory: memory }
     }

@@ -1,11 +1,11 @@
-//! `batch_materialize`: tuples kept as Arrow batches.
+//! `batch_materialize`: stores tuples as Arrow batches.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::describe::{edge, gives_collection};
+use tessera_operator::describe::{collection_edge, edge};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
@@ -17,12 +17,12 @@ use tessera_vector::{Chunk, Column};
 
 use crate::Batch;
 
-/// Keeps all tuples in one collection of Arrow batches, and yields it as the only field of one
+/// Stores all tuples in one collection of Arrow batches, and yields it as the only field of one
 /// tuple (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` gives one `<data: batch<a>>`. Holds the tuples; ends its pipeline; the tuples
-/// inside are in the order of the source. Errors: a field that holds a collection, which Arrow has
-/// no form for.
+/// `<a>` = `1, 2` gives one `<data: batch<a>>`. Buffers the tuples; ends its pipeline; the tuples
+/// inside are in the order of the source. Errors: a field that holds a collection, which Arrow
+/// cannot represent.
 #[derive(Debug)]
 pub struct BatchMaterialize;
 
@@ -36,9 +36,9 @@ impl Descriptor for BatchMaterialize {
     );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let given = gives_collection(inputs, "batch")?;
+        let output = collection_edge(inputs, "batch")?;
         edge(inputs)?.tuple.arrow_schema()?;
-        Ok(given)
+        Ok(output)
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -49,16 +49,16 @@ impl Descriptor for BatchMaterialize {
 impl SubOperator for BatchMaterialize {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = lowering.inputs[0].tuple.clone();
-        Ok(Operator::Sink(Arc::new(Lowered { tuple })))
+        Ok(Operator::Sink(Arc::new(BatchMaterializeOperator { tuple })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct BatchMaterializeOperator {
     tuple: Tuple,
 }
 
-impl Sink for Lowered {
+impl Sink for BatchMaterializeOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         Ok(Arc::new(MaterializeRun { tuple: self.tuple.clone(), run: run.clone() }))
     }
@@ -70,7 +70,7 @@ struct MaterializeRun {
     run: Run,
 }
 
-/// Batches by the position of their morsel.
+/// Batches with the positions of their morsels.
 struct MaterializeWorker {
     tuple: Tuple,
     run: Run,
@@ -92,7 +92,7 @@ impl SinkRun for MaterializeRun {
             batches.extend(worker.batches);
             reservations.push(worker.memory);
         }
-        // Stable: the batches of a morsel stay as they came.
+        // The sort is stable, so the batches of a morsel keep their order.
         batches.sort_by_key(|(position, _)| *position);
         let batch = Batch::new(batches.into_iter().map(|(_, batch)| batch).collect(), reservations);
         let chunk = Chunk::new(vec![Column::handle(batch)], 1);

@@ -1,18 +1,18 @@
-//! `batch_scan`: the tuples in Arrow batches.
+//! `batch_scan`: reads the tuples of Arrow batches.
 
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
-use super::collection_scan::{Scanned, derive, lower};
+use super::collection_scan::{ScannableCollection, derive, lower};
 use crate::Batch;
 
-/// Yields the tuples in the `batch` collections of field `field`, one collection after the other
+/// Yields the tuples of the `batch` collections in field `field`, one collection after the other
 /// (Modularis §2.3.2).
 ///
 /// `<partition, data: batch<a>>` = `(0, batch of 1 and 2), (1, batch of 3)` with `field = data`
-/// gives `1, 2, 3`. Holds a tuple of its input at a time, never blocks, keeps the order.
+/// gives `1, 2, 3`. Buffers one input tuple at a time, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct BatchScan;
 
@@ -40,11 +40,11 @@ impl SubOperator for BatchScan {
     }
 }
 
-impl Scanned for Batch {
+impl ScannableCollection for Batch {
     const FORMAT: &'static str = "batch";
 
-    /// A batch, and a row of it.
-    type Place = (usize, usize);
+    /// The position of a batch, and of a row in it.
+    type Cursor = (usize, usize);
 
     fn next(&self, (batch, row): &mut (usize, usize), rows: usize) -> Result<Option<Chunk>> {
         while let Some(current) = self.batches().get(*batch) {

@@ -1,5 +1,4 @@
-//! What scans of collections have in common: a format says only how its tuples are read, a chunk at
-//! a time.
+//! Common code of scans of collections. A format only implements how a chunk of tuples is read.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,56 +13,59 @@ use tessera_rows::Collected;
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-/// A collection that is read from its first tuple to its last.
-pub(super) trait Scanned: Debug + Send + Sync + 'static {
+/// A collection that can be read from its first tuple to its last.
+pub(super) trait ScannableCollection: Debug + Send + Sync + 'static {
     /// The name of the format.
     const FORMAT: &'static str;
 
-    /// Where a reader stands; by default before the first tuple.
-    type Place: Default + Send;
+    /// The position of a reader; the default is before the first tuple.
+    type Cursor: Default + Send;
 
-    /// The next tuples, at most `rows` (not 0); nothing when there are no more.
+    /// Reads the next tuples, at most `rows` (not 0). Returns `None` at the end.
     ///
     /// # Errors
-    /// There is no memory for them.
-    fn next(&self, place: &mut Self::Place, rows: usize) -> Result<Option<Chunk>>;
+    /// The memory budget is exhausted.
+    fn next(&self, cursor: &mut Self::Cursor, rows: usize) -> Result<Option<Chunk>>;
 
-    /// The same for who reads tuples where they lie.
+    /// Like `next`, for consumers that accept tuples that are not yet columns.
     ///
     /// # Errors
-    /// As [`Scanned::next`].
-    fn next_lying(&self, place: &mut Self::Place, rows: usize) -> Result<Option<Chunk>> {
-        self.next(place, rows)
+    /// Those of [`ScannableCollection::next`].
+    fn next_lazy(&self, cursor: &mut Self::Cursor, rows: usize) -> Result<Option<Chunk>> {
+        self.next(cursor, rows)
     }
 }
 
-/// The edge out of a scan of collections.
+/// Derives the output edge of a scan of collections.
 ///
 /// # Errors
-/// Parameter `field` names no field that holds a collection in the format.
-pub(super) fn derive<C: Scanned>(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+/// Parameter `field` does not name a field that holds a collection in the format.
+pub(super) fn derive<C: ScannableCollection>(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     let edge = edge(inputs)?;
     let (_, collection) = collection(&edge.tuple, &field_name(node, "field")?, C::FORMAT)?;
     let order = if edge.order == Order::None { Order::None } else { Order::Source };
     Ok(passes(edge, collection.tuple.clone(), order))
 }
 
-/// The scan of the collections in parameter `field`.
+/// Lowers a scan of the collections in parameter `field`.
 ///
 /// # Errors
-/// As [`derive`].
-pub(super) fn lower<C: Scanned>(node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
+/// Those of [`derive`].
+pub(super) fn lower<C: ScannableCollection>(
+    node: &Node,
+    lowering: &Lowering<'_>,
+) -> Result<Operator> {
     let (field, _) = collection(&lowering.inputs[0].tuple, &field_name(node, "field")?, C::FORMAT)?;
-    Ok(Operator::Stream(Arc::new(Lowered::<C> { field, collections: PhantomData })))
+    Ok(Operator::Stream(Arc::new(CollectionScanOperator::<C> { field, collections: PhantomData })))
 }
 
 #[derive(Debug)]
-struct Lowered<C> {
+struct CollectionScanOperator<C> {
     field: usize,
     collections: PhantomData<fn() -> C>,
 }
 
-impl<C: Scanned> Stream for Lowered<C> {
+impl<C: ScannableCollection> Stream for CollectionScanOperator<C> {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let (field, context) = (self.field, run.context.clone());
         Ok(Arc::new(ScanRun::<C> { field, context, collections: PhantomData }))
@@ -77,30 +79,30 @@ struct ScanRun<C> {
     collections: PhantomData<fn() -> C>,
 }
 
-impl<C: Scanned> StreamRun for ScanRun<C> {
+impl<C: ScannableCollection> StreamRun for ScanRun<C> {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        self.worker_before(false)
+        self.worker_for_consumer(false)
     }
 
-    fn worker_before(&self, lying: bool) -> Result<Box<dyn StreamWorker>> {
+    fn worker_for_consumer(&self, lazy: bool) -> Result<Box<dyn StreamWorker>> {
         let (field, context) = (self.field, self.context.clone());
         let pending = VecDeque::<Arc<C>>::new();
-        Ok(Box::new(ScanWorker { field, context, lying, pending, place: Default::default() }))
+        Ok(Box::new(ScanWorker { field, context, lazy, pending, cursor: Default::default() }))
     }
 }
 
-struct ScanWorker<C: Scanned> {
+struct ScanWorker<C: ScannableCollection> {
     field: usize,
     context: Arc<dyn Context>,
-    /// Whether tuples may stay where they lie.
-    lying: bool,
-    /// Collections to be read; let go of as soon as they have been.
+    /// Whether the consumer accepts tuples that are not yet columns.
+    lazy: bool,
+    /// Collections to read; each is dropped when it has been read.
     pending: VecDeque<Arc<C>>,
-    /// Where in the first of them.
-    place: C::Place,
+    /// The position in the first of them.
+    cursor: C::Cursor,
 }
 
-impl<C: Scanned> StreamWorker for ScanWorker<C> {
+impl<C: ScannableCollection> StreamWorker for ScanWorker<C> {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         for handle in chunk.column(self.field)?.handles()? {
             self.pending.push_back(handle.get::<C>()?);
@@ -112,15 +114,15 @@ impl<C: Scanned> StreamWorker for ScanWorker<C> {
         self.context.check()?;
         while let Some(collection) = self.pending.front() {
             let rows = self.context.chunk_rows();
-            let next = match self.lying {
-                true => collection.next_lying(&mut self.place, rows)?,
-                false => collection.next(&mut self.place, rows)?,
+            let next = match self.lazy {
+                true => collection.next_lazy(&mut self.cursor, rows)?,
+                false => collection.next(&mut self.cursor, rows)?,
             };
             if let Some(chunk) = next {
                 return Ok(Step::HasOutput(chunk));
             }
             self.pending.pop_front();
-            self.place = C::Place::default();
+            self.cursor = C::Cursor::default();
         }
         Ok(Step::NeedInput)
     }

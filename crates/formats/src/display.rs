@@ -1,4 +1,4 @@
-//! Values as text, the same in every text format: dates ISO, decimals exact, bytes in hexadecimal.
+//! Values as text, the same in every text format: ISO dates, exact decimals, hexadecimal bytes.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_functions::digits::{Text, push_decimal, push_whole};
 use tessera_functions::format::{
-    Whole, decimal_text, quote_element, write_date, write_double, write_single,
+    FloatStyle, decimal_text, quote_element, write_date, write_double, write_single,
 };
 use tessera_functions::format_array;
 use tessera_types::{Atom, Error, Result};
@@ -25,8 +25,8 @@ const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_datetime_format(Some("%Y-%m-%d %H:%M:%S%.f"))
     .with_duration_format(DurationFormat::Pretty);
 
-/// The values of one column of a batch (in plain forms), as text.
-pub struct Texts<'a> {
+/// The values of one column of a batch (in plain forms) as text.
+pub struct ColumnText<'a> {
     array: &'a ArrayRef,
     form: Form<'a>,
     nulls: Option<NullBuffer>,
@@ -34,40 +34,41 @@ pub struct Texts<'a> {
 
 enum Form<'a> {
     Strings,
-    /// Whole numbers, as 64 bits.
-    Wholes(ArrayRef),
+    /// Integers, converted to 64 bits.
+    Integers(ArrayRef),
     Dates,
-    /// Decimals with digits behind the point.
+    /// Decimals and their scale.
     Decimals64(u32),
     Decimals128(u32),
     Bytes,
-    /// As casts to string write them.
+    /// Values as casts to string write them.
     Cast(ArrayRef),
-    Singles,
-    Doubles,
-    /// The items of lists, and where each list starts.
-    List(Box<Texts<'a>>, &'a [i32]),
-    /// The fields of structs with their names.
-    Struct(Vec<(&'a str, Texts<'a>)>),
-    /// Keys and values of maps, and where each map starts.
-    Map(Box<[Texts<'a>; 2]>, &'a [i32]),
+    Float32,
+    Float64,
+    /// The items of lists, and the offset of each list.
+    List(Box<ColumnText<'a>>, &'a [i32]),
+    /// The fields of structs, with their names.
+    Struct(Vec<(&'a str, ColumnText<'a>)>),
+    /// The keys and values of maps, and the offset of each map.
+    Map(Box<[ColumnText<'a>; 2]>, &'a [i32]),
     Other(ArrayFormatter<'a>),
-    /// As [`Form::Other`] where the calendar of the library reaches, else as casts to string.
-    Far {
+    /// Like [`Form::Other`] inside the calendar range of the library, and as casts to string
+    /// outside.
+    OutOfCalendar {
         formatter: ArrayFormatter<'a>,
         texts: ArrayRef,
-        is_far: BooleanBuffer,
+        is_outside: BooleanBuffer,
     },
 }
 
-impl fmt::Debug for Texts<'_> {
+impl fmt::Debug for ColumnText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Texts").field("array", self.array).finish_non_exhaustive()
+        f.debug_struct("ColumnText").field("array", self.array).finish_non_exhaustive()
     }
 }
 
-impl<'a> Texts<'a> {
-    /// Of this column.
+impl<'a> ColumnText<'a> {
+    /// Prepares a column.
     ///
     /// # Errors
     /// Its type has no text form.
@@ -81,45 +82,45 @@ impl<'a> Texts<'a> {
             | DataType::Int64
             | DataType::UInt8
             | DataType::UInt16
-            | DataType::UInt32 => Form::Wholes(cast(array, &DataType::Int64)?),
+            | DataType::UInt32 => Form::Integers(cast(array, &DataType::Int64)?),
             DataType::Date32 => Form::Dates,
             DataType::Decimal64(_, scale @ 1..=19) => Form::Decimals64(*scale as u32),
             DataType::Decimal128(_, scale @ 1..=19) => Form::Decimals128(*scale as u32),
             DataType::Interval(_) | DataType::Duration(_) => {
                 Form::Cast(format_array(array, &Atom::from_arrow(array.data_type())?)?)
             }
-            DataType::Float32 => Form::Singles,
-            DataType::Float64 => Form::Doubles,
+            DataType::Float32 => Form::Float32,
+            DataType::Float64 => Form::Float64,
             DataType::List(_) => {
                 let list = array.as_list::<i32>();
-                Form::List(Box::new(Texts::new(list.values())?), list.value_offsets())
+                Form::List(Box::new(ColumnText::new(list.values())?), list.value_offsets())
             }
             DataType::Struct(fields) => {
                 let columns = fields.iter().zip(array.as_struct().columns());
-                let columns =
-                    columns.map(|(field, column)| Ok((field.name().as_str(), Texts::new(column)?)));
+                let columns = columns
+                    .map(|(field, column)| Ok((field.name().as_str(), ColumnText::new(column)?)));
                 Form::Struct(columns.collect::<Result<_>>()?)
             }
             DataType::Map(..) => {
                 let map = array.as_map();
                 Form::Map(
-                    Box::new([Texts::new(map.keys())?, Texts::new(map.values())?]),
+                    Box::new([ColumnText::new(map.keys())?, ColumnText::new(map.values())?]),
                     map.value_offsets(),
                 )
             }
             _ => {
                 let formatter = ArrayFormatter::try_new(array, &OPTIONS)?;
-                match far(array) {
-                    Some(is_far) => {
+                match outside_calendar(array) {
+                    Some(is_outside) => {
                         let texts = format_array(array, &Atom::from_arrow(array.data_type())?)?;
-                        Form::Far { formatter, texts, is_far }
+                        Form::OutOfCalendar { formatter, texts, is_outside }
                     }
                     None => Form::Other(formatter),
                 }
             }
         };
         let nulls = array.logical_nulls();
-        Ok(Texts { array, form, nulls })
+        Ok(ColumnText { array, form, nulls })
     }
 
     /// Whether the value is NULL.
@@ -127,19 +128,19 @@ impl<'a> Texts<'a> {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Whether [`Texts::append_plain`] appends these values.
+    /// Whether [`ColumnText::append_plain`] can append these values.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(
             self.form,
-            Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_)
+            Form::Integers(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_)
         )
     }
 
-    /// Appends the value, which is not NULL, where it is made of digits, letters, signs, points and
-    /// blanks; whether it is.
+    /// Appends a non-NULL value that consists of digits, letters, signs, points and blanks only.
+    /// Returns whether it did.
     pub(crate) fn append_plain(&self, row: usize, out: &mut impl Text) -> bool {
         match &self.form {
-            Form::Wholes(numbers) => {
+            Form::Integers(numbers) => {
                 push_whole(out, numbers.as_primitive::<Int64Type>().value(row))
             }
             Form::Dates => {
@@ -157,7 +158,7 @@ impl<'a> Texts<'a> {
         true
     }
 
-    /// Appends the value as part of a list, struct or map.
+    /// Appends a value as part of a list, struct or map.
     fn append_element(&self, row: usize, out: &mut String) -> Result<()> {
         if self.is_null(row) {
             out.push_str("NULL");
@@ -171,13 +172,13 @@ impl<'a> Texts<'a> {
         Ok(())
     }
 
-    /// Appends the value, which is not NULL.
+    /// Appends a non-NULL value.
     ///
     /// # Errors
-    /// The value has no text form, such as a date out of the calendar's range.
+    /// The value has no text form, such as a date outside the calendar's range.
     pub fn append(&self, row: usize, out: &mut String) -> Result<()> {
         match &self.form {
-            Form::Wholes(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_) => {
+            Form::Integers(_) | Form::Dates | Form::Decimals64(_) | Form::Decimals128(_) => {
                 self.append_plain(row, out);
             }
             Form::Strings => out.push_str(self.array.as_string_view().value(row)),
@@ -188,18 +189,18 @@ impl<'a> Texts<'a> {
                     let _ = write!(out, "{byte:02x}");
                 }
             }
-            Form::Singles => {
+            Form::Float32 => {
                 write_single(
                     out,
                     self.array.as_primitive::<Float32Type>().value(row),
-                    Whole::Pointed,
+                    FloatStyle::WithPoint,
                 );
             }
-            Form::Doubles => {
+            Form::Float64 => {
                 write_double(
                     out,
                     self.array.as_primitive::<Float64Type>().value(row),
-                    Whole::Pointed,
+                    FloatStyle::WithPoint,
                 );
             }
             Form::List(items, offsets) => {
@@ -228,17 +229,17 @@ impl<'a> Texts<'a> {
                 }
                 out.push('}');
             }
-            Form::Far { texts, is_far, .. } if is_far.value(row) => {
+            Form::OutOfCalendar { texts, is_outside, .. } if is_outside.value(row) => {
                 let text = texts.as_string_view().value(row);
                 let (moment, era) = text.split_at(text.find(" BC").unwrap_or(text.len()));
                 let hours_only = |tail: &[u8]| matches!(tail, [b'+' | b'-', hours @ ..] if hours.iter().all(u8::is_ascii_digit));
-                // As the library writes zones.
+                // Zones are written as the library writes them.
                 let zoned = matches!(self.array.data_type(), DataType::Timestamp(_, Some(_)));
                 let minutes = zoned
                     && moment.as_bytes().last_chunk::<3>().is_some_and(|tail| hours_only(tail));
                 out.extend([moment, if minutes { ":00" } else { "" }, era]);
             }
-            Form::Other(formatter) | Form::Far { formatter, .. } => {
+            Form::Other(formatter) | Form::OutOfCalendar { formatter, .. } => {
                 formatter.value(row).write(out).map_err(|error| Error::data(error.to_string()))?;
             }
         }
@@ -252,9 +253,9 @@ fn write_decimal(out: &mut impl Text, unscaled: i128, scale: u32) {
     }
 }
 
-/// The moments before the year 1 or after the year 9999, infinite ones and the time 24:00; none
-/// where there are none.
-fn far(array: &ArrayRef) -> Option<BooleanBuffer> {
+/// Marks timestamps before the year 1 or after the year 9999, infinite ones, and the time 24:00.
+/// Returns `None` for other types.
+fn outside_calendar(array: &ArrayRef) -> Option<BooleanBuffer> {
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,
@@ -264,7 +265,7 @@ fn far(array: &ArrayRef) -> Option<BooleanBuffer> {
     let near = match array.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
         DataType::Timestamp(unit, zone) => {
-            // In its zone a moment may be in another year.
+            // In its zone, a timestamp may be in another year.
             let day = if zone.as_deref().is_none_or(|zone| zone == "UTC") { 0 } else { 86_400 };
             (-62_135_596_800 + day) * per_second(unit)..(253_402_300_800 - day) * per_second(unit)
         }

@@ -1,5 +1,7 @@
-//! What scans of files have in common: parameters, typing, hive partitions, conversion to the
-//! declared types.
+//! Common code of scans of files: parameters, typing, hive partitions, conversion to the declared
+//! types.
+
+mod conjuncts;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,28 +11,30 @@ use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array}
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
-use tessera_context::{Context, RangeReader, Read, ReadBuffer, Run};
+use tessera_context::{Context, RangeReader, Read, ReadBuffer};
 use tessera_functions::plain::{UUID_BYTES, to_plain};
-use tessera_functions::{Bound, Predicate};
-use tessera_operator::{Lowering, describe};
+use tessera_operator::describe;
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{
     Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names,
 };
-use tessera_vector::{Chunk, Column};
 
-/// The parameters of a scan of files, checked.
+pub(crate) use conjuncts::{
+    Conjunct, RunConjunct, conjuncts, filter_and_project, joined_conjuncts, start_conjuncts,
+};
+
+/// The checked parameters of a scan of files.
 #[derive(Debug, Clone)]
 pub(crate) struct FileScan {
     /// The files.
     pub(crate) paths: Vec<Arc<str>>,
-    /// The columns that the filter sees.
+    /// The columns that the filter reads.
     pub(crate) columns: Tuple,
-    /// Positions of the columns that are yielded.
+    /// The positions of the output columns.
     pub(crate) fields: Vec<usize>,
     /// The predicate.
     pub(crate) filter: Option<Expr>,
-    /// For each path, the columns that are constants there.
+    /// For each path, the columns that are constant there.
     pub(crate) partitions: Vec<Vec<(Arc<str>, Scalar, Atom)>>,
 }
 
@@ -38,15 +42,15 @@ impl FileScan {
     /// Reads and checks the parameters of a node.
     ///
     /// # Errors
-    /// One is missing or ill-formed.
+    /// A parameter is missing or malformed.
     pub(crate) fn new(node: &Node) -> Result<FileScan> {
         FileScan::of(node, node.params.strings("paths")?)
     }
 
-    /// As [`FileScan::new`], of these files.
+    /// Like [`FileScan::new`], for the given paths.
     ///
     /// # Errors
-    /// A parameter is missing or ill-formed.
+    /// A parameter is missing or malformed.
     pub(crate) fn of(node: &Node, paths: Vec<Arc<str>>) -> Result<FileScan> {
         let columns = node.params.tuple("columns")?.clone();
         for field in columns.fields() {
@@ -67,15 +71,15 @@ impl FileScan {
         Ok(FileScan { paths, columns, fields, filter, partitions })
     }
 
-    /// The type of what is yielded.
+    /// The output type of the scan.
     pub(crate) fn output(&self) -> Tuple {
         Tuple::new(
             self.fields.iter().map(|&i| self.columns.fields()[i].clone()).collect::<Vec<_>>(),
         )
     }
 
-    /// The constants of the file at `position`: for each column, an array of one value where it is
-    /// a constant.
+    /// Returns the constants of the file at `position`: for each column, an array of one value if
+    /// the column is constant.
     pub(crate) fn constants(&self, position: usize) -> Result<Vec<Option<ArrayRef>>> {
         let constants = self.partitions.get(position).map_or(&[][..], Vec::as_slice);
         self.columns
@@ -89,18 +93,18 @@ impl FileScan {
     }
 }
 
-/// The edge out of a scan of files.
+/// Derives the output edge of a scan of files.
 ///
 /// # Errors
-/// A parameter is missing or ill-formed, or the filter is no predicate over the columns.
+/// A parameter is missing or malformed, or the filter is not a predicate over the columns.
 pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     derive_scan(&FileScan::new(node)?, inputs)
 }
 
-/// As [`derive`], of parameters that have been read.
+/// Like [`derive`], for parameters that were already read.
 ///
 /// # Errors
-/// The filter is no predicate over the columns.
+/// The filter is not a predicate over the columns.
 pub(crate) fn derive_scan(scan: &FileScan, inputs: &Inputs<'_>) -> Result<Edge> {
     scan.columns.check()?;
     if let Some(filter) = &scan.filter {
@@ -139,7 +143,7 @@ fn partitions(
             }
             if scalar.is_null() && !field.nullable {
                 return Err(Error::semantic(format!(
-                    "partition column {} is NULL for a path but declared not to be",
+                    "partition column {} is NULL for a path but declared NOT NULL",
                     quote_name(name)
                 )));
             }
@@ -150,14 +154,14 @@ fn partitions(
     list.iter().map(constants).collect()
 }
 
-/// An array that holds one constant of a partition column.
+/// Creates an array that holds the constant of a partition column.
 fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
     Ok(match (scalar, atom) {
         (Scalar::Null, _) => null_constant(atom),
         (Scalar::Integer(value), _) if atom.is_integer() || *atom == Atom::Date => {
             let value = i64::try_from(*value).map_err(|_| {
                 Error::semantic(format!(
-                    "{value} is out of the range of a partition column of type {atom}"
+                    "{value} is out of range for a partition column of type {atom}"
                 ))
             })?;
             let array: ArrayRef = Arc::new(Int64Array::from(vec![value]));
@@ -169,14 +173,14 @@ fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
         (Scalar::String(value), Atom::String) => Arc::new(StringViewArray::from(vec![&**value])),
         _ => {
             return Err(Error::unsupported(format!(
-                "a partition column of type {atom}; read it as string"
+                "unsupported type {atom} of a partition column; read it as string"
             )));
         }
     })
 }
 
-/// Whether every value of `from` is a value of `to`, so that a file may hold the one where the
-/// other is declared.
+/// Whether every value of `from` is a value of `to`, so that a file may hold `from` where `to` is
+/// declared.
 pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
     let digits = |atom: &Atom| match atom {
         Atom::Int8 | Atom::UInt8 => Some(3),
@@ -216,7 +220,8 @@ pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
     }
 }
 
-/// The smallest type that holds all values of both, for columns that differ between files.
+/// Returns the smallest type that holds all values of both types, for columns that differ between
+/// files.
 pub(crate) fn widest(left: &Atom, right: &Atom) -> Option<Atom> {
     if is_lossless(left, right) {
         return Some(right.clone());
@@ -238,12 +243,12 @@ pub(crate) fn widest(left: &Atom, right: &Atom) -> Option<Atom> {
     }
 }
 
-/// The one tuple type of several files: columns by name, widened where they differ; a column that a
-/// file lacks may be NULL.
+/// Merges the tuple types of several files: columns match by name and are widened where they
+/// differ. A column that a file lacks becomes nullable.
 ///
 /// # Errors
-/// Two files disagree on a column and no type holds both: names the column, both files and both
-/// types.
+/// Two files have different types for a column and no type holds both; names the column, both files
+/// and both types.
 pub fn merge_tuples(files: &[(String, Tuple)]) -> Result<Tuple> {
     let mut merged: Vec<(tessera_types::Field, &str)> = Vec::new();
     for (position, (path, tuple)) in files.iter().enumerate() {
@@ -270,10 +275,10 @@ pub fn merge_tuples(files: &[(String, Tuple)]) -> Result<Tuple> {
     Ok(Tuple::new(merged.into_iter().map(|(field, _)| field).collect::<Vec<_>>()))
 }
 
-/// Checks that a file's column can stand where `declared` is declared.
+/// Checks that a file's column can be read as the declared type.
 ///
 /// # Errors
-/// It cannot without loss: names file, column and both types.
+/// The conversion would lose values; names the file, column and both types.
 pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) -> Result<()> {
     if is_lossless(found, declared) {
         return Ok(());
@@ -285,8 +290,8 @@ pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) 
     )))
 }
 
-/// The columns of a file: names that stand twice get numbers, and a column of a type that is not
-/// supported stands as NULLs, so that the others can be read.
+/// The columns of a file. Duplicate names get numbers; a column of an unsupported type reads as
+/// NULLs, so that the others can be read.
 pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
     let fields = schema.fields().iter().zip(names).map(|(field, name)| match column_atom(field) {
@@ -296,16 +301,16 @@ pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     Tuple::new(fields.collect::<Vec<_>>())
 }
 
-/// The type of a column.
+/// Returns the type of a column.
 ///
 /// # Errors
-/// It is not supported.
+/// The type is not supported.
 pub(crate) fn column_atom(field: &FieldRef) -> Result<Atom> {
-    Atom::from_arrow(with_texts_of_uuids(field).data_type())
+    Atom::from_arrow(uuids_as_text(field).data_type())
 }
 
-/// The field with texts where Arrow says that bytes are a UUID.
-fn with_texts_of_uuids(field: &FieldRef) -> FieldRef {
+/// Replaces Arrow's UUID extension type with text.
+fn uuids_as_text(field: &FieldRef) -> FieldRef {
     with_types(field, &|field| {
         let is_uuid = *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES)
             && field.extension_type_name() == Some("arrow.uuid");
@@ -313,7 +318,7 @@ fn with_texts_of_uuids(field: &FieldRef) -> FieldRef {
     })
 }
 
-/// The field, or fields within it, with other types where `change` gives one.
+/// Replaces the types of a field and of the fields within it, where `change` returns a type.
 pub(crate) fn with_types(
     field: &FieldRef,
     change: &dyn Fn(&FieldRef) -> Option<DataType>,
@@ -333,8 +338,7 @@ pub(crate) fn with_types(
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
-/// The columns as statements see them: times of day count microseconds at least, as those of SQL
-/// do.
+/// The columns as SQL sees them: times of day have at least microseconds.
 pub(crate) fn statement_tuple(tuple: &Tuple) -> Tuple {
     let seen = |field: &Field| match field.atom() {
         Some(atom) => {
@@ -358,7 +362,7 @@ fn statement_atom(atom: &Atom) -> Atom {
     }
 }
 
-/// A query reads a column of a type that is not supported.
+/// The error of a query that reads a column of an unsupported type.
 pub(crate) fn unreadable(path: &str, name: &str, reason: &str) -> Error {
     let name = quote_name(name);
     Error::unsupported(format!(
@@ -366,129 +370,34 @@ pub(crate) fn unreadable(path: &str, name: &str, reason: &str) -> Error {
     ))
 }
 
-/// Converts a column that was read as one type to the declared one.
+/// Converts a column from the type in the file to the declared one.
 ///
 /// # Errors
-/// A value does not fit.
+/// A value is out of range.
 pub(crate) fn convert(array: ArrayRef, found: &Atom, declared: &Atom) -> Result<ArrayRef> {
     to_plain(to_plain(array, found)?, declared)
 }
 
-/// NULLs of a type, for a column that a file lacks.
+/// Returns a NULL constant, for a column that a file lacks.
 pub(crate) fn null_constant(atom: &Atom) -> ArrayRef {
     new_null_array(&atom.arrow(), 1)
 }
 
-/// Rejects NULLs in a column that is declared to have none.
+/// Rejects NULLs in a column that is declared NOT NULL.
 ///
 /// # Errors
-/// There is one.
+/// The column holds a NULL.
 pub(crate) fn check_nulls(array: &dyn Array, nullable: bool, path: &str, name: &str) -> Result<()> {
     if nullable || array.null_count() == 0 {
         return Ok(());
     }
     Err(Error::data(format!(
-        "column {} of '{path}' holds NULL but is declared not to",
+        "column {} of '{path}' is declared NOT NULL but holds NULL",
         quote_name(name)
     )))
 }
 
-/// The conjuncts of a predicate, each bound to the columns it reads.
-#[derive(Debug)]
-pub(crate) struct Conjunct {
-    /// Positions (in the scan's columns) of what it reads; the input of `bound`, in this order.
-    pub(crate) columns: Vec<usize>,
-    /// The predicate over these.
-    pub(crate) bound: Bound,
-    /// The conjuncts that it is made of.
-    pub(crate) parts: Vec<Expr>,
-}
-
-/// A conjunct in one run.
-#[derive(Debug)]
-pub(crate) struct RunConjunct {
-    /// As of [`Conjunct`].
-    pub(crate) columns: Vec<usize>,
-    /// The predicate over these.
-    pub(crate) predicate: Predicate,
-}
-
-/// Conjuncts as a run has them.
-pub(crate) fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConjunct]> {
-    let start = |conjunct: &Conjunct| RunConjunct {
-        columns: conjunct.columns.clone(),
-        predicate: Predicate::start(&conjunct.bound, run),
-    };
-    conjuncts.iter().map(start).collect()
-}
-
-/// Splits a predicate.
-///
-/// # Errors
-/// As [`Bound::new`].
-pub(crate) fn conjuncts(
-    filter: Option<&Expr>,
-    columns: &Tuple,
-    lowering: &Lowering<'_>,
-) -> Result<Vec<Conjunct>> {
-    let exprs = filter.map(Expr::conjuncts).unwrap_or_default();
-    exprs.iter().map(|expr| conjunct(expr, columns, lowering)).collect()
-}
-
-/// As [`conjuncts`], but those that code can do are one, and the first: of columns that are read at
-/// little cost.
-///
-/// # Errors
-/// As [`Bound::new`].
-pub(crate) fn joined_conjuncts(
-    filter: Option<&Expr>,
-    columns: &Tuple,
-    lowering: &Lowering<'_>,
-) -> Result<Vec<Conjunct>> {
-    let all = conjuncts(filter, columns, lowering)?;
-    if all.iter().any(|conjunct| conjunct.bound.can_raise()) {
-        return Ok(all);
-    }
-    let exprs = filter.map(Expr::conjuncts).unwrap_or_default();
-    let (with_code, others): (Vec<_>, Vec<_>) =
-        exprs.into_iter().zip(all).partition(|(_, conjunct)| conjunct.bound.has_code());
-    let others = others.into_iter().map(|(_, conjunct)| conjunct);
-    if with_code.is_empty() {
-        return Ok(others.collect());
-    }
-    let joined = Expr::all(with_code.into_iter().map(|(expr, _)| expr).collect());
-    Ok(std::iter::once(conjunct(&joined, columns, lowering)?).chain(others).collect())
-}
-
-fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
-    let positions = describe::keys(columns, &expr.fields(), "field")?;
-    let read =
-        Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());
-    let bound = Bound::new(expr, &read, lowering.parameters, lowering.library)?;
-    let parts = expr.conjuncts();
-    Ok(Conjunct { columns: positions, bound, parts })
-}
-
-/// Applies conjuncts to a chunk of all columns, then yields the scan's fields.
-pub(crate) fn filter_and_project(
-    columns: &[Column],
-    rows: usize,
-    conjuncts: &[RunConjunct],
-    fields: &[usize],
-) -> Result<Chunk> {
-    let chosen = |fields: &[usize]| fields.iter().map(|&i| columns[i].clone()).collect();
-    let mut left = Chunk::new(Vec::new(), rows);
-    for conjunct in conjuncts {
-        left = conjunct.predicate.select(left.with_stored(chosen(&conjunct.columns)))?;
-        if left.is_empty() {
-            break;
-        }
-    }
-    Ok(left.with_stored(chosen(fields)))
-}
-
-/// Reads a range, waiting for it: only while a plan starts or a file is looked into, never while a
-/// worker runs.
+/// Reads a range and waits for it. Only for planning and for reading file heads, never on a worker.
 ///
 /// # Errors
 /// The range cannot be read.

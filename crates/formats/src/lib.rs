@@ -1,4 +1,6 @@
 //! Sub-operators that read and write physical formats, one pair per format (rule R2).
+//!
+//! The modules `parquet::unpack`, `parquet::flat::values` and `text::cells` have `unsafe` code.
 
 mod arrow_table;
 mod arrow_to_collection;
@@ -31,7 +33,7 @@ pub use rows_scan::RowsScan;
 
 use tessera_operator::Registry;
 
-/// Registers the sub-operators of this folder.
+/// Registers the sub-operators of this crate.
 pub fn register(registry: &mut Registry) {
     registry.register(BatchMaterialize);
     registry.register(BatchScan);

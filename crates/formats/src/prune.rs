@@ -1,8 +1,9 @@
-//! What statistics say of a predicate: whether any row of a file, row group or page can satisfy it.
+//! Pruning by statistics: decides whether any row of a file, row group or page can satisfy a
+//! predicate.
 //!
 //! The answer "no" must be sound: for NULLs (a comparison with NULL is never true), for bounds that
-//! are wider than the values (truncated strings), and for NaN, which statistics leave out and which
-//! is greater than every number.
+//! are wider than the values (truncated strings), and for NaN, which statistics omit and which is
+//! greater than every number.
 
 use std::cmp::Ordering;
 
@@ -10,25 +11,25 @@ use tessera_functions::scalar::compare;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
-/// What is known of the values of a column in some run of rows.
+/// The statistics of a column in a range of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bounds {
-    /// The type that `min` and `max` are values of.
+    /// The type of `min` and `max`.
     pub(crate) atom: Atom,
-    /// No value is less.
+    /// A lower bound of all values.
     pub(crate) min: Option<Scalar>,
-    /// No value is greater (NaN excepted).
+    /// An upper bound of all values except NaN.
     pub(crate) max: Option<Scalar>,
-    /// Whether there may be NULLs.
+    /// Whether the range may contain NULLs.
     pub(crate) some_null: bool,
-    /// Whether there may be values.
+    /// Whether the range may contain values other than NULL.
     pub(crate) some_value: bool,
 }
 
-/// Looks up what is known of a column by name.
+/// Returns the statistics of a column by name.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<Bounds>;
 
-/// The deepest predicate that is looked into; deeper ones are taken as "perhaps".
+/// The nesting depth of predicates beyond which the answer is always "perhaps".
 const DEPTH_MAX: usize = 100;
 
 /// Whether the predicate may be true for some row.
@@ -80,11 +81,11 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
         return true;
     };
     if value.is_null() || !column.some_value {
-        // True for no row; false for none either.
+        // Every row is NULL, so the comparison is neither true nor false.
         return !matches!(function, "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq");
     }
     if let ("any_eq", Scalar::Nested(items), Atom::List(slot)) = (function, value, atom) {
-        // NaN is above every bound; it is not looked for in columns of floats.
+        // NaN is above every bound, so columns of floats are not pruned.
         if slot.atom != column.atom || slot.atom.is_float() {
             return true;
         }
@@ -97,7 +98,7 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
     if *atom != column.atom {
         return true;
     }
-    // NaN is above every bound: only what lies below a bound can be excluded by it.
+    // NaN is above every bound, so an upper bound excludes nothing.
     let nan_above = atom.is_float();
     if matches!(value, Scalar::Float(value) if value.is_nan()) {
         return true;
@@ -110,12 +111,12 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
         "lt_eq" => min != Some(Ordering::Greater),
         "gt" => nan_above || !matches!(max, Some(Ordering::Less | Ordering::Equal)),
         "gt_eq" => nan_above || max != Some(Ordering::Less),
-        // Bounds may be wider than the values, so that equal bounds do not prove equal values.
+        // Bounds may be wider than the values, so equal bounds do not prove equal values.
         _ => true,
     }
 }
 
-/// The comparison that says the same with its sides changed.
+/// Returns the equivalent comparison with swapped operands.
 pub(crate) fn mirrored(function: &str) -> Option<&'static str> {
     Some(match function {
         "eq" => "eq",
@@ -140,7 +141,7 @@ fn negated(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a value that starts as the pattern does may be among them.
+/// Whether some value may start with the literal prefix of the pattern.
 fn like(column: &Bounds, pattern: &Scalar) -> bool {
     if !column.some_value || pattern.is_null() {
         return false;
@@ -155,7 +156,7 @@ fn like(column: &Bounds, pattern: &Scalar) -> bool {
     }
 }
 
-/// The bounds of a field, or of a conversion of one that keeps the order.
+/// Returns the bounds of a field, or of an order-preserving conversion of a field.
 fn bounds_of(expr: &Expr, lookup: Lookup<'_>) -> Option<Bounds> {
     match expr {
         Expr::Field(name) => lookup(name),
@@ -201,7 +202,7 @@ fn per_second(unit: TimeUnit) -> i128 {
     }
 }
 
-/// Statistics may give either zero where both are; the lower one is the safe minimum.
+/// Statistics may store either zero when both occur; the lower one is the safe minimum.
 fn low(min: &Scalar) -> Scalar {
     match min {
         Scalar::Float(value) if *value == 0.0 => Scalar::Float(-0.0),

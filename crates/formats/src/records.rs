@@ -1,11 +1,11 @@
-//! Records that a store selects and sends as text, in pieces: Arrow batches of the columns that
-//! were asked for.
+//! Decodes records that an object store selects and sends as text, in pieces, into Arrow batches of
+//! the requested columns.
 //!
-//! The text has no header, and its fields are the columns in order (CSV) or by name (JSON lines).
-//! It is the tokenizers and conversions of `csv_scan` and `json_scan` that read it, with what
-//! stores write differently: dates are cut short (`1994T` is the first of January), and an empty
-//! field of a column that is never NULL is the empty string. What a store cannot say exactly is an
-//! error, and never another value.
+//! The text has no header; its fields are the columns in order (CSV) or by name (JSON lines). The
+//! tokenizers and conversions of `csv_scan` and `json_scan` read it, with the differences that
+//! stores have: dates are cut short (`1994T` is January 1), and an empty field of a NOT NULL column
+//! is the empty string. A value that a store cannot represent exactly is an error, never another
+//! value.
 
 use std::sync::Arc;
 
@@ -22,38 +22,38 @@ use super::text::cells::{Cells, shown};
 
 /// The longest record.
 const RECORD_BYTES_MAX: usize = 64 << 20;
-/// From here on neighbouring whole numbers are one double.
+/// Integers from here on are not all exact as doubles.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// How records are written.
+/// The text format of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFormat {
     /// RFC 4180, without a header.
     Csv,
-    /// One object a line.
+    /// One object per line.
     Json,
 }
 
-/// Makes batches of records as their bytes come.
+/// Decodes batches of records incrementally.
 #[derive(Debug)]
 pub struct RecordDecoder {
     format: RecordFormat,
     tuple: Tuple,
     schema: Arc<Schema>,
-    /// What the records come from, for messages.
+    /// The source of the records, for messages.
     source: String,
     options: CsvOptions,
     bytes: Vec<u8>,
-    /// Where the next record starts in `bytes`.
+    /// The start of the next record in `bytes`.
     position: usize,
     cells: Vec<Cells>,
     rows: usize,
-    /// Records before those in `cells`.
+    /// The number of records before those in `cells`.
     rows_before: u64,
 }
 
 impl RecordDecoder {
-    /// A decoder of records of these columns that come from `source`.
+    /// Creates a decoder of records of these columns that come from `source`.
     ///
     /// # Errors
     /// A column holds collections.
@@ -72,18 +72,18 @@ impl RecordDecoder {
         })
     }
 
-    /// Takes the next bytes; they may end within a record.
+    /// Adds the next bytes, which may end within a record.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.position);
         self.position = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next batch of `rows` records; where `at_end` no more bytes come, of what is left.
-    /// Nothing where more bytes are needed.
+    /// Returns the next batch of `rows` records, or a smaller last one if `at_end` says that no
+    /// more bytes come. Returns `None` if more bytes are needed.
     ///
     /// # Errors
-    /// A record is none, or a value is not of its column's type or cannot be said exactly: names
+    /// A record is malformed, or a value is not of its column's type or not exact; names the
     /// source, record and column.
     pub fn next(&mut self, rows: usize, at_end: bool) -> Result<Option<RecordBatch>> {
         while self.rows < rows {
@@ -113,7 +113,7 @@ impl RecordDecoder {
         }
     }
 
-    /// A message about the record that is being read.
+    /// Describes an error of the record that is being read.
     fn at(&self, what: &str) -> String {
         let number = self.rows_before + self.rows as u64 + 1;
         format!(
@@ -125,7 +125,7 @@ impl RecordDecoder {
     fn record(&mut self, end: usize) -> Result<(), String> {
         let record = &self.bytes[self.position..end];
         match self.format {
-            // A blank line is a record of one field that is NULL.
+            // In a file of one column, a blank line is a NULL; elsewhere it is skipped.
             RecordFormat::Csv if record.is_empty() && self.cells.len() != 1 => return Ok(()),
             RecordFormat::Json if record.iter().all(u8::is_ascii_whitespace) => return Ok(()),
             RecordFormat::Csv => csv_cells(&self.options, record, &self.tuple, &mut self.cells)?,
@@ -140,7 +140,7 @@ impl RecordDecoder {
         for (cells, field) in self.cells.iter().zip(self.tuple.fields()) {
             let atom = field
                 .atom()
-                .ok_or_else(|| Error::internal("a column of collections in a record"))?;
+                .ok_or_else(|| Error::internal("a record column has a collection type"))?;
             let array = cells.to_array(atom).map_err(|bad| {
                 let number = self.rows_before + bad.row as u64 + 1;
                 let (source, name) = (&self.source, quote_name(&field.name));
@@ -183,7 +183,7 @@ fn csv_cells(
     })?;
     match position == tuple.len() {
         true => Ok(()),
-        false => Err(format!("it has {position} fields where {} were asked for", tuple.len())),
+        false => Err(format!("it has {position} fields; expected {}", tuple.len())),
     }
 }
 
@@ -199,7 +199,7 @@ fn json_cells(record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), S
         };
         let name = || shown(&String::from_utf8_lossy(key));
         let Some(column) = column else {
-            return Err(format!("nobody asked for its key {}", name()));
+            return Err(format!("unexpected key {}", name()));
         };
         expected = column + 1;
         let (Some(cells), Some(atom)) = (cells.get_mut(column), tuple.fields()[column].atom())
@@ -207,7 +207,7 @@ fn json_cells(record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), S
             return Ok(());
         };
         if cells.len() > before {
-            return Err(format!("the key {} stands twice", name()));
+            return Err(format!("duplicate key {}", name()));
         }
         let inexact = || {
             let value = shown(&String::from_utf8_lossy(value));
@@ -232,7 +232,7 @@ fn json_cells(record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), S
                 cells.push(value);
             }
             Kind::Boolean if *atom == Atom::Boolean => cells.push(value),
-            // A string in the object may have been a number there.
+            // A string in the object may have been a number in the store's response.
             _ => return inexact(),
         }
         Ok(())
@@ -241,7 +241,7 @@ fn json_cells(record: &[u8], tuple: &Tuple, cells: &mut [Cells]) -> Result<(), S
     Ok(())
 }
 
-/// Whether a number can have come through a double as it was.
+/// Whether a number is unchanged after a conversion to double and back.
 fn is_exact(number: &[u8]) -> bool {
     let digits = number.strip_prefix(b"-").unwrap_or(number);
     std::str::from_utf8(digits)
@@ -250,7 +250,7 @@ fn is_exact(number: &[u8]) -> bool {
         .is_some_and(|n| n < EXACT_MAX)
 }
 
-/// Adds a value, dates in full.
+/// Adds a value; a truncated date is completed.
 fn push(cells: &mut Cells, atom: Option<&Atom>, text: &[u8]) {
     match (atom, text.strip_suffix(b"T")) {
         (Some(Atom::Date), Some(date)) => {
@@ -283,7 +283,7 @@ mod tests {
         ])
     }
 
-    /// All rows, given in pieces of `step` bytes.
+    /// All rows, pushed in pieces of `step` bytes.
     fn decoded(format: RecordFormat, text: &str, step: usize) -> Result<String> {
         let mut decoder = RecordDecoder::new(format, tuple(), "x")?;
         let (mut out, mut batches) = (Vec::new(), Vec::new());

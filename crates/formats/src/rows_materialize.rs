@@ -1,23 +1,25 @@
-//! `rows_materialize`: tuples kept as `Rows`.
+//! `rows_materialize`: stores tuples as `Rows`.
 
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::describe::gives_collection;
+use tessera_operator::describe::collection_edge;
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_rows::{AskedWrite, Collected, KeepingRows, RowLayout, RowWriter, RowsKeeper};
+use tessera_rows::{
+    Collected, RowLayout, RowWriter, RowsCollector, RowsCollectorWorker, WriteRequestCell,
+};
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
-/// Keeps all tuples in one collection in the `rows` layout, and yields it as the only field of one
+/// Stores all tuples in one collection in the `rows` layout, and yields it as the only field of one
 /// tuple (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Holds the tuples, which leave memory when the budget
-/// is spoken for; ends its pipeline; the tuples inside are in the order of the source.
+/// `<a>` = `1, 2` gives one `<data: rows<a>>`. Buffers the tuples and spills them when the memory
+/// budget is exhausted; ends its pipeline; the tuples inside are in the order of the source.
 #[derive(Debug)]
 pub struct RowsMaterialize;
 
@@ -31,7 +33,7 @@ impl Descriptor for RowsMaterialize {
     );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        gives_collection(inputs, "rows")
+        collection_edge(inputs, "rows")
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -42,50 +44,53 @@ impl Descriptor for RowsMaterialize {
 impl SubOperator for RowsMaterialize {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let layout = RowLayout::unhashed(&lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(Lowered { layout, write: AskedWrite::new() })))
+        Ok(Operator::Sink(Arc::new(RowsMaterializeOperator {
+            layout,
+            write: WriteRequestCell::new(),
+        })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct RowsMaterializeOperator {
     layout: Arc<RowLayout>,
-    write: AskedWrite,
+    write: WriteRequestCell,
 }
 
-impl Sink for Lowered {
+impl Sink for RowsMaterializeOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let writer = RowWriter::start(&self.write, &self.layout, false, run);
-        let keeping = KeepingRows::new(self.layout.clone(), run);
-        Ok(Arc::new(MaterializeRun { keeping, writer, run: run.clone() }))
+        let collector = RowsCollector::new(self.layout.clone(), run);
+        Ok(Arc::new(MaterializeRun { collector, writer, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct MaterializeRun {
-    keeping: Arc<KeepingRows>,
+    collector: Arc<RowsCollector>,
     writer: RowWriter,
     run: Run,
 }
 
 struct MaterializeWorker {
-    keeper: RowsKeeper,
+    local: RowsCollectorWorker,
     writer: RowWriter,
     run: Run,
 }
 
 impl SinkRun for MaterializeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (keeper, writer, run) = (self.keeping.keeper(), self.writer.clone(), self.run.clone());
-        Ok(Box::new(MaterializeWorker { keeper, writer, run }))
+        let (local, writer, run) = (self.collector.worker(), self.writer.clone(), self.run.clone());
+        Ok(Box::new(MaterializeWorker { local, writer, run }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers = downcast_workers::<MaterializeWorker>(workers)?;
-        let rows = self.keeping.collect(workers.into_iter().map(|worker| worker.keeper))?;
+        let rows = self.collector.collect(workers.into_iter().map(|worker| worker.local))?;
         let chunk = Chunk::new(vec![Column::handle(rows)], 1);
         Ok(Finish {
             tasks: Vec::new(),
@@ -96,7 +101,7 @@ impl SinkRun for MaterializeRun {
 
 impl SinkWorker for MaterializeWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.keeper.begin(position);
+        self.local.begin(position);
         Ok(())
     }
 
@@ -105,12 +110,12 @@ impl SinkWorker for MaterializeWorker {
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
         let tuples = self.writer.tuples(&chunk)?;
         let bytes = chunk.value_bytes();
-        self.keeper
+        self.local
             .append(bytes, |builder| builder.append_tuples(&tuples, None, selection).map(drop))
     }
 
     fn end(&mut self) -> Result<()> {
-        self.keeper.end();
+        self.local.end();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `rows_scan`: the tuples in `Rows`.
+//! `rows_scan`: reads the tuples of `Rows`.
 
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
@@ -6,13 +6,13 @@ use tessera_rows::{Rows, RowsPlace};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-use super::collection_scan::{Scanned, derive, lower};
+use super::collection_scan::{ScannableCollection, derive, lower};
 
-/// Yields the tuples in the `rows` collections of field `field`, one collection after the other
+/// Yields the tuples of the `rows` collections in field `field`, one collection after the other
 /// (Modularis §2.3.2).
 ///
 /// `<partition, data: rows<a>>` = `(0, rows of 1 and 2), (1, rows of 3)` with `field = data` gives
-/// `1, 2, 3`. Holds a tuple of its input at a time, never blocks, keeps the order.
+/// `1, 2, 3`. Buffers one input tuple at a time, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct RowsScan;
 
@@ -40,16 +40,16 @@ impl SubOperator for RowsScan {
     }
 }
 
-impl Scanned for Rows {
+impl ScannableCollection for Rows {
     const FORMAT: &'static str = "rows";
 
-    type Place = RowsPlace;
+    type Cursor = RowsPlace;
 
-    fn next(&self, place: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
-        Rows::next(self, place, rows, false)
+    fn next(&self, cursor: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
+        Rows::next(self, cursor, rows, false)
     }
 
-    fn next_lying(&self, place: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
-        Rows::next(self, place, rows, true)
+    fn next_lazy(&self, cursor: &mut RowsPlace, rows: usize) -> Result<Option<Chunk>> {
+        Rows::next(self, cursor, rows, true)
     }
 }

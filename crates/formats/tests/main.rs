@@ -1,4 +1,4 @@
-//! Tests of scans and written files from outside.
+//! Integration tests of scans and written files.
 
 mod common;
 mod formats;

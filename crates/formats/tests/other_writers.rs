@@ -219,8 +219,8 @@ fn damaged_ipc_never_panics_and_asks_for_little() {
             }
             std::fs::write(&path, &bytes).unwrap();
             let Ok(reader) = tessera_files::open(&path) else { continue };
-            // An error or other values, whichever; rows that are there in name only are not asked
-            // for.
+            // Either an error or other values are fine; rows that a header only claims must not be
+            // allocated.
             drop(ipc::discover(reader));
             drop(first_rows(&path, &columns, form));
         }
@@ -398,7 +398,7 @@ fn a_dictionary_at_byte_zero_is_none() {
 fn a_column_missing_from_the_page_index() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");
-    // Of a column of NaN alone there are no bounds, and so no index.
+    // A column of NaN alone has no bounds, and so no index.
     let properties =
         WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
     let nans: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN; 100]));

@@ -1,5 +1,4 @@
-//! Parquet: what is written is read, whatever the writer's settings; what statistics skip does not
-//! matter.
+//! Parquet: every writer setting round-trips, and skipping by statistics does not change results.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -247,18 +246,19 @@ fn damaged_files_never_panic() {
             let end = (at + attempt % 40).min(bytes.len());
             bytes[at..end].fill(0xff);
             std::fs::write(path, &bytes).unwrap();
-            // An error or other values, whichever; the reader itself must come back.
+            // Either an error or other values are fine, but the reader must return.
             drop(scan("parquet_scan", scan_params(&[path], &tuple), 2_048));
         }
     }
 }
 
 mod pruning {
-    //! A scan that prunes, masks and materialises late gives what a filter over all tuples gives.
+    //! A scan that prunes, masks and materializes late returns the same as a filter over all
+    //! tuples.
 
     use proptest::prelude::*;
 
-    use tessera_functions::Bound;
+    use tessera_functions::BoundExpr;
     use tessera_plan::{Expr, Scalar};
     use tessera_types::Atom;
     use tessera_vector::Chunk;
@@ -383,7 +383,7 @@ mod pruning {
         runner
             .run(&(predicate(), 0..paths.len()), |(filter, file)| {
                 let bound =
-                    Bound::new(&filter, &tuple, &Tuple::empty(), registry.library()).unwrap();
+                    BoundExpr::new(&filter, &tuple, &Tuple::empty(), registry.library()).unwrap();
                 let mut expected = Vec::new();
                 for start in (0..batch.num_rows()).step_by(2_000) {
                     let chunk = Chunk::from_arrays(
@@ -399,7 +399,7 @@ mod pruning {
                 let params = scan_params(&[&paths[file]], &tuple).with("filter", filter.clone());
                 let found = scan("parquet_scan", params, 2_048).unwrap();
                 prop_assert_eq!(found.num_rows(), expected.num_rows(), "{:?}", filter);
-                // As text: NaN equals NaN.
+                // Compared as text, where NaN equals NaN.
                 let text = |batch: &RecordBatch| {
                     arrow::util::pretty::pretty_format_batches(std::slice::from_ref(batch))
                         .unwrap()

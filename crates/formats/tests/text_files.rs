@@ -1,5 +1,5 @@
-//! Text files as others write them: delimiters, quotes, line ends, blank lines, dates, damage;
-//! exact rows in chunks of 1, 7 and 8,192, of columns and of their number alone.
+//! Text files as other programs write them: delimiters, quotes, line ends, blank lines, dates,
+//! damage. Checks exact rows in chunks of 1, 7 and 8,192, for columns and for row counts alone.
 
 use tessera_formats::{csv, json};
 use tessera_plan::{Params, Value};
@@ -7,7 +7,7 @@ use tessera_types::Result;
 
 use crate::common::{scan, scan_params};
 
-/// Types and rows of a file, as its columns are inferred.
+/// The inferred types and the rows of a file.
 fn read(operator: &str, bytes: &[u8], options: &[(&str, &str)]) -> Result<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x").to_str().unwrap().to_string();
@@ -30,7 +30,7 @@ fn read(operator: &str, bytes: &[u8], options: &[(&str, &str)]) -> Result<(Strin
         let mut text = Vec::new();
         csv::write_batch(&batch, &mut text)?;
         found.push(String::from_utf8(text).unwrap());
-        // The same records where no column is read, and where one is.
+        // The same records with no column read, and with one.
         for fields in [0, 1] {
             let fields: Vec<_> =
                 tuple.fields().iter().take(fields).map(|f| f.name.clone()).collect();
@@ -92,8 +92,8 @@ fn delimiters_and_quotes() {
     expect(csv("a, b\n \"x, y\" , 2\n z,3\n"), "<a: string?, b: int64?>", "\"x, y\",2\n z,3\n");
     expect(csv("a,b\n'x,y',2\n"), "<a: string?, b: int64?>", "\"x,y\",2\n");
     expect(csv("a,b\n\"x\\\"y\",2\n"), "<a: string?, b: int64?>", "\"x\"\"y\",2\n");
-    refused(csv("a,b\n1,2\n3\n"), "line 3: too few fields: 1 where 2 are expected");
-    refused(csv("a;b\n1;2\n3;4;5\n"), "line 3: too many fields: 3 where 2 are expected");
+    refused(csv("a,b\n1,2\n3\n"), "line 3: too few fields: 1, expected 2");
+    refused(csv("a;b\n1;2\n3;4;5\n"), "line 3: too many fields: 3, expected 2");
     refused(csv("a,b\n1,2\n3,4,5\n"), "line 3: too many fields");
     expect(csv("a,b\n1,2,\n3,4,\n"), "<a: int64?, b: int64?>", "1,2\n3,4\n");
     expect(csv("a,b\n1,2\n3,4,\n"), "<a: int64?, b: int64?>", "1,2\n3,4\n");
@@ -155,9 +155,9 @@ fn json_that_is_not_lines() {
     expect(json("{\n \"a\":1\n}\n{\"a\":2,\"b\":\"x\"}\n"), types, rows);
     expect(json("{\"a\":1}{\"a\":2,\"b\":\"x\"}"), types, rows);
     expect(json("{\"a\":1}\r{\"a\":2,\"b\":\"x\"}\r"), types, rows);
-    refused(json("[{\"a\":1}\n{\"a\":2}]"), "line 1: a comma or the closing bracket");
+    refused(json("[{\"a\":1}\n{\"a\":2}]"), "line 1: expected a comma or the closing bracket");
     refused(json("[{\"a\":1},\n2]"), "not a JSON object");
-    refused(json("[{\"a\":1},\n{\"a\":2}"), "line 2: a comma or the closing bracket");
+    refused(json("[{\"a\":1},\n{\"a\":2}"), "line 2: expected a comma or the closing bracket");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn errors_do_not_depend_on_what_is_read() {
     let columns = "<a: int64?>".parse().unwrap();
     for (record, what) in [
         ("{\"a\":1,\"b\":\"\\ud800\"}", "escape"),
-        ("{\"a\":1,\"b\":1,\"b\":2}", "twice"),
+        ("{\"a\":1,\"b\":1,\"b\":2}", "duplicate"),
         ("{\"a\":1,\"c\":1}", "sample"),
         ("{\"a\":1,\"b\":[\"\\x\"]}", "escape"),
     ] {
@@ -182,7 +182,7 @@ fn errors_do_not_depend_on_what_is_read() {
             );
         }
     }
-    refused(json("{\"a\":1,\"a\":2}\n"), "line 1: the key 'a' stands twice");
+    refused(json("{\"a\":1,\"a\":2}\n"), "line 1: duplicate key 'a'");
     refused(json("{\"a\":\"\\ud800\"}\n"), "line 1: a malformed escape");
 }
 
@@ -269,7 +269,7 @@ fn the_first_bad_record_is_named_with_its_line() {
             "{}",
             message(&text)
         );
-        // From an open quote on, all blocks begin in another state than it seems.
+        // After an unclosed quote, all blocks begin in another state than they seem to.
         let text = rows(end, 100_000, &format!("1,\"open{end}")) + &rows(end, 100_000, "");
         assert!(message(&text).contains(&format!("line {line}: ")), "{}", message(&text));
     }

@@ -7,7 +7,7 @@ use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::foreign::{foreign_type, from_datafusion};
 
-/// The aggregates that are ours, but for those that merge others.
+/// The native aggregates, except those that merge partial results.
 pub(super) const NAMES: [&str; 24] = [
     "any_value",
     "avg",
@@ -35,7 +35,7 @@ pub(super) const NAMES: [&str; 24] = [
     "variance",
 ];
 
-/// The type of the aggregates that are ours; none for others.
+/// The result type of a native aggregate; `None` for other functions.
 pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
     let wrong = |hint: &str| {
         let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
@@ -128,17 +128,17 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
     }
 }
 
-/// The type DataFusion gives to one of its aggregates.
+/// The result type of a DataFusion aggregate.
 pub(crate) fn foreign(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<(Atom, bool)> {
     let fields = argument_fields(udf, args)?;
     let result = udf.return_field(&fields).map_err(|error| from_datafusion(error, udf.name()))?;
     Ok((Atom::from_arrow(result.data_type())?, udf.is_nullable()))
 }
 
-/// The Arrow types an aggregate of DataFusion's wants its arguments in.
+/// The Arrow types to which a DataFusion aggregate's arguments are coerced.
 ///
 /// # Errors
-/// It does not take arguments of these types.
+/// The aggregate does not accept arguments of these types.
 pub fn argument_fields(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<Vec<FieldRef>> {
     let given: Vec<FieldRef> = args
         .iter()

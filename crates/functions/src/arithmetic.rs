@@ -1,7 +1,7 @@
-//! Checked arithmetic on integers and floats, and which arithmetic a pair of types means.
+//! Checked arithmetic on integers and floats, and the choice of arithmetic for a pair of types.
 //!
-//! Integers keep the wider type and fail on overflow; division truncates. Floats fail where finite
-//! arguments give an infinite result, and where a product or quotient of other numbers than zero is
+//! Integer results have the wider type and fail on overflow; division truncates. Floats fail if
+//! finite arguments give an infinite result, or if a product or quotient of nonzero numbers is
 //! zero. Decimals are in [`super::decimal`], dates and intervals in [`super::datetime`].
 
 use arrow::array::{ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType};
@@ -11,10 +11,12 @@ use tessera_codegen::{Op, Operation, ValueCode};
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
-use super::types::{Arg, Resolved, common_type, decimal_of_arg, expect_arguments, wrong_arguments};
+use super::types::{
+    Arg, ResolvedCall, common_type, decimal_of_arg, expect_arguments, wrong_arguments,
+};
 use super::{datetime, decimal};
 
-/// What a failure of an operation on these operands is.
+/// The error of an operation that failed for these operands.
 pub(crate) fn failure(
     operation: Operation,
     left: impl std::fmt::Display,
@@ -36,12 +38,12 @@ pub(crate) fn division_by_zero(left: impl std::fmt::Display, symbol: char) -> Er
     Error::new(Code::DivisionByZero, format!("division by zero in {left} {symbol} 0"))
 }
 
-/// Types a binary operation.
+/// Resolves a binary operation.
 pub(crate) fn resolve_binary(
     name: &str,
     operation: Operation,
     args: &[Arg<'_>],
-) -> Result<Resolved> {
+) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let (mut left, mut right) = (args[0].atom.clone(), args[1].atom.clone());
     match (&left, &right) {
@@ -70,11 +72,11 @@ pub(crate) fn resolve_binary(
     }
     let kernel = Arithmetic { operation, atom: common.clone() };
     let casts = vec![common.clone(), common.clone()];
-    Ok(Resolved::strict(common, args, casts, kernel).raising(true))
+    Ok(ResolvedCall::strict(common, args, casts, kernel).raising(true))
 }
 
-/// Types `neg` and `abs`.
-pub(crate) fn resolve_unary(name: &str, negate: bool, args: &[Arg<'_>]) -> Result<Resolved> {
+/// Resolves `neg` and `abs`.
+pub(crate) fn resolve_unary(name: &str, negate: bool, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 1)?;
     let atom = match args[0].atom {
         Atom::Null => Atom::Int64,
@@ -90,9 +92,9 @@ pub(crate) fn resolve_unary(name: &str, negate: bool, args: &[Arg<'_>]) -> Resul
         atom.is_signed_integer() && args[0].atom.is_signed_integer() || atom == Atom::Interval;
     let casts = vec![atom.clone()];
     if negate {
-        return Ok(Resolved::strict(atom.clone(), args, casts, Negate { atom }).raising(raises));
+        return Ok(ResolvedCall::strict(atom.clone(), args, casts, Negate { atom }).raising(raises));
     }
-    Ok(Resolved::strict(atom.clone(), args, casts, Absolute { atom }).raising(raises))
+    Ok(ResolvedCall::strict(atom.clone(), args, casts, Absolute { atom }).raising(raises))
 }
 
 /// A binary operation on two integers or floats of one type.
@@ -125,7 +127,7 @@ impl Kernel for Arithmetic {
     }
 }
 
-/// What the integer kernels need of a type.
+/// Overflow-checked operations of the integer kernels.
 trait Overflowing: ArrowNativeTypeOp + std::fmt::Display {
     fn add(self, other: Self) -> (Self, bool);
     fn sub(self, other: Self) -> (Self, bool);
@@ -155,7 +157,7 @@ macro_rules! overflowing {
             }
             #[inline(always)]
             fn rem(self, other: Self) -> (Self, bool) {
-                // The least value modulo -1 is 0, which is no overflow.
+                // MIN % -1 is 0 and does not overflow.
                 if other == 0 { (0, true) } else { (self.wrapping_rem(other), false) }
             }
         })*
@@ -203,8 +205,7 @@ impl Arithmetic {
                     |a, b| {
                         let value = a.$op(b);
                         let overflow = infinite(value) & !infinite(a) & !infinite(b);
-                        // A product or quotient of other numbers that is zero has lost all its
-                        // digits.
+                        // A zero product or quotient of nonzero numbers has lost all its digits.
                         let underflow = value.is_zero() & !a.is_zero() & $vanished(b);
                         (value, overflow | underflow | ($zero & b.is_zero()))
                     },

@@ -1,5 +1,4 @@
-//! Binding: an expression with its names resolved, functions found, types known and constants
-//! computed.
+//! The binder: resolves names, functions and types of an expression, and computes constants.
 
 use std::sync::Arc;
 
@@ -17,53 +16,52 @@ use super::scalar::scalar_to_array;
 use super::strict::is_strict;
 use super::types::Arg;
 
-/// Which fields a node reads.
+/// The fields that a node reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
-    /// None: its value is the same for all tuples.
+pub(crate) enum FieldReads {
+    /// No field: the value is the same for all tuples.
     Nothing,
-    /// This one.
+    /// A single field.
     One(usize),
-    /// Several, or its value is not determined by its fields.
+    /// Several fields, or the value does not depend on fields alone.
     Many,
 }
 
-impl Reads {
-    fn and(self, other: Reads) -> Reads {
+impl FieldReads {
+    fn and(self, other: FieldReads) -> FieldReads {
         match (self, other) {
-            (Reads::Nothing, reads) | (reads, Reads::Nothing) => reads,
+            (FieldReads::Nothing, reads) | (reads, FieldReads::Nothing) => reads,
             (a, b) if a == b => a,
-            _ => Reads::Many,
+            _ => FieldReads::Many,
         }
     }
 }
 
-/// Results on the values of dictionaries seen lately: the values, and the result unless computing
-/// it failed.
+/// Cached results for recently seen dictionaries: the dictionary values, and the result unless its
+/// computation failed.
 pub(crate) type DictionaryResults = Vec<(ArrayRef, Option<ArrayRef>)>;
 
-/// A bound (sub-)expression.
+/// A bound expression or subexpression.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub kind: Kind,
+    pub kind: NodeKind,
     pub atom: Atom,
     pub nullable: bool,
-    /// Whether a value can make it fail.
+    /// Whether some input makes it fail.
     pub raises: bool,
-    /// Whether it is a call on constants whose value may be too long to be computed before it is
-    /// wanted.
+    /// Whether this is a call on constants with a value that may be too long to precompute.
     pub is_long: bool,
-    /// Rough cost of a value with everything below.
+    /// The rough cost per value, including all children.
     pub cost: u32,
-    pub reads: Reads,
-    /// Whether it reads a parameter, which has another value in each run of a nested plan.
+    pub reads: FieldReads,
+    /// Whether it reads a parameter; its value differs between the runs of a nested plan.
     pub reads_parameter: bool,
     pub dictionaries: Mutex<DictionaryResults>,
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Field(usize),
     Parameter(usize),
     Constant(ArrayRef),
@@ -78,7 +76,7 @@ pub(crate) enum Kind {
 }
 
 impl Node {
-    pub(super) fn new(kind: Kind, atom: Atom, nullable: bool) -> Node {
+    pub(super) fn new(kind: NodeKind, atom: Atom, nullable: bool) -> Node {
         Node {
             kind,
             atom,
@@ -86,21 +84,21 @@ impl Node {
             raises: false,
             is_long: false,
             cost: 0,
-            reads: Reads::Nothing,
+            reads: FieldReads::Nothing,
             reads_parameter: false,
             dictionaries: Mutex::default(),
         }
     }
 
-    /// The value, where it is a constant.
+    /// The value of a constant node.
     pub(crate) fn constant(&self) -> Option<&ArrayRef> {
         match &self.kind {
-            Kind::Constant(value) => Some(value),
+            NodeKind::Constant(value) => Some(value),
             _ => None,
         }
     }
 
-    /// Takes cost, fields and failures over from the children.
+    /// Adds the costs, fields and failures of the children.
     fn over(mut self, cost: u32) -> Node {
         let (mut total, mut raises, mut reads) = (cost, self.raises, self.reads);
         let mut reads_parameter = self.reads_parameter;
@@ -118,14 +116,14 @@ impl Node {
     /// Visits the operands.
     pub(crate) fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
-            Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {}
-            Kind::Call { args: list, .. }
-            | Kind::And(list)
-            | Kind::Or(list)
-            | Kind::Coalesce(list) => {
+            NodeKind::Field(_) | NodeKind::Parameter(_) | NodeKind::Constant(_) => {}
+            NodeKind::Call { args: list, .. }
+            | NodeKind::And(list)
+            | NodeKind::Or(list)
+            | NodeKind::Coalesce(list) => {
                 list.iter().for_each(visit);
             }
-            Kind::Case { branches, otherwise } => {
+            NodeKind::Case { branches, otherwise } => {
                 for (condition, value) in branches {
                     visit(condition);
                     visit(value);
@@ -134,7 +132,7 @@ impl Node {
                     visit(otherwise);
                 }
             }
-            Kind::Not(input) | Kind::IsNull(input) | Kind::Try(input) => visit(input),
+            NodeKind::Not(input) | NodeKind::IsNull(input) | NodeKind::Try(input) => visit(input),
         }
     }
 }
@@ -148,7 +146,6 @@ pub(crate) struct Binder<'a> {
 }
 
 impl Binder<'_> {
-    /// Binds a whole expression.
     pub(crate) fn bind(&self, expr: &Expr) -> Result<Node> {
         let scope =
             Scope { tuple: self.tuple, parameters: self.parameters, functions: self.library };
@@ -160,7 +157,7 @@ impl Binder<'_> {
                 node.atom
             )));
         }
-        // What the verifier promised stands, even where the binder has found out more.
+        // The verifier derived the nullability; keep it, even if the binder derived a stricter one.
         node.nullable = nullable;
         Ok(node)
     }
@@ -174,20 +171,20 @@ impl Binder<'_> {
             Expr::Field(name) => {
                 let index = position(self.tuple, name)?;
                 let (atom, nullable) = item(self.tuple, index)?;
-                let mut node = Node::new(Kind::Field(index), atom, nullable);
-                node.reads = Reads::One(index);
+                let mut node = Node::new(NodeKind::Field(index), atom, nullable);
+                node.reads = FieldReads::One(index);
                 node
             }
             Expr::Parameter(name) => {
                 let index = position(self.parameters, name)?;
                 let (atom, nullable) = item(self.parameters, index)?;
-                let mut node = Node::new(Kind::Parameter(index), atom, nullable);
+                let mut node = Node::new(NodeKind::Parameter(index), atom, nullable);
                 node.reads_parameter = true;
                 node
             }
             Expr::Constant(scalar, atom) => {
                 let value = scalar_to_array(scalar, atom)?;
-                Node::new(Kind::Constant(value), atom.clone(), scalar.is_null())
+                Node::new(NodeKind::Constant(value), atom.clone(), scalar.is_null())
             }
             Expr::Call { function, args } => return self.call(function, args),
             Expr::Cast { input, to, safe } => convert(self.node(input)?, to, *safe)?,
@@ -205,7 +202,7 @@ impl Binder<'_> {
                     .ok_or_else(|| Error::semantic("CASE without a value"))?;
                 let nullable = otherwise.as_ref().is_none_or(|otherwise| otherwise.nullable)
                     || branches.iter().any(|(_, value)| value.nullable);
-                Node::new(Kind::Case { branches, otherwise }, atom, nullable).over(5)
+                Node::new(NodeKind::Case { branches, otherwise }, atom, nullable).over(5)
             }
             Expr::And(_) => {
                 let list = operands(expr, &|expr| match expr {
@@ -215,7 +212,7 @@ impl Binder<'_> {
                 let list =
                     list.into_iter().map(|expr| self.node(expr)).collect::<Result<Vec<_>>>()?;
                 let nullable = list.iter().any(|node| node.nullable);
-                Node::new(Kind::And(list), Atom::Boolean, nullable).over(1)
+                Node::new(NodeKind::And(list), Atom::Boolean, nullable).over(1)
             }
             Expr::Or(_) => {
                 let list = operands(expr, &|expr| match expr {
@@ -224,28 +221,29 @@ impl Binder<'_> {
                 });
                 let list = self.disjuncts(&list)?;
                 let nullable = list.iter().any(|node| node.nullable);
-                Node::new(Kind::Or(list), Atom::Boolean, nullable).over(1)
+                Node::new(NodeKind::Or(list), Atom::Boolean, nullable).over(1)
             }
             Expr::Not(input) => {
                 let input = self.node(input)?;
                 let nullable = input.nullable;
-                Node::new(Kind::Not(Box::new(input)), Atom::Boolean, nullable).over(1)
+                Node::new(NodeKind::Not(Box::new(input)), Atom::Boolean, nullable).over(1)
             }
             Expr::IsNull(input) => {
-                Node::new(Kind::IsNull(Box::new(self.node(input)?)), Atom::Boolean, false).over(1)
+                Node::new(NodeKind::IsNull(Box::new(self.node(input)?)), Atom::Boolean, false)
+                    .over(1)
             }
             Expr::Coalesce(list) => {
                 let list = self.nodes(list)?;
                 let atom = list.first().map(|first| first.atom.clone());
                 let atom = atom.ok_or_else(|| Error::semantic("coalesce without a value"))?;
                 let nullable = list.iter().all(|node| node.nullable);
-                Node::new(Kind::Coalesce(list), atom, nullable).over(3)
+                Node::new(NodeKind::Coalesce(list), atom, nullable).over(3)
             }
             Expr::Try(input) => {
                 let input = self.node(input)?;
                 let nullable = input.nullable;
                 let mut node =
-                    Node::new(Kind::Try(Box::new(input)), Atom::Boolean, nullable).over(1);
+                    Node::new(NodeKind::Try(Box::new(input)), Atom::Boolean, nullable).over(1);
                 node.raises = false;
                 node
             }
@@ -253,8 +251,8 @@ impl Binder<'_> {
         Ok(folded(node))
     }
 
-    /// Binds disjuncts; equalities of one expression with constants, standing together, as
-    /// membership in a set.
+    /// Binds disjuncts. Adjacent equalities of one expression with constants become a set
+    /// membership test.
     fn disjuncts(&self, list: &[&Expr]) -> Result<Vec<Node>> {
         let same_value = |a: &&Expr, b: &&Expr| match (constant_equality(a), constant_equality(b)) {
             (Some(a), Some(b)) => a == b,
@@ -266,12 +264,12 @@ impl Binder<'_> {
             match if run.len() >= SET_MIN { membership(&bound) } else { None } {
                 Some((kernel, nullable)) => {
                     let value = bound.into_iter().next().and_then(|node| match node.kind {
-                        Kind::Call { args, .. } => args.into_iter().next(),
+                        NodeKind::Call { args, .. } => args.into_iter().next(),
                         _ => None,
                     });
                     let value =
                         value.ok_or_else(|| Error::internal("an equality without operands"))?;
-                    let kind = Kind::Call { kernel: Arc::new(kernel), args: vec![value] };
+                    let kind = NodeKind::Call { kernel: Arc::new(kernel), args: vec![value] };
                     nodes.push(folded(Node::new(kind, Atom::Boolean, nullable).over(2)));
                 }
                 None => nodes.extend(bound),
@@ -294,12 +292,12 @@ impl Binder<'_> {
             .collect();
         let resolved = self.library.resolve(function, &seen)?;
         drop(seen);
-        // Beside a NULL that is written, nothing raises.
+        // A literal NULL operand makes a strict call NULL without evaluating the others.
         let is_null =
             |arg: &Node| arg.constant().is_some_and(|value| value.logical_null_count() > 0);
         if is_strict(function) && args.iter().any(is_null) && args.iter().any(|arg| arg.raises) {
             let null = scalar_to_array(&Scalar::Null, &resolved.atom)?;
-            return Ok(Node::new(Kind::Constant(null), resolved.atom, true));
+            return Ok(Node::new(NodeKind::Constant(null), resolved.atom, true));
         }
         let args = args
             .into_iter()
@@ -307,16 +305,16 @@ impl Binder<'_> {
             .map(|(arg, to)| convert(arg, to, false).map(folded))
             .collect::<Result<Vec<_>>>()?;
         let mut node = Node::new(
-            Kind::Call { kernel: resolved.kernel, args },
+            NodeKind::Call { kernel: resolved.kernel, args },
             resolved.atom,
             resolved.nullable,
         );
         node.raises = resolved.raises;
         if resolved.volatile {
-            node.reads = Reads::Many;
+            node.reads = FieldReads::Many;
         }
         node.is_long = match &node.kind {
-            Kind::Call { args, .. } if args.iter().all(|arg| arg.constant().is_some()) => {
+            NodeKind::Call { args, .. } if args.iter().all(|arg| arg.constant().is_some()) => {
                 may_be_long(function, args)
             }
             _ => false,
@@ -325,7 +323,7 @@ impl Binder<'_> {
     }
 }
 
-/// The operands of nested connectives of one kind, in order; the nesting means nothing.
+/// Flattens nested connectives of one kind to their operands, in order.
 fn operands<'a>(
     expr: &'a Expr,
     below: &dyn Fn(&'a Expr) -> Option<&'a Vec<Expr>>,
@@ -340,7 +338,7 @@ fn operands<'a>(
     found
 }
 
-/// What is compared, if this is an equality with a constant.
+/// The expression that is compared with a constant, if `expr` is such an equality.
 fn constant_equality(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Call { function, args } if &**function == "eq" => match args.as_slice() {
@@ -351,12 +349,12 @@ fn constant_equality(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The set that equalities of one value with constants ask for, when all compare in the same type.
+/// The set for equalities of one value with constants, if all compare in the same type.
 fn membership(equalities: &[Node]) -> Option<(InSet, bool)> {
     let mut atom: Option<&Atom> = None;
     let mut constants = Vec::with_capacity(equalities.len());
     for node in equalities {
-        let Kind::Call { args, .. } = &node.kind else { return None };
+        let NodeKind::Call { args, .. } = &node.kind else { return None };
         let [value, constant] = args.as_slice() else { return None };
         if atom.is_some_and(|atom| *atom != value.atom) || value.raises {
             return None;
@@ -368,7 +366,7 @@ fn membership(equalities: &[Node]) -> Option<(InSet, bool)> {
     Some((in_set(atom?, &constants)?, nullable))
 }
 
-/// A cast, where one is needed.
+/// Adds a cast if the types differ.
 fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
     if input.atom == *to {
         return Ok(input);
@@ -378,7 +376,7 @@ fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
     let nullable = input.nullable || safe;
     let cost = if input.atom == Atom::String || *to == Atom::String { 30 } else { 1 };
     let kernel = Arc::new(Cast { from: input.atom.clone(), to: to.clone(), safe });
-    let mut node = Node::new(Kind::Call { kernel, args: vec![input] }, to.clone(), nullable);
+    let mut node = Node::new(NodeKind::Call { kernel, args: vec![input] }, to.clone(), nullable);
     node.raises = raises;
     Ok(node.over(cost))
 }
@@ -386,12 +384,12 @@ fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
 fn position(tuple: &Tuple, name: &str) -> Result<usize> {
     tuple
         .index_of(name)
-        .ok_or_else(|| Error::semantic(format!("there is no field {name} in {tuple}")))
+        .ok_or_else(|| Error::semantic(format!("unknown field '{name}' in {tuple}")))
 }
 
 fn item(tuple: &Tuple, index: usize) -> Result<(Atom, bool)> {
     match tuple.fields().get(index).map(|field| (&field.item, field.nullable)) {
         Some((Item::Atom(atom), nullable)) => Ok((atom.clone(), nullable)),
-        _ => Err(Error::semantic(format!("field {index} of {tuple} is no value"))),
+        _ => Err(Error::semantic(format!("field {index} of {tuple} is not a value"))),
     }
 }

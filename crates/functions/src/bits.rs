@@ -1,4 +1,4 @@
-//! Operations on the bits of integers: `bit_and`, `bit_or`, `bit_xor`, `bit_not`, `shift_left`,
+//! Bitwise operations on integers: `bit_and`, `bit_or`, `bit_xor`, `bit_not`, `shift_left`,
 //! `shift_right`.
 
 use arrow::array::ArrayRef;
@@ -7,7 +7,7 @@ use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, binary, unary, unexpected};
 use super::scalar::with_integer;
-use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -19,8 +19,8 @@ enum Operation {
     Right,
 }
 
-/// Types an operation on bits; none when the name is not one.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a bitwise operation; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     let operation = match name {
         "bit_and" => Operation::And,
         "bit_or" => Operation::Or,
@@ -33,7 +33,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
     Some(typed(name, operation, args))
 }
 
-fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<Resolved> {
+fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, if operation == Operation::Not { 1 } else { 2 })?;
     let wrong = || wrong_arguments(name, args, "cast them to integers");
     let mut atom = args[0].atom.clone();
@@ -53,7 +53,7 @@ fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<Resolved>
         true => vec![atom.clone(), Atom::Int64],
         false => vec![atom.clone(); args.len()],
     };
-    Ok(Resolved::strict(atom.clone(), args, casts, Bits { operation, atom }).raising(shift))
+    Ok(ResolvedCall::strict(atom.clone(), args, casts, Bits { operation, atom }).raising(shift))
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Kernel for Bits {
             let bits = self.atom.width_bytes().unwrap_or(8) * 8;
             Error::new(
                 Code::Overflow,
-                format!("a shift of {} by {by} bits; allowed are 0 to {}", self.atom, bits - 1),
+                format!("cannot shift {} by {by} bits; expected 0 to {}", self.atom, bits - 1),
             )
         };
         let never = || Error::internal("bit operations cannot fail");

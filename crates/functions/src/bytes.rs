@@ -1,4 +1,5 @@
-//! Functions of bytes, for which DataFusion's want text: how many there are, and what LIKE matches.
+//! Functions on bytes for which DataFusion requires strings: lengths, and the text that LIKE
+//! matches.
 
 use std::sync::Arc;
 
@@ -10,13 +11,12 @@ use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// The function that gives each byte as the character of its number: LIKE over that is LIKE over
-/// bytes.
+/// Maps each byte to the character with that code, so that LIKE on the result is LIKE on bytes.
 pub const BYTES_TEXT: &str = "bytes_text";
 
-/// The functions of this file.
+/// The functions of this module.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    let function = |function: Function| Arc::new(ScalarUDF::from(OfBytes::new(function)));
+    let function = |function: Function| Arc::new(ScalarUDF::from(BytesFunction::new(function)));
     [Function::OctetLength, Function::BitLength, Function::Text].map(function).to_vec()
 }
 
@@ -28,18 +28,18 @@ enum Function {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OfBytes {
+struct BytesFunction {
     function: Function,
     signature: Signature,
 }
 
-impl OfBytes {
-    fn new(function: Function) -> OfBytes {
-        OfBytes { function, signature: Signature::user_defined(Volatility::Immutable) }
+impl BytesFunction {
+    fn new(function: Function) -> BytesFunction {
+        BytesFunction { function, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
-impl ScalarUDFImpl for OfBytes {
+impl ScalarUDFImpl for BytesFunction {
     fn name(&self) -> &str {
         match self.function {
             Function::OctetLength => "octet_length",
@@ -72,12 +72,12 @@ impl ScalarUDFImpl for OfBytes {
         let scalar = matches!(args.args.first(), Some(ColumnarValue::Scalar(_)));
         let values = ColumnarValue::values_to_arrays(&args.args)?;
         let [values] = &values[..] else { return exec_err!("{} takes one argument", self.name()) };
-        // Text is its bytes, too.
+        // A string is converted to its bytes.
         let values = cast(values, &DataType::BinaryView)?;
         let values = values.as_binary_view();
         let result = match self.function {
-            Function::OctetLength => counted(values, 1)?,
-            Function::BitLength => counted(values, 8)?,
+            Function::OctetLength => lengths(values, 1)?,
+            Function::BitLength => lengths(values, 8)?,
             Function::Text => {
                 let text =
                     |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
@@ -94,8 +94,8 @@ impl ScalarUDFImpl for OfBytes {
     }
 }
 
-/// The length of each value, times `factor`.
-fn counted(values: &BinaryViewArray, factor: usize) -> Result<ArrayRef> {
+/// The length of each value, multiplied by `factor`.
+fn lengths(values: &BinaryViewArray, factor: usize) -> Result<ArrayRef> {
     let mut counts = Vec::with_capacity(values.len());
     for value in values.iter() {
         let count =

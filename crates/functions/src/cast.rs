@@ -1,8 +1,8 @@
-//! Conversions between types, with PostgreSQL's meaning.
+//! Conversions between types, with PostgreSQL's semantics.
 //!
-//! Floats become integers by rounding half to even, decimals by rounding half away from zero. A
-//! value that does not fit is an error, or NULL in the safe form. Text is read by `parse` and
-//! written by `format`. Where Arrow's cast means the same it is used.
+//! Floats are rounded to integers half to even, decimals half away from zero. A value that does not
+//! fit raises an error, or becomes NULL in a safe cast. `parse` reads strings and `format` writes
+//! them. Arrow's casts are used if they have the same semantics.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use tessera_text::calendar::offset_at;
 
 pub use super::format::decimal_text;
 
-/// A conversion, known to be possible.
+/// A conversion between types that [`check_cast`] accepts.
 #[derive(Debug)]
 pub struct Cast {
-    /// From this type.
+    /// The source type.
     pub from: Atom,
-    /// To this type.
+    /// The target type.
     pub to: Atom,
-    /// Whether a value that has no such form becomes NULL rather than an error.
+    /// Whether a value that does not convert becomes NULL instead of raising an error.
     pub safe: bool,
 }
 
@@ -44,7 +44,7 @@ impl Kernel for Cast {
         cast(&argument(args, 0)?.array, &self.from, &self.to, self.safe)
     }
 
-    /// Only what fits in any case.
+    /// Compiles only conversions that cannot fail.
     fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         let (from, to) = (&self.from, &self.to);
         if cast_raises(from, to) {
@@ -55,7 +55,7 @@ impl Kernel for Cast {
             atom => atom.is_integer().then_some(0),
         };
         match to {
-            // What needs more than one rounded division becomes a float in a call.
+            // A conversion that needs more than one rounded division is a call, not compiled code.
             Atom::Float64 if !matches!(from, Atom::Decimal(digits, _) if *digits > EXACT_DIGITS) => {
                 Some(Op::ToFloat(exact_power(scale(from)?)?, single(args)?))
             }
@@ -69,10 +69,10 @@ impl Kernel for Cast {
     }
 }
 
-/// Checks that there is a conversion between the types.
+/// Checks that values of type `from` can be converted to type `to`.
 ///
 /// # Errors
-/// There is none; the message names both.
+/// There is no such conversion; the message names both types.
 pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
     let possible = match (from, to) {
         _ if from == to => true,
@@ -89,7 +89,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         (Atom::Map(a, b), Atom::Map(c, d)) => {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
         }
-        // Arrow would make a list of one value.
+        // Arrow would create a list of one value.
         _ if from.is_nested() || to.is_nested() => false,
         (Atom::Boolean, _) if to.is_numeric() => true,
         (_, Atom::Boolean) => from.is_numeric(),
@@ -104,12 +104,12 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
     };
     match possible {
         true => Ok(()),
-        false => Err(Error::semantic(format!("there is no conversion from {from} to {to}"))
+        false => Err(Error::semantic(format!("cannot convert {from} to {to}"))
             .with_state(SqlState::CANNOT_COERCE)),
     }
 }
 
-/// How many digits a whole number of a type can have.
+/// The maximum number of digits of an integer type.
 pub fn whole_digits(atom: &Atom) -> Option<u8> {
     super::types::integer_digits(atom)
 }
@@ -127,7 +127,7 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
         }
         (a, Atom::Decimal(q, t)) if decimal_of(a).is_some() => {
             let (p, s) = decimal_of(a).unwrap_or((38, 0));
-            // Dropping digits after the point may carry one before it.
+            // Rounding away fractional digits may carry into a new integer digit.
             let carry = i8::from(*t < s);
             (*q as i8 - t) < (p as i8 - s) + carry
         }
@@ -143,10 +143,10 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
     }
 }
 
-/// Converts an array in plain form to another type's plain form.
+/// Converts a plain array to the plain form of another type.
 ///
 /// # Errors
-/// A value that does not convert, unless `safe`: then it becomes NULL.
+/// A value does not convert. With `safe` it becomes NULL instead.
 pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<ArrayRef> {
     match (from, to) {
         _ if from == to => Ok(array.clone()),
@@ -296,7 +296,7 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
                 safe,
             )
         }
-        // Moments in UTC are counted as those without a zone are.
+        // A timestamp in UTC has the same representation as one without a time zone.
         (Atom::Timestamp(naive, None), Atom::Timestamp(unit, Some(zone)))
             if naive == unit && &**zone == "UTC" =>
         {
@@ -329,7 +329,7 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
     }
 }
 
-/// Decimals as floats, each by `nearest`.
+/// Converts decimals to floats with `nearest`.
 fn from_decimals<T: ArrowPrimitiveType>(
     array: &ArrayRef,
     nearest: impl Fn(i128) -> T::Native,
@@ -341,7 +341,8 @@ fn from_decimals<T: ArrowPrimitiveType>(
     Ok(input.ok_or_else(|| super::kernel::unexpected(array))?.unary(nearest))
 }
 
-/// The beginnings of days, NULL where they are out of range; infinite days stay infinite.
+/// Converts days to the timestamps of their midnights; NULL if out of range. Infinite days stay
+/// infinite.
 fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> {
     let days =
         array.as_primitive_opt::<Date32Type>().ok_or_else(|| super::kernel::unexpected(array))?;
@@ -365,7 +366,7 @@ fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> 
     })
 }
 
-/// Timestamps as the clocks of their zone show them.
+/// Converts timestamps to the local time of their zone.
 fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Result<ArrayRef> {
     let zone = Tz::from_str(zone)?;
     let second = per_second(unit);
@@ -393,8 +394,8 @@ fn no_kernel(from: &Atom, to: &Atom) -> Error {
     Error::internal(format!("no conversion from {from} to {to}"))
 }
 
-/// The output of a conversion that gives NULL for what does not convert, if that is allowed or did
-/// not happen.
+/// Checks a conversion that returns NULL for values that do not convert: fails if `safe` is false
+/// and there are new NULLs.
 fn checked(
     input: &ArrayRef,
     from: &Atom,
@@ -428,7 +429,7 @@ fn floats_to_integers(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> R
     };
     macro_rules! run {
         ($type:ty) => {{
-            // Bounds that are exact as floats; a 64-bit type's upper bound is itself out of range.
+            // These bounds are exact as floats; the upper bound is exclusive.
             type N = <$type as ArrowPrimitiveType>::Native;
             let (least, beyond) = (N::MIN as f64, (N::MAX as u128 + 1) as f64);
             let output: PrimitiveArray<$type> = wide.unary_opt(|value| {

@@ -1,32 +1,32 @@
-//! Bound expressions as a compiler sees them. What has no such form is evaluated here first, for a
-//! whole chunk, and is an input.
+//! Translates bound expressions to compiler code. Parts that cannot be compiled are evaluated for
+//! the whole chunk first and become inputs of the code.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::*;
-use tessera_codegen::{InputCode, InputPlace, Machine, Op, TextCode, ValueCode};
+use tessera_codegen::{InputCode, InputPlace, MachineType, Op, TextCode, ValueCode};
 use tessera_types::{Atom, Result};
 use tessera_vector::Chunk;
 
-use super::Bound;
-use super::bind::{Kind, Node};
+use super::BoundExpr;
+use super::bind::{Node, NodeKind};
 use super::evaluate::{View, evaluate};
 use super::kernel::as_boolean;
 use super::scalar::with_whole_number;
 
-/// Where an input of compiled code comes from.
+/// The origin of an input of compiled code.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// A field.
+    /// A field of the tuple.
     Field(usize),
-    /// A part of an expression: which of its conjuncts, then which operand of each node.
-    Part(Bound, Vec<usize>),
+    /// A part of an expression, given as a path: the conjunct, then the operand of each node.
+    Part(BoundExpr, Vec<usize>),
 }
 
 impl Origin {
-    /// The values for all tuples of a chunk without selection, in plain form.
+    /// Computes the values of all tuples of a chunk, ignoring its selection, in plain form.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`].
+    /// As [`BoundExpr::evaluate`].
     pub fn values(&self, chunk: &Chunk, parameters: &Chunk) -> Result<ArrayRef> {
         match self {
             Origin::Field(field) => chunk.stored()[*field].plain(),
@@ -50,33 +50,33 @@ fn part<'a>(node: &'a Node, path: &[usize]) -> &'a Node {
     part(found, rest)
 }
 
-/// Turns expressions over one tuple into code over inputs.
+/// Translates expressions over one tuple to code over shared inputs.
 #[derive(Debug)]
 pub struct Coder {
-    /// What the code reads.
+    /// The inputs of the code.
     pub inputs: Vec<InputCode>,
-    /// Where that comes from.
+    /// The origin of each input.
     pub origins: Vec<Origin>,
-    /// Fields from this one on are values that several expressions share.
+    /// Fields from this index on are values that several expressions share.
     shared: usize,
-    /// Whether code reads texts; else what is said of them is evaluated first.
+    /// Whether code may read strings; if not, expressions over strings are evaluated first.
     texts: bool,
 }
 
 impl Coder {
-    /// For tuples with so many fields, behind which values stand that are shared.
+    /// Creates a coder for tuples with this many fields; higher field indexes are shared values.
     pub fn new(fields: usize) -> Coder {
         Coder { inputs: Vec::new(), origins: Vec::new(), shared: fields, texts: false }
     }
 
-    /// The same for code that reads texts, or does not.
+    /// Sets whether code may read strings.
     pub fn with_texts(self, texts: bool) -> Coder {
         Coder { texts, ..self }
     }
 
-    /// The code of an expression; `always` where it is evaluated for every tuple. None where it has
-    /// none.
-    pub fn value(&mut self, bound: &Bound, always: bool) -> Option<ValueCode> {
+    /// Translates an expression; `None` if it cannot be compiled. `always` says that it is
+    /// evaluated for every tuple.
+    pub fn value(&mut self, bound: &BoundExpr, always: bool) -> Option<ValueCode> {
         let before = self.inputs.len();
         let code = match &*bound.nodes {
             [node] => self.node(bound, &mut vec![0], node, always),
@@ -86,39 +86,39 @@ impl Coder {
                     list.map(|(at, node)| self.node(bound, &mut vec![at], node, always && at == 0));
                 list.collect::<Option<_>>().map(Op::And).map(|op| ValueCode {
                     op,
-                    machine: Machine::Boolean,
+                    machine: MachineType::Boolean,
                     nullable: bound.nullable,
                 })
             }
         };
         if code.is_none() {
-            self.forget(before);
+            self.truncate(before);
         }
         code
     }
 
-    fn forget(&mut self, inputs: usize) {
+    fn truncate(&mut self, inputs: usize) {
         self.inputs.truncate(inputs);
         self.origins.truncate(inputs);
     }
 
     fn node(
         &mut self,
-        bound: &Bound,
+        bound: &BoundExpr,
         path: &mut Vec<usize>,
         node: &Node,
         always: bool,
     ) -> Option<ValueCode> {
-        let machine = Machine::of(&node.atom)?;
+        let machine = MachineType::from_atom(&node.atom)?;
         let code = |op| ValueCode { op, machine, nullable: node.nullable };
         let before = self.inputs.len();
         if let Some(op) = self.op(bound, path, node, machine, always) {
             return Some(code(op));
         }
-        self.forget(before);
+        self.truncate(before);
         let mut is_alone = true;
         walk(node, &mut |node| {
-            is_alone &= !matches!(node.kind, Kind::Field(field) if field >= self.shared)
+            is_alone &= !matches!(node.kind, NodeKind::Field(field) if field >= self.shared)
         });
         if !is_alone || node.raises && !always {
             return None;
@@ -130,10 +130,10 @@ impl Coder {
 
     fn op(
         &mut self,
-        bound: &Bound,
+        bound: &BoundExpr,
         path: &mut Vec<usize>,
         node: &Node,
-        machine: Machine,
+        machine: MachineType,
         always: bool,
     ) -> Option<Op> {
         let mut operand = |this: &mut Self, number: usize, node: &Node, always: bool| {
@@ -148,17 +148,19 @@ impl Coder {
                 .collect::<Option<Vec<_>>>()
         };
         Some(match &node.kind {
-            Kind::Field(field) if *field >= self.shared => Op::Shared(field - self.shared),
-            Kind::Field(field) => Op::Input(self.field(*field, machine, node.nullable)),
-            Kind::Constant(value) => constant(value, &node.atom)?,
-            Kind::Call { kernel, args } if self.texts && args.iter().any(is_text) => kernel
+            NodeKind::Field(field) if *field >= self.shared => Op::Shared(field - self.shared),
+            NodeKind::Field(field) => Op::Input(self.field(*field, machine, node.nullable)),
+            NodeKind::Constant(value) => constant(value, &node.atom)?,
+            NodeKind::Call { kernel, args } if self.texts && args.iter().any(is_text) => kernel
                 .code_of_texts(args.iter().map(|arg| self.text(arg)).collect::<Option<_>>()?)?,
-            Kind::Call { kernel, args } => kernel.code(several(self, args, false)?, &node.atom)?,
-            Kind::And(list) => Op::And(several(self, list, true)?),
-            Kind::Or(list) => Op::Or(several(self, list, true)?),
-            Kind::Coalesce(list) => Op::Coalesce(several(self, list, true)?),
-            Kind::Not(input) => Op::Not(Box::new(operand(self, 0, input, always)?)),
-            Kind::IsNull(input) if self.texts && is_text(input) => match self.text(input)? {
+            NodeKind::Call { kernel, args } => {
+                kernel.code(several(self, args, false)?, &node.atom)?
+            }
+            NodeKind::And(list) => Op::And(several(self, list, true)?),
+            NodeKind::Or(list) => Op::Or(several(self, list, true)?),
+            NodeKind::Coalesce(list) => Op::Coalesce(several(self, list, true)?),
+            NodeKind::Not(input) => Op::Not(Box::new(operand(self, 0, input, always)?)),
+            NodeKind::IsNull(input) if self.texts && is_text(input) => match self.text(input)? {
                 TextCode::Input(number) => Op::IsNull(Box::new(ValueCode {
                     op: Op::Input(number),
                     machine: VIEW,
@@ -166,8 +168,8 @@ impl Coder {
                 })),
                 _ => return None,
             },
-            Kind::IsNull(input) => Op::IsNull(Box::new(operand(self, 0, input, always)?)),
-            Kind::Case { branches, otherwise } => {
+            NodeKind::IsNull(input) => Op::IsNull(Box::new(operand(self, 0, input, always)?)),
+            NodeKind::Case { branches, otherwise } => {
                 let mut codes = Vec::with_capacity(branches.len());
                 for (at, (condition, value)) in branches.iter().enumerate() {
                     let condition = operand(self, at * 2, condition, always && at == 0)?;
@@ -179,27 +181,27 @@ impl Coder {
                 };
                 Op::Case(codes, otherwise)
             }
-            Kind::Parameter(_) | Kind::Try(_) => return None,
+            NodeKind::Parameter(_) | NodeKind::Try(_) => return None,
         })
     }
 
-    /// The code of a text.
+    /// Translates a string expression.
     fn text(&mut self, node: &Node) -> Option<TextCode> {
         match &node.kind {
             _ if !is_text(node) => None,
-            Kind::Field(field) if *field < self.shared => {
+            NodeKind::Field(field) if *field < self.shared => {
                 let number = self.field(*field, VIEW, node.nullable);
                 self.inputs[number].place = InputPlace::Views;
                 Some(TextCode::Input(number))
             }
-            Kind::Constant(value) => {
+            NodeKind::Constant(value) => {
                 let texts = value.as_string_view_opt()?;
                 texts.is_valid(0).then(|| TextCode::Constant(texts.value(0).into()))
             }
-            Kind::Call { kernel, args } => {
+            NodeKind::Call { kernel, args } => {
                 let (text, others) = args.split_first()?;
                 let constant = |arg: &'_ Node| match &arg.kind {
-                    Kind::Constant(value) => Some(value.clone()),
+                    NodeKind::Constant(value) => Some(value.clone()),
                     _ => None,
                 };
                 let others = others.iter().map(constant).collect::<Option<Vec<_>>>()?;
@@ -209,7 +211,7 @@ impl Coder {
         }
     }
 
-    fn field(&mut self, field: usize, machine: Machine, nullable: bool) -> usize {
+    fn field(&mut self, field: usize, machine: MachineType, nullable: bool) -> usize {
         let is_it = |origin: &Origin| matches!(origin, Origin::Field(other) if *other == field);
         self.origins.iter().position(is_it).unwrap_or_else(|| {
             self.inputs.push(InputCode::column(machine, nullable));
@@ -219,8 +221,8 @@ impl Coder {
     }
 }
 
-/// How a view is read.
-const VIEW: Machine = Machine::Integer { bits: 128, signed: false };
+/// The machine type of a string view.
+const VIEW: MachineType = MachineType::Integer { bits: 128, signed: false };
 
 fn is_text(node: &Node) -> bool {
     node.atom == Atom::String

@@ -1,8 +1,8 @@
-//! Comparisons: equality, order, and the forms that treat NULL as a value.
+//! Comparison operators, including those that treat NULL as a value.
 //!
-//! Floats compare as in PostgreSQL: NaN equals itself and is the greatest value, and the two zeros
-//! are equal. Intervals compare by length with months of 30 days. Lists and structs compare element
-//! by element, a NULL element being the greatest.
+//! Floats compare as in PostgreSQL: NaN equals itself and is the greatest value, and both zeros are
+//! equal. Intervals compare by length with months of 30 days. Lists and structs compare element by
+//! element; a NULL element is the greatest.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use arrow::datatypes::{
 use tessera_codegen::{Comparison, Op, TextCode, ValueCode};
 use tessera_types::{Atom, Result, TimeUnit};
 
+use super::canonical::canonical_floats;
 use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
-use super::one_nan::one_nan;
-use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
-/// What ends the name of a comparison of decimals that have no common type of 38 digits, or of
-/// timestamps in nanoseconds with others.
+/// The name suffix of comparisons between decimals without a common type of 38 digits, or between
+/// timestamps in nanoseconds and in other units.
 const EXACT: &str = "_exact";
 
-/// The comparisons of values that have no common type, so that neither side is converted.
+/// Comparisons of values without a common type; neither side is converted.
 pub(crate) const EXACT_NAMES: [&str; 8] = [
     "eq_exact",
     "not_eq_exact",
@@ -40,11 +40,11 @@ pub(crate) const EXACT_NAMES: [&str; 8] = [
     "is_not_distinct_exact",
 ];
 
-/// Types such a comparison; none when the name is not one.
-pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
-    let comparison = Comparison::named(name.strip_suffix(EXACT)?)?;
+/// Resolves such a comparison; `None` for other names.
+pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+    let comparison = Comparison::from_name(name.strip_suffix(EXACT)?)?;
     Some(expect_arguments(name, args, 2).and_then(|()| {
-        if let Some(resolved) = resolve_moments(comparison, args) {
+        if let Some(resolved) = resolve_timestamps(comparison, args) {
             return Ok(resolved);
         }
         let digits = |arg: &Arg<'_>| match arg.atom {
@@ -61,27 +61,27 @@ pub(crate) fn resolve_exact(name: &str, args: &[Arg<'_>]) -> Option<Result<Resol
         let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
         let kernel =
             CompareExact { compare: Compare { comparison, atom: Atom::Null }, scales: (s, t) };
-        let mut resolved = Resolved::strict(Atom::Boolean, args, casts, kernel).costing(4);
+        let mut resolved = ResolvedCall::strict(Atom::Boolean, args, casts, kernel).costing(4);
         resolved.nullable &= !comparison.is_total();
         Ok(resolved)
     }))
 }
 
-/// The comparison of timestamps of any units, and of dates; none of other values.
-fn resolve_moments(comparison: Comparison, args: &[Arg<'_>]) -> Option<Resolved> {
+/// Resolves a comparison of timestamps of any units, and dates; `None` for other types.
+fn resolve_timestamps(comparison: Comparison, args: &[Arg<'_>]) -> Option<ResolvedCall> {
     let [left, right] = args else { return None };
     let atoms = match (left.atom, right.atom) {
         (Atom::Null, typed) | (typed, Atom::Null) => [typed, typed],
         both => both.into(),
     };
-    let kernel = CompareMoments::new(comparison, atoms)?;
+    let kernel = CompareTimestamps::new(comparison, atoms)?;
     let casts = atoms.map(Atom::clone).to_vec();
-    let mut resolved = Resolved::strict(Atom::Boolean, args, casts, kernel).costing(4);
+    let mut resolved = ResolvedCall::strict(Atom::Boolean, args, casts, kernel).costing(4);
     resolved.nullable &= !comparison.is_total();
     Some(resolved)
 }
 
-/// The nanoseconds of the unit that moments of a type count.
+/// The unit of a date or timestamp type in nanoseconds.
 fn tick_nanos(atom: &Atom) -> Option<i128> {
     Some(match atom {
         Atom::Date => 86_400_000_000_000,
@@ -93,7 +93,7 @@ fn tick_nanos(atom: &Atom) -> Option<i128> {
     })
 }
 
-/// The count of units of each moment; those of infinite ones are the ends of 64 bits.
+/// The timestamps in their units; infinite ones are the least and the greatest 64-bit integer.
 fn counts(argument: &Argument) -> Result<Int64Array> {
     if *argument.array.data_type() != DataType::Date32 {
         return Ok(compute::cast(&argument.array, &DataType::Int64)?
@@ -108,7 +108,7 @@ fn counts(argument: &Argument) -> Result<Int64Array> {
     }))
 }
 
-/// A moment in nanoseconds. Those that are counted in nanoseconds are never infinite.
+/// Converts a timestamp to nanoseconds. Timestamps in nanoseconds are never infinite.
 fn nanos(count: i64, tick: i128) -> i128 {
     match count {
         i64::MAX if tick > 1 => i128::MAX,
@@ -117,28 +117,28 @@ fn nanos(count: i64, tick: i128) -> i128 {
     }
 }
 
-/// Compares moments of two units.
+/// Compares timestamps of two units.
 #[derive(Debug)]
-pub(crate) struct CompareMoments {
+pub(crate) struct CompareTimestamps {
     compare: Compare,
     ticks: [i128; 2],
 }
 
-impl CompareMoments {
-    fn new(comparison: Comparison, [left, right]: [&Atom; 2]) -> Option<CompareMoments> {
+impl CompareTimestamps {
+    fn new(comparison: Comparison, [left, right]: [&Atom; 2]) -> Option<CompareTimestamps> {
         let ticks = [tick_nanos(left)?, tick_nanos(right)?];
-        Some(CompareMoments { compare: Compare { comparison, atom: Atom::Null }, ticks })
+        Some(CompareTimestamps { compare: Compare { comparison, atom: Atom::Null }, ticks })
     }
 
-    /// Of two types that count different units and treat zones alike.
-    pub(crate) fn of_units(comparison: Comparison, atoms: [&Atom; 2]) -> Option<CompareMoments> {
+    /// For two types with different units that both have a time zone or both have none.
+    pub(crate) fn of_units(comparison: Comparison, atoms: [&Atom; 2]) -> Option<CompareTimestamps> {
         let zoned = |atom: &Atom| matches!(atom, Atom::Timestamp(_, Some(_)));
-        let kernel = CompareMoments::new(comparison, atoms)?;
+        let kernel = CompareTimestamps::new(comparison, atoms)?;
         (kernel.ticks[0] != kernel.ticks[1] && zoned(atoms[0]) == zoned(atoms[1])).then_some(kernel)
     }
 }
 
-impl Kernel for CompareMoments {
+impl Kernel for CompareTimestamps {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let (left, right) = (argument(args, 0)?, argument(args, 1)?);
         if !self.compare.comparison.is_total()
@@ -153,7 +153,7 @@ impl Kernel for CompareMoments {
     }
 }
 
-/// Compares decimals of two scales by their values.
+/// Compares decimals of two scales by value.
 #[derive(Debug)]
 struct CompareExact {
     compare: Compare,
@@ -171,7 +171,7 @@ impl Kernel for CompareExact {
         let (l, r) = (left.primitive::<Decimal128Type>()?, right.primitive::<Decimal128Type>()?);
         let power = |more: i8| 10i128.pow(more.max(0) as u32);
         let (f, g) = (power(self.scales.1 - self.scales.0), power(self.scales.0 - self.scales.1));
-        // One of the factors is 1. A product beyond 128 bits is further from zero than any decimal.
+        // One of the factors is 1. A product beyond 128 bits is farther from zero than any decimal.
         let ordering = |a: usize, b: usize| {
             let (a, b) = (l.value(a), r.value(b));
             match (a.checked_mul(f), b.checked_mul(g)) {
@@ -230,7 +230,8 @@ impl Kernel for Compare {
             }
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => {
                 let options = SortOptions { descending: false, nulls_first: false };
-                let (left, right) = (one_nan(&left.array)?, one_nan(&right.array)?);
+                let (left, right) =
+                    (canonical_floats(&left.array)?, canonical_floats(&right.array)?);
                 let comparator = make_comparator(&left, &right, options)?;
                 compare(&|a, b| comparator(a, b))
             }
@@ -245,7 +246,7 @@ impl Kernel for Compare {
                 Comparison::NotDistinct => cmp::not_distinct(left, right)?,
             },
         };
-        // Arrow gives one value for two constants.
+        // Arrow returns a single value for two constants.
         if array.len() != rows && array.len() == 1 {
             return Argument { array: Arc::new(array), constant: true }.full(rows);
         }
@@ -257,7 +258,7 @@ impl Kernel for Compare {
     }
 
     fn code_of_texts(&self, texts: Vec<TextCode>) -> Option<Op> {
-        let same = Op::SameText(<[TextCode; 2]>::try_from(texts).ok().map(Box::new)?);
+        let same = Op::TextEquals(<[TextCode; 2]>::try_from(texts).ok().map(Box::new)?);
         match self.comparison {
             Comparison::Eq => Some(same),
             Comparison::NotEq => Some(Op::Not(Box::new(truth(same)))),
@@ -267,8 +268,7 @@ impl Kernel for Compare {
 }
 
 impl Compare {
-    /// The comparison read off an ordering of positions; positions of NULLs are never asked for in
-    /// the result.
+    /// Derives the comparison from an ordering of positions. Results at NULL positions are ignored.
     fn by_ordering(
         &self,
         left: &Argument,
@@ -317,7 +317,7 @@ impl Compare {
         self.with_nulls(left, right, rows, values)
     }
 
-    /// Puts NULLs over values that were compared without looking at them.
+    /// Applies the NULLs of the arguments to values that were compared without regard to NULLs.
     fn with_nulls(
         &self,
         left: &Argument,
@@ -350,8 +350,8 @@ impl Compare {
     }
 }
 
-/// An interval's length in nanoseconds, months counted as 30 days and days as 24 hours, as
-/// PostgreSQL compares.
+/// The length of an interval in nanoseconds, with months of 30 days and days of 24 hours, as in
+/// PostgreSQL comparisons.
 pub(crate) fn interval_length(value: IntervalMonthDayNano) -> i128 {
     let days = i128::from(value.months) * 30 + i128::from(value.days);
     days * 86_400_000_000_000 + i128::from(value.nanoseconds)

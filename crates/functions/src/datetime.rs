@@ -1,6 +1,6 @@
 //! Arithmetic on dates, times, timestamps and intervals.
 //!
-//! | expression | gives |
+//! | expression | result |
 //! |---|---|
 //! | date ± integer | date |
 //! | date - date | int64, days |
@@ -10,8 +10,8 @@
 //! | time ± interval | time, wrapping at midnight |
 //! | interval ± interval, interval * number, interval / number | interval |
 //!
-//! Months come first and stop at the month's end, then days, then time; with a time zone, months
-//! and days are local.
+//! Months are added first and stop at the end of the month, then days, then the time. With a time
+//! zone, months and days are added in local time.
 
 use std::str::FromStr;
 
@@ -24,43 +24,44 @@ use tessera_text::calendar::{JULIAN_EPOCH, add_months, offset_at};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::{Argument, Kernel, binary};
-use super::parse::{DATE_END, offset_in};
+use super::parse_timestamp::{DATE_END, offset_in};
 use super::scalar::per_second;
-use super::types::{Arg, Resolved, finer};
+use super::types::{Arg, ResolvedCall, finer};
 
 const DAY_SECONDS: i64 = 86_400;
 const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;
 
-/// Types an operation with a date, time or interval among its arguments.
+/// Resolves an operation with a date, time, timestamp or interval argument.
 pub(crate) fn resolve(
     operation: Operation,
     left: &Atom,
     right: &Atom,
     args: &[Arg<'_>],
-) -> Option<Resolved> {
+) -> Option<ResolvedCall> {
     use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
     let microseconds = Timestamp(TimeUnit::Microsecond, None);
     let subtract = operation == Operation::Sub;
-    let swapped = |args| resolve(operation, right, left, args).map(Swapped::wrap);
-    let build = |atom: Atom, casts: [Atom; 2], work: Work| {
-        let kernel = Temporal { work, operation, atom: atom.clone() };
-        let raises = !matches!(kernel.work, Work::TimeInterval(_) | Work::TimeDifference(_));
-        Some(Resolved::strict(atom, args, casts.into(), kernel).raising(raises))
+    let swapped = |args| resolve(operation, right, left, args).map(SwappedArguments::wrap);
+    let build = |atom: Atom, casts: [Atom; 2], rule: TemporalRule| {
+        let kernel = TemporalArithmetic { rule, operation, atom: atom.clone() };
+        let raises =
+            !matches!(kernel.rule, TemporalRule::TimeInterval(_) | TemporalRule::TimeDifference(_));
+        Some(ResolvedCall::strict(atom, args, casts.into(), kernel).raising(raises))
     };
     match (operation, left, right) {
         (Operation::Add | Operation::Sub, Date, other) if other.is_integer() || *other == Null => {
-            build(Date, [Date, Atom::Int64], Work::DateInteger)
+            build(Date, [Date, Atom::Int64], TemporalRule::DateInteger)
         }
-        (Operation::Sub, Date, Date) => build(Atom::Int64, [Date, Date], Work::Days),
+        (Operation::Sub, Date, Date) => build(Atom::Int64, [Date, Date], TemporalRule::Days),
         (Operation::Add | Operation::Sub, Date, Interval | Duration(_)) => build(
             microseconds.clone(),
             [microseconds, Interval],
-            Work::Timestamp(TimeUnit::Microsecond, None),
+            TemporalRule::Timestamp(TimeUnit::Microsecond, None),
         ),
         (Operation::Add | Operation::Sub, Date, Time(_)) => build(
             microseconds.clone(),
             [microseconds, Interval],
-            Work::Timestamp(TimeUnit::Microsecond, None),
+            TemporalRule::Timestamp(TimeUnit::Microsecond, None),
         ),
         (
             Operation::Add | Operation::Sub,
@@ -70,47 +71,49 @@ pub(crate) fn resolve(
             let unit = finer(*unit, TimeUnit::Microsecond);
             let atom = Timestamp(unit, zone.clone());
             let zone = zone.as_deref().map(Tz::from_str).transpose().ok()?;
-            build(atom.clone(), [atom, Interval], Work::Timestamp(unit, zone))
+            build(atom.clone(), [atom, Interval], TemporalRule::Timestamp(unit, zone))
         }
         (Operation::Sub, Timestamp(..) | Date, Timestamp(..) | Date) => {
             let common = super::types::common_type(left, right)?;
             let Timestamp(unit, zone) = &common else { return None };
-            // Most microseconds have no nanoseconds of 64 bits.
+            // Most timestamps in microseconds do not fit 64 bits in nanoseconds.
             let in_micros = |atom: &Atom| match atom {
                 Timestamp(TimeUnit::Nanosecond, _) => None,
                 _ => Some(Timestamp(TimeUnit::Microsecond, zone.clone())),
             };
             match (*unit, in_micros(left), in_micros(right)) {
                 (TimeUnit::Nanosecond, Some(micros), None) => {
-                    build(Interval, [micros, common.clone()], Work::MicrosLessNanos)
+                    build(Interval, [micros, common.clone()], TemporalRule::MicrosLessNanos)
                 }
                 (TimeUnit::Nanosecond, None, Some(micros)) => {
-                    build(Interval, [common.clone(), micros], Work::NanosLessMicros)
+                    build(Interval, [common.clone(), micros], TemporalRule::NanosLessMicros)
                 }
-                (unit, ..) => {
-                    build(Interval, [common.clone(), common], Work::TimestampDifference(unit))
-                }
+                (unit, ..) => build(
+                    Interval,
+                    [common.clone(), common],
+                    TemporalRule::TimestampDifference(unit),
+                ),
             }
         }
         (Operation::Add | Operation::Sub, Time(unit), Interval | Duration(_) | Null) => {
             let unit = finer(*unit, TimeUnit::Microsecond);
-            build(Time(unit), [Time(unit), Interval], Work::TimeInterval(unit))
+            build(Time(unit), [Time(unit), Interval], TemporalRule::TimeInterval(unit))
         }
         (Operation::Sub, Time(a), Time(b)) => {
             let unit = finer(finer(*a, *b), TimeUnit::Microsecond);
-            build(Interval, [Time(unit), Time(unit)], Work::TimeDifference(unit))
+            build(Interval, [Time(unit), Time(unit)], TemporalRule::TimeDifference(unit))
         }
         (Operation::Add | Operation::Sub, Interval | Duration(_), Interval | Duration(_)) => {
-            build(Interval, [Interval, Interval], Work::Intervals)
+            build(Interval, [Interval, Interval], TemporalRule::Intervals)
         }
         (Operation::Mul | Operation::Div, Interval | Duration(_), other) if other.is_numeric() => {
             match other.is_integer() && operation == Operation::Mul {
-                true => build(Interval, [Interval, Atom::Int64], Work::Times),
-                false => build(Interval, [Interval, Atom::Float64], Work::Scale),
+                true => build(Interval, [Interval, Atom::Int64], TemporalRule::Times),
+                false => build(Interval, [Interval, Atom::Float64], TemporalRule::Scale),
             }
         }
         (Operation::Add, other, Date | Timestamp(..) | Time(_))
-            if !subtract && !is_moment(other) =>
+            if !subtract && !is_timestamp(other) =>
         {
             swapped(args)
         }
@@ -120,23 +123,23 @@ pub(crate) fn resolve(
     }
 }
 
-fn is_moment(atom: &Atom) -> bool {
+fn is_timestamp(atom: &Atom) -> bool {
     matches!(atom, Atom::Date | Atom::Timestamp(..) | Atom::Time(_))
 }
 
-/// A kernel whose arguments come the other way round.
+/// A kernel that receives its arguments in reverse order.
 #[derive(Debug)]
-struct Swapped(std::sync::Arc<dyn Kernel>);
+struct SwappedArguments(std::sync::Arc<dyn Kernel>);
 
-impl Swapped {
-    fn wrap(mut resolved: Resolved) -> Resolved {
+impl SwappedArguments {
+    fn wrap(mut resolved: ResolvedCall) -> ResolvedCall {
         resolved.casts.reverse();
-        resolved.kernel = std::sync::Arc::new(Swapped(resolved.kernel));
+        resolved.kernel = std::sync::Arc::new(SwappedArguments(resolved.kernel));
         resolved
     }
 }
 
-impl Kernel for Swapped {
+impl Kernel for SwappedArguments {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let swapped: Vec<Argument> = args.iter().rev().cloned().collect();
         self.0.call(&swapped, rows)
@@ -144,7 +147,7 @@ impl Kernel for Swapped {
 }
 
 #[derive(Debug)]
-enum Work {
+enum TemporalRule {
     DateInteger,
     Days,
     Timestamp(TimeUnit, Option<Tz>),
@@ -159,20 +162,20 @@ enum Work {
 }
 
 #[derive(Debug)]
-struct Temporal {
-    work: Work,
+struct TemporalArithmetic {
+    rule: TemporalRule,
     operation: Operation,
     atom: Atom,
 }
 
 type IntervalType = IntervalMonthDayNanoType;
 
-impl Kernel for Temporal {
+impl Kernel for TemporalArithmetic {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let sign = if self.operation == Operation::Sub { -1 } else { 1 };
         let data_type = self.atom.arrow();
-        match &self.work {
-            Work::DateInteger => {
+        match &self.rule {
+            TemporalRule::DateInteger => {
                 let op = |date: i32, days: i64| {
                     if matches!(date, i32::MAX | i32::MIN) {
                         return (date, false);
@@ -188,14 +191,14 @@ impl Kernel for Temporal {
                     self.overflow()
                 })
             }
-            Work::Days => {
+            TemporalRule::Days => {
                 let infinite = |day: i32| matches!(day, i32::MAX | i32::MIN);
                 let op = |a: i32, b: i32| (i64::from(a) - i64::from(b), infinite(a) || infinite(b));
                 binary::<Date32Type, Date32Type, Int64Type>(args, rows, data_type, op, |_, _| {
                     self.overflow()
                 })
             }
-            Work::Timestamp(unit, zone) => match unit {
+            TemporalRule::Timestamp(unit, zone) => match unit {
                 TimeUnit::Nanosecond => {
                     self.move_timestamp::<TimestampNanosecondType>(args, rows, *unit, zone, sign)
                 }
@@ -207,7 +210,7 @@ impl Kernel for Temporal {
                     sign,
                 ),
             },
-            Work::TimestampDifference(unit) => match unit {
+            TemporalRule::TimestampDifference(unit) => match unit {
                 TimeUnit::Second => self.difference::<TimestampSecondType>(args, rows, *unit),
                 TimeUnit::Millisecond => {
                     self.difference::<TimestampMillisecondType>(args, rows, *unit)
@@ -219,19 +222,19 @@ impl Kernel for Temporal {
                     self.difference::<TimestampNanosecondType>(args, rows, *unit)
                 }
             },
-            Work::MicrosLessNanos => {
+            TemporalRule::MicrosLessNanos => {
                 let op = |a: i64, b: i64| nanos_apart(i128::from(a) * 1000, b.into());
                 self.apart::<TimestampMicrosecondType, TimestampNanosecondType>(args, rows, op)
             }
-            Work::NanosLessMicros => {
+            TemporalRule::NanosLessMicros => {
                 let op = |a: i64, b: i64| nanos_apart(a.into(), i128::from(b) * 1000);
                 self.apart::<TimestampNanosecondType, TimestampMicrosecondType>(args, rows, op)
             }
-            Work::TimeDifference(unit) => match unit {
+            TemporalRule::TimeDifference(unit) => match unit {
                 TimeUnit::Nanosecond => self.difference::<Time64NanosecondType>(args, rows, *unit),
                 _ => self.difference::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond),
             },
-            Work::TimeInterval(unit) => match unit {
+            TemporalRule::TimeInterval(unit) => match unit {
                 TimeUnit::Nanosecond => {
                     self.move_time::<Time64NanosecondType>(args, rows, *unit, sign)
                 }
@@ -239,7 +242,7 @@ impl Kernel for Temporal {
                     self.move_time::<Time64MicrosecondType>(args, rows, TimeUnit::Microsecond, sign)
                 }
             },
-            Work::Intervals => {
+            TemporalRule::Intervals => {
                 let op = |a: IntervalMonthDayNano, b: IntervalMonthDayNano| {
                     let sum = match sign {
                         1 => a.add_checked(b),
@@ -256,7 +259,7 @@ impl Kernel for Temporal {
                     |_, _| self.overflow(),
                 )
             }
-            Work::Times => {
+            TemporalRule::Times => {
                 let op = |a: IntervalMonthDayNano, n: i64| match multiply(a, n) {
                     Some(value) => (value, false),
                     None => (a, true),
@@ -269,7 +272,7 @@ impl Kernel for Temporal {
                     |_, _| self.overflow(),
                 )
             }
-            Work::Scale => {
+            TemporalRule::Scale => {
                 let divide = self.operation == Operation::Div;
                 let op = |a: IntervalMonthDayNano, n: f64| match scale(a, |part| {
                     if divide { part / n } else { part * n }
@@ -287,7 +290,7 @@ impl Kernel for Temporal {
     }
 }
 
-impl Temporal {
+impl TemporalArithmetic {
     fn overflow(&self) -> Error {
         let symbol = self.operation.symbol();
         Error::new(
@@ -326,7 +329,7 @@ impl Temporal {
     ) -> Result<ArrayRef> {
         let day = DAY_SECONDS * per_second(unit);
         let nanos = 1_000_000_000 / per_second(unit);
-        let of_times = matches!(self.work, Work::TimeDifference(_));
+        let of_times = matches!(self.rule, TemporalRule::TimeDifference(_));
         let op = |a: i64, b: i64| {
             let (difference, overflow) = a.overflowing_sub(b);
             if overflow && unit == TimeUnit::Nanosecond {
@@ -334,7 +337,7 @@ impl Temporal {
             }
             let wrong =
                 overflow | [a, b].iter().any(|moment| matches!(*moment, i64::MAX | i64::MIN));
-            // Between times there are no days.
+            // The difference of times has no days.
             if of_times {
                 return (IntervalMonthDayNano::new(0, 0, difference.wrapping_mul(nanos)), wrong);
             }
@@ -380,7 +383,7 @@ impl Temporal {
     }
 }
 
-/// Days and nanoseconds between moments in nanoseconds, and whether there are too many days.
+/// Days and nanoseconds between two timestamps in nanoseconds, and whether the days overflow.
 fn nanos_apart(a: i128, b: i128) -> (IntervalMonthDayNano, bool) {
     let day = i128::from(DAY_NANOS);
     let (days, rest) = ((a - b) / day, (a - b) % day);
@@ -414,7 +417,7 @@ pub(crate) fn shift(
         moved = local.checked_sub(offset * per_second)?;
     }
     let moved = moved.checked_add(sign * (by.nanoseconds / (1_000_000_000 / per_second)))?;
-    // No date is read that is before the first day of the Julian calendar.
+    // Dates before the first day of the Julian calendar are rejected.
     (moved.div_euclid(per_day) >= -JULIAN_EPOCH).then_some(moved)
 }
 
@@ -429,14 +432,14 @@ fn multiply(value: IntervalMonthDayNano, by: i64) -> Option<IntervalMonthDayNano
 }
 
 /// An interval divided by a count.
-pub fn divided(value: IntervalMonthDayNano, count: u64) -> Option<IntervalMonthDayNano> {
+pub fn divide_interval(value: IntervalMonthDayNano, count: u64) -> Option<IntervalMonthDayNano> {
     scale(value, |part| part / count as f64)
 }
 
-/// Fractions of months become days and fractions of days become time, as in PostgreSQL; `by`
-/// multiplies or divides.
+/// Multiplies or divides an interval with `by`. As in PostgreSQL, fractions of months become days,
+/// and fractions of days become time.
 fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {
-    // To microseconds, which hides the last digits of the arithmetic.
+    // Round to microseconds, which hides rounding errors.
     let micros = |part: f64| (part * 1e6).round_ties_even() / 1e6;
     let whole = |part: f64| (part.abs() < f64::from(i32::MAX)).then(|| part.trunc());
     let (months_exact, days_exact) = (by(value.months.into()), by(value.days.into()));

@@ -1,14 +1,14 @@
-//! Arithmetic on decimals, with DuckDB's result types.
+//! Decimal arithmetic with DuckDB's result types.
 //!
-//! | operation | digits before the point | scale |
+//! | operation | integer digits | scale |
 //! |---|---|---|
-//! | `+`, `-` | the greater, and one more | the greater |
-//! | `*` | the sum | the sum; above 38 as many as leave room for the digits before the point |
-//! | `%` | the greater | the greater |
+//! | `+`, `-` | the maximum, plus one | the maximum |
+//! | `*` | the sum | the sum; if above 38, as many as leave room for the integer digits |
+//! | `%` | the maximum | the maximum |
 //! | `/` | float64 | |
 //!
-//! The precision stops at 38; only then can an operation overflow. Up to 18 digits values are
-//! 64-bit, so a product of two of them is one multiplication into 128 bits that needs no check.
+//! The precision is at most 38; only at 38 can an operation overflow. Values of up to 18 digits
+//! have 64 bits, so the product of two of them is one multiplication to 128 bits without a check.
 
 use std::sync::Arc;
 
@@ -21,15 +21,16 @@ use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, 
 use super::arithmetic::failure;
 use super::cast::decimal_text;
 use super::kernel::{Argument, Kernel, argument, binary, pair};
-use super::types::{Arg, Resolved};
+use super::types::{Arg, ResolvedCall};
 
-/// Types an operation on decimals (or integers as such) of these precisions and scales.
+/// Resolves an operation on decimals (or integers treated as decimals) of these precisions and
+/// scales.
 pub(crate) fn resolve(
     operation: Operation,
     (p, s): (u8, i8),
     (q, t): (u8, i8),
     args: &[Arg<'_>],
-) -> Resolved {
+) -> ResolvedCall {
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let (scale, precision) = match operation {
         Operation::Add | Operation::Sub => {
@@ -56,24 +57,23 @@ pub(crate) fn resolve(
         exact,
     };
     let cost = if precision <= DECIMAL64_PRECISION_MAX as i8 { 1 } else { 2 };
-    Resolved::strict(atom, args, casts, kernel)
+    ResolvedCall::strict(atom, args, casts, kernel)
         .raising(!exact || operation == Operation::Mod)
         .costing(cost)
 }
 
-/// A product with more digits behind the point than a decimal has: those that are left must be
-/// zeros.
-fn long_product((p, s): (u8, i8), (q, t): (u8, i8), args: &[Arg<'_>]) -> Resolved {
+/// A product with more fractional digits than a decimal can have: the excess digits must be zeros.
+fn long_product((p, s): (u8, i8), (q, t): (u8, i8), args: &[Arg<'_>]) -> ResolvedCall {
     let most = DECIMAL_PRECISION_MAX as i8;
     let whole = (p as i8 - s).max(0) + (q as i8 - t).max(0);
     let scale = (most - whole).max(s).max(t).min(most);
     let atom = Atom::Decimal(DECIMAL_PRECISION_MAX, scale);
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let kernel = LongProduct { scales: (s, t), scale, atom: atom.clone() };
-    Resolved::strict(atom, args, casts, kernel).raising(true).costing(10)
+    ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(10)
 }
 
-/// A product that is computed in 256 bits and must have no digits behind its scale.
+/// Multiplies in 256 bits; digits beyond the result's scale must be zeros.
 #[derive(Debug)]
 struct LongProduct {
     scales: (i8, i8),
@@ -129,10 +129,11 @@ pub(crate) fn widened(args: &[Argument], index: usize) -> Result<Argument> {
     Ok(Argument { array, constant: argument.constant })
 }
 
-/// Division, in floats.
-fn floats(operation: Operation, args: &[Arg<'_>]) -> Resolved {
+/// Division, computed in floats.
+fn floats(operation: Operation, args: &[Arg<'_>]) -> ResolvedCall {
     let casts = vec![Atom::Float64, Atom::Float64];
-    Resolved::strict(Atom::Float64, args, casts, FloatOfDecimals { operation }).raising(true)
+    ResolvedCall::strict(Atom::Float64, args, casts, DecimalFloatArithmetic { operation })
+        .raising(true)
 }
 
 /// Addition, subtraction, multiplication and remainder.
@@ -141,15 +142,15 @@ struct DecimalArithmetic {
     operation: Operation,
     atom: Atom,
     scales: (i8, i8),
-    /// What brings each side to the common scale.
+    /// Factors that bring each side to the common scale.
     factors: (i128, i128),
-    /// Whether the result's type holds every result.
+    /// Whether the result type can represent every result.
     exact: bool,
 }
 
-/// A decimal's native integer.
+/// The native integer of a decimal.
 trait Unscaled: Copy {
-    /// Widened.
+    /// Widens to 128 bits.
     fn wide(self) -> i128;
 }
 
@@ -186,7 +187,7 @@ impl Kernel for DecimalArithmetic {
         }
     }
 
-    /// Not the product of two that both have 128 bits, if it may not fit: to find out is a call.
+    /// A product of two 128-bit decimals that may overflow is not compiled: the check is a call.
     fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         let (operation, factors, exact) = (self.operation, self.factors, self.exact);
         let args = pair(args)?;
@@ -205,8 +206,8 @@ impl DecimalArithmetic {
         failure(self.operation, l, r, right == 0, &self.atom)
     }
 
-    /// At most 18 digits: everything in 64 bits. The flag is raised only by values that exceed
-    /// their type.
+    /// Results of at most 18 digits: computes in 64 bits. Only values that exceed their type set
+    /// the overflow flag.
     fn narrow(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         type D = Decimal64Type;
         let error = |a: i64, b: i64| self.error(a.into(), b.into());
@@ -253,9 +254,9 @@ impl DecimalArithmetic {
                 binary::<A, B, D>(args, rows, data_type, op, error)
             }
             Operation::Mul if size_of::<A::Native>() + size_of::<B::Native>() < 32 => {
-                // One side has 18 digits, so the product has 38 while the other stays below 2^66: a
-                // test of high bits stands for the exact one, which runs only if it fails
-                // somewhere.
+                // One side has at most 18 digits, so the product fits 38 digits if the other side
+                // is below 2^66. This cheap test replaces the exact one, which runs only if it
+                // fails somewhere.
                 let op = |a: A::Native, b: B::Native| {
                     let (a, b) = (a.wide(), b.wide());
                     let wide = if size_of::<A::Native>() == 16 { a } else { b };
@@ -335,8 +336,7 @@ impl DecimalArithmetic {
     }
 }
 
-/// A remainder of what has more than 128 bits at the common scale, and whether it is too large for
-/// a decimal.
+/// The remainder of operands beyond 128 bits at the common scale, and whether it exceeds a decimal.
 #[cold]
 fn long_remainder((a, f): (i128, i128), (b, g): (i128, i128)) -> (i128, bool) {
     let wide =
@@ -355,11 +355,11 @@ fn checked_product<A: Unscaled, B: Unscaled>(a: A, b: B) -> (i128, bool) {
 
 /// An operation on decimals that were cast to floats.
 #[derive(Debug)]
-struct FloatOfDecimals {
+struct DecimalFloatArithmetic {
     operation: Operation,
 }
 
-impl Kernel for FloatOfDecimals {
+impl Kernel for DecimalFloatArithmetic {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         type F = Float64Type;
         let divide = self.operation == Operation::Div;
@@ -369,6 +369,6 @@ impl Kernel for FloatOfDecimals {
     }
 
     fn code(&self, args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
-        Some(Op::OfDecimals(self.operation, pair(args)?))
+        Some(Op::DecimalsAsFloats(self.operation, pair(args)?))
     }
 }

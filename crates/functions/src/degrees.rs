@@ -1,5 +1,5 @@
-//! Functions of angles in degrees, exact where their values are: `sind(30)` is 0.5. As PostgreSQL
-//! computes them.
+//! Trigonometric functions in degrees with exact values where they exist (`sind(30)` is 0.5),
+//! computed as in PostgreSQL.
 
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
@@ -11,17 +11,17 @@ fn cosine_to_60(x: f64) -> f64 {
     1.0 - (1.0 - (x * DEGREE).cos()) / (1.0 - (60.0 * DEGREE).cos()) / 2.0
 }
 
-/// The sine from 0 to 90 degrees.
+/// The sine of 0 to 90 degrees.
 fn sine(x: f64) -> f64 {
     if x <= 30.0 { sine_to_30(x) } else { cosine_to_60(90.0 - x) }
 }
 
-/// The cosine from 0 to 90 degrees.
+/// The cosine of 0 to 90 degrees.
 fn cosine(x: f64) -> f64 {
     if x <= 60.0 { cosine_to_60(x) } else { sine_to_30(90.0 - x) }
 }
 
-/// An angle as one from 0 to 90 degrees, and the signs of its sine and its cosine.
+/// Reduces an angle to 0 to 90 degrees and returns the signs of its sine and cosine.
 fn quarter(x: f64) -> (f64, f64, f64) {
     let (mut x, mut sine, mut cosine) = (x % 360.0, 1.0, 1.0);
     if x < 0.0 {
@@ -48,7 +48,7 @@ pub(super) fn cosd(x: f64) -> f64 {
 
 pub(super) fn tand(x: f64) -> f64 {
     let (x, a, b) = quarter(x);
-    // Zero has no sign.
+    // Adding 0.0 turns -0.0 into 0.0.
     a * b * (sine(x) / cosine(x) / (sine(45.0) / cosine(45.0))) + 0.0
 }
 

@@ -1,5 +1,4 @@
-//! Whole numbers, decimals and dates as text, without the formatting of the standard library: text
-//! formats write many of them.
+//! Fast formatting of integers, decimals and dates for text formats, without `std::fmt`.
 
 /// The decimal digits of 0 to 99.
 const PAIRS: [[u8; 2]; 100] = {
@@ -12,17 +11,17 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// The most digits of a `u64`.
+/// The maximum number of digits of a `u64`.
 const DIGITS_MAX: usize = 20;
-/// Those, a sign, a point, and what makes copies of whole words.
+/// Room for the digits, a sign and a point, padded so that copies use whole words.
 const TEXT_MAX: usize = 24;
 
-/// What text is appended to: a string, or bytes of which others make one.
+/// A target of formatted text: a string, or the bytes of a string.
 pub trait Text {
-    /// Appends text.
+    /// Appends a string.
     fn push_str(&mut self, text: &str);
 
-    /// Appends the first bytes, which are ASCII.
+    /// Appends the first `len` bytes, which are ASCII.
     fn push_ascii(&mut self, text: &[u8; TEXT_MAX], len: usize);
 }
 
@@ -42,14 +41,14 @@ impl Text for Vec<u8> {
     }
 
     fn push_ascii(&mut self, text: &[u8; TEXT_MAX], len: usize) {
-        // A copy of a size that the compiler knows is much faster than one that it does not.
+        // Copying a size known at compile time is much faster.
         let end = self.len() + len;
         self.extend_from_slice(text);
         self.truncate(end);
     }
 }
 
-/// Writes the digits of a number into all of `text`, with zeros before them.
+/// Fills `text` with the digits of a number, with leading zeros.
 fn fill(text: &mut [u8], mut number: u64) {
     let mut pairs = text.rchunks_exact_mut(2);
     for pair in &mut pairs {
@@ -65,7 +64,7 @@ fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-/// Appends a number, with zeros before it up to so many digits (20 at most).
+/// Appends a number, with leading zeros up to `digits_min` digits (at most 20).
 pub fn push_padded(out: &mut impl Text, number: u64, digits_min: usize) {
     let mut text = [b'0'; TEXT_MAX];
     let len = digits(number).max(digits_min.min(DIGITS_MAX));
@@ -73,7 +72,7 @@ pub fn push_padded(out: &mut impl Text, number: u64, digits_min: usize) {
     out.push_ascii(&text, len);
 }
 
-/// Appends a number.
+/// Appends an integer.
 pub fn push_whole(out: &mut impl Text, number: i64) {
     let mut text = [b'-'; TEXT_MAX];
     let (sign, number) = (usize::from(number < 0), number.unsigned_abs());
@@ -82,8 +81,8 @@ pub fn push_whole(out: &mut impl Text, number: i64) {
     out.push_ascii(&text, len);
 }
 
-/// Appends a decimal with so many digits behind the point (1 to 19) from its unscaled value;
-/// whether it could.
+/// Appends a decimal with `scale` fractional digits (1 to 19), given its unscaled value. Returns
+/// false if it is out of range.
 pub fn push_decimal(out: &mut impl Text, unscaled: i128, scale: u32) -> bool {
     let Ok(number) = u64::try_from(unscaled.unsigned_abs()) else { return false };
     let scale = scale as usize;
@@ -94,7 +93,8 @@ pub fn push_decimal(out: &mut impl Text, unscaled: i128, scale: u32) -> bool {
     let sign = usize::from(unscaled < 0);
     let point = sign + digits(number).max(scale + 1) - scale;
     let len = point + scale + 1;
-    // The point takes the place of the last whole digit, which goes one to the left.
+    // Write all digits one place to the right, then move the integer digits back to make room for
+    // the point.
     fill(&mut text[sign + 1..len], number);
     text.copy_within(sign + 1..point + 1, sign);
     text[point] = b'.';
@@ -102,7 +102,7 @@ pub fn push_decimal(out: &mut impl Text, unscaled: i128, scale: u32) -> bool {
     true
 }
 
-/// Appends a date of the years 0 to 9999 as ISO writes it; whether it could.
+/// Appends an ISO date of the years 0 to 9999. Returns false if it is out of range.
 pub fn push_date(out: &mut impl Text, year: i64, month: i64, date: i64) -> bool {
     let pair = |number: i64| usize::try_from(number).ok().and_then(|number| PAIRS.get(number));
     let pairs = (pair(year.div_euclid(100)), pair(year.rem_euclid(100)), pair(month), pair(date));

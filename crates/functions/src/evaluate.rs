@@ -1,9 +1,10 @@
-//! Evaluation: columns out of a bound expression and the tuples that count.
+//! Evaluation of bound expressions to columns.
 //!
-//! A node is evaluated over a [`View`]: stored columns and the positions that count. Kernels see
-//! dense arrays of exactly those tuples, so a value that does not count never raises. Nodes that
-//! give up tuples on the way (AND, CASE, …, in [`super::logic`]) narrow the view. Constants stay
-//! one value; an expression over one dictionary column is computed once per dictionary entry.
+//! A node is evaluated over a [`View`]: stored columns and the positions of the selected tuples.
+//! Kernels receive dense arrays of exactly these tuples, so a tuple that is not selected never
+//! raises an error. AND, CASE and the like (in [`super::logic`]) narrow the view. Constants stay
+//! single values, and an expression over one dictionary column is computed once per dictionary
+//! entry.
 
 use std::cell::RefCell;
 
@@ -12,38 +13,38 @@ use arrow::compute;
 use tessera_types::{Code, Error, Result};
 use tessera_vector::{Chunk, Column};
 
-use super::bind::{Kind, Node, Reads};
-use super::growth::note;
+use super::bind::{FieldReads, Node, NodeKind};
+use super::growth::record_size;
 use super::kernel::Argument;
 use super::logic;
 
-/// Dictionaries whose results a node remembers: those of the row groups that workers are in at the
-/// moment.
+/// The maximum number of dictionaries with cached results per node: enough for the row groups that
+/// all workers currently read.
 const DICTIONARIES_MAX: usize = 16;
 
-/// Where a view's columns come from.
+/// The columns of a view.
 #[derive(Debug, Clone)]
 enum Source<'a> {
-    /// Those of a chunk.
+    /// All columns of a chunk.
     Chunk(&'a [Column]),
-    /// One column, standing at this index.
+    /// A single column, in place of the field with this index.
     Single(usize, Column),
 }
 
-/// The tuples over which an expression is evaluated.
+/// The tuples that an expression is evaluated for.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     source: Source<'a>,
-    /// Which of the stored tuples; all when absent.
+    /// The positions of the selected tuples; `None` if all stored tuples are selected.
     positions: Option<UInt32Array>,
     rows: usize,
     parameters: &'a Chunk,
-    /// Columns that have been gathered.
+    /// Columns gathered so far.
     gathered: RefCell<Vec<(usize, Column)>>,
 }
 
 impl<'a> View<'a> {
-    /// All of so many stored tuples.
+    /// Creates a view of all `rows` stored tuples.
     pub(crate) fn all(columns: &'a [Column], rows: usize, parameters: &'a Chunk) -> Self {
         View {
             source: Source::Chunk(columns),
@@ -54,7 +55,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The stored tuples at these positions.
+    /// Creates a view of the stored tuples at these positions.
     pub(crate) fn at(columns: &'a [Column], positions: UInt32Array, parameters: &'a Chunk) -> Self {
         let rows = positions.len();
         let gathered = RefCell::default();
@@ -67,12 +68,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many tuples count.
+    /// The number of selected tuples.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Some of the tuples that count, by their number among them.
+    /// Narrows the view to some of its tuples, given by their index in the view.
     pub(crate) fn narrow(&self, numbers: &[u32]) -> View<'a> {
         let positions: UInt32Array = match &self.positions {
             None => numbers.to_vec().into(),
@@ -95,11 +96,11 @@ impl<'a> View<'a> {
             Source::Single(at, column) => (*at == index).then_some(column),
         }
         .ok_or_else(|| {
-            Error::internal(format!("an expression reads column {index}, which is not there"))
+            Error::internal(format!("an expression reads column {index}, which does not exist"))
         })
     }
 
-    /// The values of a field for the tuples that count.
+    /// The values of a field for the selected tuples.
     fn column(&self, index: usize) -> Result<Column> {
         let stored = self.stored(index)?;
         let Some(positions) = &self.positions else { return Ok(stored.clone()) };
@@ -112,20 +113,20 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether an error is one that a value raises, rather than a failure of the query.
+/// Whether an error was raised by a value, as opposed to a failure of the query.
 pub(crate) fn is_raised(error: &Error) -> bool {
     matches!(error.code(), Code::Overflow | Code::DivisionByZero | Code::Data)
 }
 
-/// The values of a node, one per tuple of the view.
+/// Evaluates a node to one value per tuple of the view.
 pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
     if view.rows == 0 {
         return Ok(Column::Plain(new_empty_array(&node.atom.arrow())));
     }
     match &node.kind {
-        Kind::Field(index) => return view.column(*index),
-        Kind::Constant(value) => return Ok(Column::Constant(value.clone(), view.rows)),
-        Kind::Parameter(index) => {
+        NodeKind::Field(index) => return view.column(*index),
+        NodeKind::Constant(value) => return Ok(Column::Constant(value.clone(), view.rows)),
+        NodeKind::Parameter(index) => {
             let value = view.parameters.column(*index)?.plain()?;
             if value.len() != 1 {
                 return Err(Error::internal("the parameter tuple is not one tuple"));
@@ -134,9 +135,8 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         }
         _ => {}
     }
-    // Results on a dictionary are kept for later chunks, which a run with other parameters may
-    // read, too.
-    if let Reads::One(index) = node.reads
+    // Dictionary results are cached across chunks and runs, so they must not depend on parameters.
+    if let FieldReads::One(index) = node.reads
         && !node.reads_parameter
         && let Column::Dictionary(_) = view.stored(index)?
         && let Some(column) = by_dictionary(node, index, view)?
@@ -144,12 +144,11 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         return Ok(column);
     }
     match &node.kind {
-        Kind::Call { kernel, args } => {
+        NodeKind::Call { kernel, args } => {
             let columns = args.iter().map(|arg| evaluate(arg, view)).collect::<Result<Vec<_>>>()?;
             let all_constant = columns.iter().all(|column| matches!(column, Column::Constant(..)));
-            // Not once for all tuples where the function is volatile; a kernel then wants one
-            // argument per tuple.
-            let constant = all_constant && node.reads != Reads::Many;
+            // A volatile function is called once per tuple, with arguments of full length.
+            let constant = all_constant && node.reads != FieldReads::Many;
             let args = match all_constant && !constant {
                 true => columns.iter().map(spread).collect::<Result<Vec<_>>>()?,
                 false => columns
@@ -161,25 +160,26 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
                 true => Column::Constant(kernel.call(&args, 1)?, view.rows),
                 false => Column::Plain(kernel.call(&args, view.rows)?),
             };
-            note(&column);
+            record_size(&column);
             Ok(column)
         }
-        Kind::And(list) => logic::connective(list, view, false),
-        Kind::Or(list) => logic::connective(list, view, true),
-        Kind::Not(input) => logic::not(evaluate(input, view)?),
-        Kind::IsNull(input) => logic::is_null(evaluate(input, view)?),
-        Kind::Case { branches, otherwise } => {
+        NodeKind::And(list) => logic::connective(list, view, false),
+        NodeKind::Or(list) => logic::connective(list, view, true),
+        NodeKind::Not(input) => logic::not(evaluate(input, view)?),
+        NodeKind::IsNull(input) => logic::is_null(evaluate(input, view)?),
+        NodeKind::Case { branches, otherwise } => {
             logic::case(branches, otherwise.as_deref(), &node.atom, view)
         }
-        Kind::Coalesce(list) => logic::coalesce(list, &node.atom, view),
-        Kind::Try(input) => logic::attempt(input, view),
-        Kind::Field(_) | Kind::Parameter(_) | Kind::Constant(_) => {
+        NodeKind::Coalesce(list) => logic::coalesce(list, &node.atom, view),
+        NodeKind::Try(input) => logic::attempt(input, view),
+        NodeKind::Field(_) | NodeKind::Parameter(_) | NodeKind::Constant(_) => {
             Err(Error::internal("a leaf was not evaluated"))
         }
     }
 }
 
-/// A column as a kernel takes it. Where all are constant each is an array of one tuple.
+/// Converts a column to a kernel argument. If all arguments are constant, each becomes an array of
+/// length 1.
 fn argument(column: Column, all_constant: bool) -> Result<Argument> {
     match column {
         Column::Constant(array, _) => Ok(Argument { array, constant: !all_constant }),
@@ -187,13 +187,13 @@ fn argument(column: Column, all_constant: bool) -> Result<Argument> {
     }
 }
 
-/// A column as a kernel takes it, one value per tuple.
+/// Converts a column to a kernel argument with one value per tuple.
 fn spread(column: &Column) -> Result<Argument> {
     Ok(Argument { array: column.plain()?, constant: false })
 }
 
-/// The values of a node that reads only one field, a dictionary column here, by way of the
-/// dictionary; none when that does not pay, or an entry (which perhaps no tuple has) makes it fail.
+/// Evaluates a node over one dictionary column once per dictionary entry. Returns `None` if that
+/// does not pay, or if an entry, which may be unused, raises an error.
 fn by_dictionary(node: &Node, index: usize, view: &View<'_>) -> Result<Option<Column>> {
     let Column::Dictionary(stored) = view.stored(index)? else { return Ok(None) };
     let values = stored.as_any_dictionary().values().clone();
@@ -229,7 +229,7 @@ fn by_dictionary(node: &Node, index: usize, view: &View<'_>) -> Result<Option<Co
     if keys.null_count() == 0 {
         return Ok(Some(Column::Plain(mapped)));
     }
-    // What the expression makes of NULL, where that is not NULL again.
+    // The result for NULL, if it is not NULL.
     let null = new_null_array(stored.as_any_dictionary().values().data_type(), 1);
     let of_null = match on_values(node, index, view, Column::Plain(null), 1) {
         Ok(of_null) => of_null,
@@ -261,8 +261,7 @@ fn on_values(
     evaluate(node, &view)?.plain()
 }
 
-/// Whether two arrays are the same one: the remembered one is kept alive, so its address cannot be
-/// another's.
+/// Whether two arrays are identical. The cached one is alive, so its address cannot be reused.
 fn same(a: &ArrayRef, b: &ArrayRef) -> bool {
     std::ptr::addr_eq(std::sync::Arc::as_ptr(a), std::sync::Arc::as_ptr(b))
 }

@@ -1,15 +1,14 @@
-//! Between decimals and floats with correct rounding: the result is the value nearest to the exact
-//! one, ties to even.
+//! Correctly rounded conversions between decimals and floats: to the nearest value, ties to even.
 
 use super::parse::decimal;
 
-/// Powers of ten that a double holds exactly.
+/// The highest power of ten that is exact as a double.
 const EXACT_POWERS: usize = 22;
 
-/// Whole numbers up to this one are exact as doubles.
+/// Integers up to this one are exact as doubles.
 pub const WHOLE_MAX: u128 = 1 << 53;
 
-/// Digits of a decimal that is exact as a double, whatever its value: its quotient is then rounded
+/// Decimals of this many digits are exact as doubles, so dividing by a power of ten rounds only
 /// once.
 pub const EXACT_DIGITS: u8 = 15;
 
@@ -18,12 +17,12 @@ const POWERS: [f64; EXACT_POWERS + 1] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The power of ten of a scale, where it is exact.
+/// The power of ten of a scale, if it is exact.
 pub fn exact_power(scale: i8) -> Option<f64> {
     POWERS.get(usize::try_from(scale).ok()?).copied()
 }
 
-/// The double nearest to an unscaled decimal of a scale.
+/// The double nearest to a decimal, given as its unscaled value and scale.
 pub fn decimal_to_double(value: i128, scale: i8) -> f64 {
     match exact_power(scale) {
         Some(power) if value.unsigned_abs() <= WHOLE_MAX => value as f64 / power,
@@ -31,7 +30,7 @@ pub fn decimal_to_double(value: i128, scale: i8) -> f64 {
     }
 }
 
-/// The single-precision number nearest to an unscaled decimal of a scale.
+/// The single-precision float nearest to a decimal, given as its unscaled value and scale.
 pub fn decimal_to_single(value: i128, scale: i8) -> f32 {
     if value.unsigned_abs() <= 1 << 24 && (0..=10).contains(&scale) {
         return value as f32 / 10f32.powi(scale.into());
@@ -39,7 +38,7 @@ pub fn decimal_to_single(value: i128, scale: i8) -> f32 {
     format!("{value}e{}", -i32::from(scale)).parse().unwrap_or(f32::NAN)
 }
 
-/// The double nearest to `sum / (count * 10^scale)`; `count` is not zero.
+/// The double nearest to `sum / (count * 10^scale)`; `count` must not be zero.
 pub fn quotient(sum: i128, count: u64, scale: i8) -> f64 {
     let power = u32::try_from(scale).ok().and_then(|scale| 10u128.checked_pow(scale));
     let divisor = power.and_then(|power| power.checked_mul(count.into())).filter(|d| *d < 1 << 127);
@@ -54,7 +53,7 @@ pub fn quotient(sum: i128, count: u64, scale: i8) -> f64 {
     if sum < 0 { -nearest } else { nearest }
 }
 
-/// The double nearest to a quotient, from its first 56 bits and whether others follow.
+/// The double nearest to a quotient, from its first 56 bits and a sticky bit.
 fn long_division(dividend: u128, divisor: u128) -> f64 {
     let (mut whole, mut rest) = (dividend / divisor, dividend % divisor);
     let mut exponent = 0;
@@ -69,13 +68,13 @@ fn long_division(dividend: u128, divisor: u128) -> f64 {
     sticky as f64 * 2f64.powi(exponent)
 }
 
-/// A double as a decimal: the shortest digits that read back as it, rounded half away from zero;
-/// from 2^53 on, where all doubles are whole, its exact value.
+/// Converts a double to a decimal: the shortest digits that parse back to it, rounded half away
+/// from zero. From 2^53 on, where all doubles are integers, its exact value.
 pub fn double_to_decimal(value: f64, precision: u8, scale: i8) -> Option<i128> {
     to_decimal(value, WHOLE_MAX as f64, &format!("{value:e}"), precision, scale)
 }
 
-/// As [`double_to_decimal`], of a single-precision number, from 2^24 on.
+/// Like [`double_to_decimal`] for a single-precision float; exact from 2^24 on.
 pub fn single_to_decimal(value: f32, precision: u8, scale: i8) -> Option<i128> {
     to_decimal(value.into(), 16_777_216.0, &format!("{value:e}"), precision, scale)
 }

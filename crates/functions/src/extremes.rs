@@ -1,5 +1,4 @@
-//! `greatest` and `least` of lists, structs and maps, in the order of comparisons; NULLs are passed
-//! over.
+//! `greatest` and `least` of lists, structs and maps, in comparison order; NULLs are ignored.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;
@@ -9,19 +8,19 @@ use tessera_types::{Atom, Result};
 
 use super::compare::Compare;
 use super::kernel::{Argument, Kernel, as_boolean};
-use super::types::{Arg, Resolved, common_type, wrong_arguments};
+use super::types::{Arg, ResolvedCall, common_type, wrong_arguments};
 
-/// Types such a call: all arguments become of their common type.
+/// Resolves a call; all arguments are cast to their common type.
 ///
 /// # Errors
-/// They have none.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+/// The arguments have no common type.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let common = args.iter().try_fold(Atom::Null, |common, arg| common_type(&common, arg.atom));
     let atom = common.ok_or_else(|| wrong_arguments(name, args, "give all of them one type"))?;
     let comparison = if name == "greatest" { Comparison::Gt } else { Comparison::Lt };
     let casts = vec![atom.clone(); args.len()];
     let kernel = Extreme(Compare { comparison, atom: atom.clone() });
-    let mut resolved = Resolved::strict(atom, args, casts, kernel).costing(20);
+    let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).costing(20);
     resolved.nullable = args.iter().all(|arg| arg.nullable);
     Ok(resolved)
 }

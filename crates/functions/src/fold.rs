@@ -1,28 +1,27 @@
-//! Constant folding: the value of an expression over constants, computed by the code that computes
-//! columns.
+//! Constant folding, with the same code that computes columns.
 //!
-//! An expression that fails stays as it is, because it must fail only when a tuple reaches it. A
-//! call whose value may be long also stays, so that neither planning nor binding holds more than
-//! [`FOLDED_BYTES_MAX`] for a constant.
+//! An expression that fails is not folded, because it must fail only when a tuple reaches it. A
+//! call with a potentially long value is not folded either, so that no constant takes more than
+//! [`FOLDED_BYTES_MAX`] during planning and binding.
 
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Tuple};
 use tessera_vector::Chunk;
 
-use super::bind::{Binder, Kind, Node, Reads};
+use super::bind::{Binder, FieldReads, Node, NodeKind};
 use super::evaluate::{View, evaluate};
 use super::growth::{bytes_of, grows, size};
 use super::library::Library;
 use super::scalar::array_value;
 
-/// A folded value has at most so many bytes.
+/// The maximum size of a folded value in bytes.
 pub(crate) const FOLDED_BYTES_MAX: u128 = 64 << 10;
 
-/// The node as a constant, if all its operands are constants and it does not fail.
+/// Replaces the node by a constant if its operands are constants and evaluation succeeds.
 pub(crate) fn folded(node: Node) -> Node {
     if node.is_long
-        || node.reads != Reads::Nothing
-        || matches!(node.kind, Kind::Constant(_) | Kind::Parameter(_))
+        || node.reads != FieldReads::Nothing
+        || matches!(node.kind, NodeKind::Constant(_) | NodeKind::Parameter(_))
     {
         return node;
     }
@@ -36,14 +35,13 @@ pub(crate) fn folded(node: Node) -> Node {
     match value {
         Ok(value) if array_value(&value, 0).is_ok_and(|value| size(&value) <= FOLDED_BYTES_MAX) => {
             let nullable = node.nullable;
-            Node::new(Kind::Constant(value), node.atom, nullable)
+            Node::new(NodeKind::Constant(value), node.atom, nullable)
         }
         _ => node,
     }
 }
 
-/// The constant that an expression over constants is; none when it reads a tuple, is volatile,
-/// fails or is long.
+/// Folds an expression over constants; `None` if it reads a tuple, is volatile, fails or is long.
 pub fn constant(expr: &Expr, library: &Library) -> Option<Expr> {
     let children = expr.children();
     let leaf = matches!(expr, Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..));
@@ -56,7 +54,7 @@ pub fn constant(expr: &Expr, library: &Library) -> Option<Expr> {
     Some(Expr::Constant(value, node.atom))
 }
 
-/// Whether the value of a call on constants may be longer than what is folded.
+/// Whether a call on constants may return a value longer than [`FOLDED_BYTES_MAX`].
 pub(crate) fn may_be_long(function: &str, args: &[Node]) -> bool {
     if !grows(function) {
         return false;

@@ -1,4 +1,4 @@
-//! Functions of DataFusion's library: arguments in the Arrow forms they accept, results back in
+//! DataFusion's functions: arguments are converted to the Arrow types they accept, results back to
 //! plain form.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,18 +15,17 @@ use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, Scalar
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
+use super::canonical::canonical_floats;
 use super::cast::{cast, cast_raises};
-use super::growth::room;
+use super::growth::reserve_for_result;
+use super::hidden_values::clear_hidden_values;
 use super::kernel::{Argument, Kernel};
-use super::long::in_pieces;
-use super::one_nan::one_nan;
+use super::long_strings::in_pieces;
 use super::plain::{to_form, to_plain};
 use super::scalar::scalar_to_array;
-use super::settled::settled;
-use super::types::{Arg, Resolved, wrong_arguments};
+use super::types::{Arg, ResolvedCall, wrong_arguments};
 
-/// Functions known to give a value for every argument of their types; others are taken to be able
-/// to fail.
+/// Functions that return a value for every argument of their types; all others may fail.
 const TOTAL: &[&str] = &[
     "lower",
     "upper",
@@ -62,7 +61,7 @@ const TOTAL: &[&str] = &[
     "levenshtein",
 ];
 
-/// Functions that compare values, floats by their bits.
+/// Functions that compare values, floats bitwise.
 const COMPARING: &[&str] = &[
     "greatest",
     "least",
@@ -87,8 +86,8 @@ const COMPARING: &[&str] = &[
     "array_union",
 ];
 
-/// Functions that give NULL where one of the first so many arguments is NULL. Their own code does
-/// so for some forms of arguments only.
+/// Functions that return NULL if one of their first arguments (this many) is NULL. DataFusion's
+/// code does so only for some array types.
 const STRICT: &[(&str, usize)] = &[
     ("array_has", 2),
     ("array_has_all", 2),
@@ -98,16 +97,16 @@ const STRICT: &[(&str, usize)] = &[
     ("map", 2),
 ];
 
-/// Functions that take some argument only as one value for all rows, and which: they are called for
-/// each of its values.
+/// Functions that accept one argument only as a single value for all rows, and its index. They are
+/// called once per value of that argument.
 const FIXED: &[(&str, usize)] = &[("digest", 1)];
 
-/// Types a call of a DataFusion function.
+/// Resolves a call of a DataFusion function.
 pub(crate) fn resolve(
     udf: &Arc<ScalarUDF>,
     config: &Arc<ConfigOptions>,
     args: &[Arg<'_>],
-) -> Result<Resolved> {
+) -> Result<ResolvedCall> {
     let name = udf.name();
     let field = |index: usize, arg: &Arg<'_>| -> FieldRef {
         Arc::new(Field::new(format!("a{index}"), foreign_type(&arg.atom.arrow()), arg.nullable))
@@ -130,14 +129,14 @@ pub(crate) fn resolve(
         .map_err(|error| refused(error, name, args))?;
     let atom = Atom::from_arrow(return_field.data_type())
         .map_err(|error| error.context(format!("the result of function {name}")))?;
-    Ok(Resolved {
+    Ok(ResolvedCall {
         atom: atom.clone(),
         nullable: return_field.is_nullable(),
         raises: !TOTAL.contains(&name) || conversion_raises(args, &fields),
         volatile: udf.signature().volatility == Volatility::Volatile,
         cost: 20,
         casts: args.iter().zip(&fields).map(|(arg, field)| taken(arg.atom, field)).collect(),
-        kernel: Arc::new(Foreign {
+        kernel: Arc::new(DataFusionKernel {
             udf: udf.clone(),
             fields,
             return_field,
@@ -147,8 +146,8 @@ pub(crate) fn resolve(
     })
 }
 
-/// The type that an argument is cast to as all casts are made; the function's own form of it comes
-/// after.
+/// The type that the binder casts an argument to; the kernel then converts it to the function's own
+/// Arrow type.
 fn taken(from: &Atom, field: &FieldRef) -> Atom {
     match Atom::from_arrow(field.data_type()) {
         Ok(to) if *from != Atom::Null && super::cast::check_cast(from, &to).is_ok() => to,
@@ -156,9 +155,9 @@ fn taken(from: &Atom, field: &FieldRef) -> Atom {
     }
 }
 
-/// Whether an argument may not convert to the type that the function takes.
+/// Whether an argument may fail to convert to the type that the function accepts.
 fn conversion_raises(args: &[Arg<'_>], fields: &[FieldRef]) -> bool {
-    // Bytes become a text only where they are UTF-8.
+    // Bytes are converted to a string only if they are valid UTF-8.
     let raises = |from: &Atom, to: &Atom| match (from, to) {
         (Atom::Bytes, Atom::String) => true,
         _ => cast_raises(from, to),
@@ -169,7 +168,7 @@ fn conversion_raises(args: &[Arg<'_>], fields: &[FieldRef]) -> bool {
     })
 }
 
-/// The value of an argument that is written as a constant, or a cast of one.
+/// The value of an argument that is a constant or a cast of one.
 fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
     let (array, atom) = match expr {
         Expr::Constant(Scalar::Null, _) => return Ok(ScalarValue::try_from(data_type).ok()),
@@ -185,14 +184,14 @@ fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
         },
         _ => return Ok(None),
     };
-    // One that does not convert raises when it is evaluated.
+    // A constant that does not convert raises an error when it is evaluated.
     let Ok(array) = to_form(array, data_type) else { return Ok(None) };
     let value = ScalarValue::try_from_array(&array, 0)
         .map_err(|error| from_datafusion(error, "constant").context(format!("of type {atom}")))?;
     Ok(Some(value))
 }
 
-/// The Arrow type that stands for a plain one: DataFusion's functions know no 64-bit decimals.
+/// The Arrow type passed to DataFusion; its functions do not support 64-bit decimals.
 pub fn foreign_type(plain: &DataType) -> DataType {
     let field = |field: &FieldRef| -> FieldRef {
         Arc::new(field.as_ref().clone().with_data_type(foreign_type(field.data_type())))
@@ -206,9 +205,9 @@ pub fn foreign_type(plain: &DataType) -> DataType {
     }
 }
 
-/// Why a function does not take arguments. A list of its signatures is told by the binder in one
-/// line; other messages of the library name the library's types, or ask to report a fault of its
-/// own.
+/// The error of a function that rejects its argument types. DataFusion's lists of signatures are
+/// replaced by a one-line message, and so are messages that name its internal types or ask to
+/// report a bug.
 fn refused(error: DataFusionError, name: &str, args: &[Arg<'_>]) -> Error {
     match error {
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {
@@ -218,11 +217,11 @@ fn refused(error: DataFusionError, name: &str, args: &[Arg<'_>]) -> Error {
         DataFusionError::Plan(ref text) if text.starts_with("Function '") => {
             from_datafusion(error, name)
         }
-        _ => wrong_arguments(name, args, "cast them to types that it is there for"),
+        _ => wrong_arguments(name, args, "cast them to supported types"),
     }
 }
 
-/// A DataFusion error as ours.
+/// Converts a DataFusion error.
 pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let error = match error {
         DataFusionError::ArrowError(error, _) => {
@@ -248,7 +247,7 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     let message = error.strip_backtrace();
     let message = message.split_once(": ").map_or(message.as_str(), |(_, message)| message);
     let message = message.split(".\nThis issue was likely").next().unwrap_or(message);
-    // An argument that the function refuses is reported as the function's own mistake by some.
+    // Some functions report an invalid argument as an internal error.
     let code = match code {
         Code::Internal | Code::Data if message.to_ascii_lowercase().contains("overflow") => {
             Code::Overflow
@@ -260,7 +259,7 @@ pub(crate) fn from_datafusion(error: DataFusionError, function: &str) -> Error {
     if code == Code::Data { error.with_state(state(function)) } else { error }
 }
 
-/// What PostgreSQL says when a function refuses its arguments.
+/// The SQLSTATE that PostgreSQL reports for invalid arguments of a function.
 fn state(function: &str) -> SqlState {
     match function {
         "make_date" | "make_time" | "date_bin" => SqlState::DATETIME_FIELD_OVERFLOW,
@@ -270,7 +269,7 @@ fn state(function: &str) -> SqlState {
 }
 
 #[derive(Debug)]
-struct Foreign {
+struct DataFusionKernel {
     udf: Arc<ScalarUDF>,
     fields: Vec<FieldRef>,
     return_field: FieldRef,
@@ -278,7 +277,7 @@ struct Foreign {
     atom: Atom,
 }
 
-impl Kernel for Foreign {
+impl Kernel for DataFusionKernel {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
         let args = &self.whole_numbers(args)?[..];
@@ -293,7 +292,7 @@ impl Kernel for Foreign {
         else {
             return self.call_present(args, rows);
         };
-        // Only the rows without NULLs are computed.
+        // Compute only the rows without NULLs.
         let rows_present: UInt32Array =
             (0..rows as u32).filter(|row| present.value(*row as usize)).collect();
         let chosen = args.iter().map(|arg| {
@@ -316,7 +315,7 @@ impl Kernel for Foreign {
     }
 }
 
-/// The rows in which no argument is NULL, if there are others.
+/// The rows in which no argument is NULL; `None` if that is every row.
 fn present(nulls: impl Iterator<Item = (bool, NullBuffer)>, rows: usize) -> Option<BooleanBuffer> {
     let of_rows = |(constant, nulls): (bool, NullBuffer)| match (constant, nulls.null_count()) {
         (_, 0) => None,
@@ -326,9 +325,9 @@ fn present(nulls: impl Iterator<Item = (bool, NullBuffer)>, rows: usize) -> Opti
     nulls.filter_map(of_rows).reduce(|a, b| &a & &b)
 }
 
-impl Foreign {
-    /// Arguments that the function takes as whole numbers, in its type: how much a call needs is
-    /// told from them.
+impl DataFusionKernel {
+    /// Converts the arguments for which the function expects integers, so that the size of the
+    /// result can be estimated from them.
     fn whole_numbers(&self, args: &[Argument]) -> Result<Vec<Argument>> {
         let convert = |(arg, field): (&Argument, &FieldRef)| match field.data_type().is_integer() {
             true => Ok(Argument {
@@ -340,16 +339,16 @@ impl Foreign {
         args.iter().zip(&self.fields).map(convert).collect()
     }
 
-    /// A call with rows of which none is NULL where the function is strict.
+    /// Calls the function; for strict functions no row contains a NULL.
     fn call_present(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
-        let _room = room(name, args, rows)?;
+        let _reservation = reserve_for_result(name, args, rows)?;
         let fixed = FIXED.iter().find(|(fixed, _)| *fixed == name).map(|(_, index)| *index);
         let varies = |index: &usize| rows > 1 && args.get(*index).is_some_and(|arg| !arg.constant);
         let Some(index) = fixed.filter(varies) else {
             return in_pieces(name, args, rows, &|args, rows| self.call_whole(args, rows));
         };
-        // Runs of rows with one value of that argument.
+        // Runs of rows with the same value of that argument.
         let ends = partition(std::slice::from_ref(&args[index].array))?;
         let parts = ends.ranges().into_iter().map(|run| {
             let of_run = |(at, arg): (usize, &Argument)| match (arg.constant, at == index) {
@@ -366,16 +365,17 @@ impl Foreign {
 
     fn call_whole(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let name = self.udf.name();
-        // Functions that fix something from a constant argument look for a scalar, also when all
-        // are constants.
+        // Functions that specialize for a constant argument expect a scalar, even if all arguments
+        // are constant.
         let all_constant = rows == 1;
         let values = args
             .iter()
             .zip(&self.fields)
             .map(|(argument, field)| {
-                let mut array = settled(&to_form(argument.array.clone(), field.data_type())?)?;
+                let mut array =
+                    clear_hidden_values(&to_form(argument.array.clone(), field.data_type())?)?;
                 if COMPARING.contains(&name) {
-                    array = one_nan(&array)?;
+                    array = canonical_floats(&array)?;
                 }
                 if !argument.constant && !all_constant {
                     return Ok(ColumnarValue::Array(array));
@@ -391,15 +391,14 @@ impl Foreign {
             return_field: self.return_field.clone(),
             config_options: self.config.clone(),
         };
-        // The library is not ours, and an argument that makes it panic must not take the process
-        // down.
+        // A panic of a DataFusion function must not end the process.
         let result = catch_unwind(AssertUnwindSafe(|| self.udf.invoke_with_args(call)))
-            .map_err(|_| Error::data(format!("function {name} failed on its arguments")))?
+            .map_err(|_| Error::data(format!("function {name} failed for its arguments")))?
             .and_then(|value| value.into_array(rows))
             .map_err(|error| from_datafusion(error, name))?;
         if result.len() != rows {
             return Err(Error::internal(format!(
-                "function {name} gave {} values for {rows}",
+                "function {name} returned {} values for {rows} rows",
                 result.len()
             )));
         }

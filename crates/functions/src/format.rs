@@ -1,4 +1,4 @@
-//! Values as text, as casts to string give them.
+//! Formats values as text, as casts to string do.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use super::digits::{Text, push_date, push_padded};
 use super::kernel::unexpected;
 use super::scalar::{per_second, with_whole_number};
 
-/// Each value as text.
+/// Formats each value as text.
 pub fn format_array(array: &ArrayRef, atom: &Atom) -> Result<ArrayRef> {
     let mut builder = StringViewBuilder::with_capacity(array.len());
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub fn format_array(array: &ArrayRef, atom: &Atom) -> Result<ArrayRef> {
 
 type Writer<'a> = Box<dyn FnMut(&mut String, usize) + 'a>;
 
-/// What writes the value of a row behind a text, as part of a list, struct or map.
+/// A writer that appends the value of a row as an element of a list, struct or map.
 fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     let mut write = writer(array, atom)?;
     Ok(match atom {
@@ -50,8 +50,8 @@ fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     })
 }
 
-/// Puts the element that begins at `start` in quotes, with escapes, if it could be read as
-/// something else: as NULL, or as more or less than one element. The rule is DuckDB's.
+/// Quotes and escapes the element that begins at `start` if it could be parsed as NULL, or as no or
+/// several elements. The rule is DuckDB's.
 pub fn quote_element(text: &mut String, start: usize) {
     let is_space = |c: char| c.is_ascii_whitespace() || c == '\x0b';
     let element = &text[start..];
@@ -77,7 +77,7 @@ fn write_quoted(text: &mut String, element: &str) {
     text.push('\'');
 }
 
-/// What writes the value of a row behind a text.
+/// A writer that appends the value of a row.
 fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
     let bad = || unexpected(array);
     Ok(match atom {
@@ -88,11 +88,11 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         }
         Atom::Float32 => {
             let array = array.as_primitive_opt::<Float32Type>().ok_or_else(bad)?;
-            Box::new(|text, row| write_single(text, array.value(row), Whole::Bare))
+            Box::new(|text, row| write_single(text, array.value(row), FloatStyle::Bare))
         }
         Atom::Float64 => {
             let array = array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?;
-            Box::new(|text, row| write_double(text, array.value(row), Whole::Bare))
+            Box::new(|text, row| write_double(text, array.value(row), FloatStyle::Bare))
         }
         Atom::String => {
             let array = array.as_string_view_opt().ok_or_else(bad)?;
@@ -191,7 +191,7 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
 
 type WholeWriter = Box<dyn Fn(&mut String, i128)>;
 
-/// What writes an unscaled number of a type.
+/// A writer that appends an unscaled integer of a type.
 fn whole_writer(atom: &Atom) -> WholeWriter {
     match atom.clone() {
         Atom::Decimal(_, scale) => {
@@ -214,7 +214,7 @@ fn whole_writer(atom: &Atom) -> WholeWriter {
     }
 }
 
-/// An unscaled decimal with its point.
+/// Formats an unscaled decimal.
 pub fn decimal_text(value: i128, scale: i8) -> String {
     if scale <= 0 {
         return value.to_string();
@@ -225,17 +225,17 @@ pub fn decimal_text(value: i128, scale: i8) -> String {
     format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
 }
 
-/// How a whole float below the exponents is written.
+/// The format of integral floats without an exponent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
-    /// `1`, as PostgreSQL does.
+pub enum FloatStyle {
+    /// `1`, as in PostgreSQL.
     Bare,
-    /// `1.0`, so that a reader of a file takes it for a float.
-    Pointed,
+    /// `1.0`, so that readers of a file recognize a float.
+    WithPoint,
 }
 
-/// A double in the shortest digits that read back as it.
-pub fn write_double(text: &mut String, value: f64, whole: Whole) {
+/// Appends a double with the shortest digits that parse back to it.
+pub fn write_double(text: &mut String, value: f64, style: FloatStyle) {
     let mut scientific = format!("{value:e}");
     if value.abs() >= 2f64.powi(54) && value.abs() < WIDE {
         let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
@@ -243,11 +243,11 @@ pub fn write_double(text: &mut String, value: f64, whole: Whole) {
             format!("{value:.digits$e}")
         });
     }
-    write_float(text, value, &scientific, 15, whole);
+    write_float(text, value, &scientific, 15, style);
 }
 
-/// A single-precision number in the shortest digits that read back as it.
-pub fn write_single(text: &mut String, value: f32, whole: Whole) {
+/// Appends a single-precision float with the shortest digits that parse back to it.
+pub fn write_single(text: &mut String, value: f32, style: FloatStyle) {
     let mut scientific = format!("{value:e}");
     if value.abs() >= 2f32.powi(25) && f64::from(value.abs()) < WIDE {
         let neighbors = [value.next_down(), value.next_up()].map(|neighbor| neighbor as i128);
@@ -255,14 +255,14 @@ pub fn write_single(text: &mut String, value: f32, whole: Whole) {
             format!("{value:.digits$e}")
         });
     }
-    write_float(text, value.into(), &scientific, 6, whole);
+    write_float(text, value.into(), &scientific, 6, style);
 }
 
-/// Larger floats have no neighbor as near as a number of few digits.
+/// Beyond this, adjacent floats are too far apart for a tie between few digits.
 const WIDE: f64 = 1e37;
 
-/// Digits that are as far from a neighbor as from the value are not the value's: PostgreSQL takes
-/// more.
+/// If the shortest digits lie exactly between the value and a neighbor, adds digits, as in
+/// PostgreSQL.
 fn between_neighbors(
     scientific: &mut String,
     value: i128,
@@ -287,9 +287,15 @@ fn between_neighbors(
     }
 }
 
-/// A float from its digits in `scientific` form, with an exponent below -4 and from
-/// `exponents_from` on, as PostgreSQL has it.
-fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: i32, whole: Whole) {
+/// Appends a float, given its digits in `scientific` notation. As in PostgreSQL, an exponent is
+/// used below -4 and from `exponents_from` on.
+fn write_float(
+    text: &mut String,
+    value: f64,
+    scientific: &str,
+    exponents_from: i32,
+    style: FloatStyle,
+) {
     if !value.is_finite() {
         text.push_str(match (value.is_nan(), value > 0.0) {
             (true, _) => "NaN",
@@ -318,7 +324,7 @@ fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: 
     if exponent < 0 {
         let _ = write!(text, "0.{}{digits}", "0".repeat((-exponent - 1) as usize));
     } else if digits.len() <= exponent as usize + 1 {
-        let point = if whole == Whole::Pointed { ".0" } else { "" };
+        let point = if style == FloatStyle::WithPoint { ".0" } else { "" };
         let _ = write!(text, "{digits}{}{point}", "0".repeat(exponent as usize + 1 - digits.len()));
     } else {
         let (whole, fraction) = digits.split_at(exponent as usize + 1);
@@ -326,7 +332,7 @@ fn write_float(text: &mut String, value: f64, scientific: &str, exponents_from: 
     }
 }
 
-/// Appends a date, by its day from 1970-01-01 on, as PostgreSQL writes it.
+/// Appends a date, given as days since 1970-01-01, in PostgreSQL's format.
 pub fn write_date(text: &mut impl Text, day: i64) {
     match i32::try_from(day) {
         Ok(i32::MAX) => return text.push_str("infinity"),
@@ -337,7 +343,7 @@ pub fn write_date(text: &mut impl Text, day: i64) {
     text.push_str(if before_christ { " BC" } else { "" });
 }
 
-/// A date without its era; whether that is the one before Christ.
+/// Appends a date without its era; returns true for a date before Christ.
 fn write_day(text: &mut impl Text, day: i64) -> bool {
     let (year, month, date) = civil(day);
     if year > 0 && push_date(text, year, month, date) {
@@ -389,7 +395,7 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
     text.push_str(if before_christ { " BC" } else { "" });
 }
 
-/// As PostgreSQL does: a part behind a negative one has its sign.
+/// Appends an interval in PostgreSQL's format: a part after a negative one has an explicit sign.
 pub(super) fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
     let start = text.len();
     let mut after_negative = false;
@@ -417,7 +423,7 @@ pub(super) fn write_interval(text: &mut String, value: IntervalMonthDayNano) {
     }
 }
 
-/// A length of time in nanoseconds as hours, minutes and seconds.
+/// Appends a duration in nanoseconds as hours, minutes and seconds.
 fn write_clock(text: &mut String, nanos: u128) {
     let seconds = nanos / 1_000_000_000;
     let _ = write!(text, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -446,12 +452,12 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             let mut found = String::new();
-            write_double(&mut found, value, Whole::Bare);
+            write_double(&mut found, value, FloatStyle::Bare);
             assert_eq!(found, text);
         }
         let mut found = String::new();
-        write_single(&mut found, 1e6, Whole::Bare);
-        write_single(&mut found, -99999.0, Whole::Pointed);
+        write_single(&mut found, 1e6, FloatStyle::Bare);
+        write_single(&mut found, -99999.0, FloatStyle::WithPoint);
         assert_eq!(found, "1e+06-99999.0");
     }
 

@@ -1,8 +1,9 @@
-//! Functions whose value may be far longer than their arguments: how long, before they are called.
+//! Functions with results far longer than their arguments, and bounds on the result size before the
+//! call.
 //!
-//! The binder does not fold a call whose value would be long, and the evaluator asks the query's
-//! budget for it first. Where the values of a whole chunk would be too long together, its tuples
-//! are taken in pieces: a few of them are tried first.
+//! The binder does not fold a call with a long result, and the evaluator reserves memory for it
+//! first. If the results of a whole chunk would be too long together, the chunk is evaluated in
+//! pieces; a few sample tuples determine their size.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,21 +16,21 @@ use tessera_vector::{Chunk, Column};
 
 use super::kernel::Argument;
 use super::scalar::array_value;
-use super::texts::pad::CHARACTERS_MAX;
+use super::strings::pad::CHARACTERS_MAX;
 
-/// Values up to this size are not asked for.
+/// Results up to this size need no reservation.
 const SMALL_BYTES: u128 = 1 << 20;
-/// Tuples that are tried.
+/// The number of sample tuples.
 const SAMPLE_ROWS: usize = 16;
-/// What the functions of a piece give, about: this part of the budget, between these bounds.
+/// The approximate result size of a piece: this fraction of the budget, within these bounds.
 const PIECE_SHARE: usize = 32;
 const PIECE_BYTES_MIN: usize = 256 << 10;
 const PIECE_BYTES_MAX: usize = 8 << 20;
 const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
 
-/// Whether a function is one of those.
+/// Whether the result of a function may be far longer than its arguments.
 pub fn grows(function: &str) -> bool {
-    multiplies(function)
+    is_sized_by_argument(function)
         || matches!(
             function,
             "replace"
@@ -46,7 +47,7 @@ pub fn grows(function: &str) -> bool {
         )
 }
 
-/// Whether an expression calls one of those.
+/// Whether an expression calls such a function.
 pub fn grows_in(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |expr| found |= matches!(expr, Expr::Call { function, .. } if grows(function)));
@@ -54,13 +55,13 @@ pub fn grows_in(expr: &Expr) -> bool {
 }
 
 thread_local! {
-    /// While tuples are tried: the bytes that calls have given.
-    static TRIED: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Whether the thread is at a piece of a chunk.
+    /// While a sample is evaluated: the bytes that calls have returned.
+    static SAMPLED_BYTES: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Whether the thread is evaluating a piece of a chunk.
     static IN_PIECE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something for a piece, which is not cut again.
+/// Calls `work` for a piece, which is not split again.
 pub fn in_piece<T>(work: impl FnOnce() -> T) -> T {
     let before = IN_PIECE.replace(true);
     let done = work();
@@ -68,19 +69,19 @@ pub fn in_piece<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A call has given a column.
-pub fn note(column: &Column) {
-    if let Some(bytes) = TRIED.get() {
-        TRIED.set(Some(bytes.saturating_add(column.value_bytes())));
+/// Records the size of a call's result while a sample is evaluated.
+pub fn record_size(column: &Column) {
+    if let Some(bytes) = SAMPLED_BYTES.get() {
+        SAMPLED_BYTES.set(Some(bytes.saturating_add(column.value_bytes())));
     }
 }
 
-/// Does something for the tuples of a chunk whose expressions grow: for all at once, or for one
-/// piece after the other. `evaluate` evaluates the expressions; `work` gets the number of the
+/// Calls `work` for a chunk, at once or piece by piece, so that results of growing expressions fit
+/// the budget. `evaluate` evaluates the expressions on a sample; `work` gets the index of the
 /// piece's first tuple, and the piece.
 ///
 /// # Errors
-/// Those of `work`.
+/// The errors of `work`.
 pub fn each_piece<T>(
     chunk: &Chunk,
     run: &Run,
@@ -95,9 +96,9 @@ pub fn each_piece<T>(
     (0..chunk.rows()).step_by(piece).map(&mut of_piece).collect()
 }
 
-/// Of how many tuples at once expressions that grow are to be evaluated; all of the chunk are a
-/// piece, too. Nothing where the thread is at a piece already, and where an error is to come from
-/// the chunk as a whole.
+/// The number of tuples to evaluate at once; all tuples count as one piece, too. `None` if the
+/// thread is evaluating a piece already, or if a value raises an error, which the whole chunk
+/// should report.
 pub fn piece_rows(
     chunk: &Chunk,
     run: &Run,
@@ -109,15 +110,15 @@ pub fn piece_rows(
     }
     let piece_bytes =
         (run.context.memory_bytes() / PIECE_SHARE).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
-    // One first: a few may be too long already.
+    // Start with one tuple: a few may already be too long.
     for sample_rows in [1, SAMPLE_ROWS.min(rows)] {
         let sample = sample(chunk, sample_rows);
-        let before = TRIED.replace(Some(0));
+        let before = SAMPLED_BYTES.replace(Some(0));
         let evaluated = in_piece(|| evaluate(&sample));
-        let bytes = TRIED.replace(before).unwrap_or(0) / sample_rows;
+        let bytes = SAMPLED_BYTES.replace(before).unwrap_or(0) / sample_rows;
         match evaluated {
             Err(error) if error.code() == Code::Limit => return Some(1),
-            // What raises an error raises it again.
+            // The evaluation of the whole chunk will raise the error again.
             Err(_) => return None,
             Ok(()) if bytes > piece_bytes / SAMPLE_ROWS => {
                 return Some((piece_bytes / bytes).max(1));
@@ -131,7 +132,7 @@ pub fn piece_rows(
     Some(rows)
 }
 
-/// So many tuples from all over a chunk.
+/// A sample of tuples, evenly spread over a chunk.
 fn sample(chunk: &Chunk, count: usize) -> Chunk {
     let (rows, stored) = (chunk.rows(), chunk.selection());
     let position = |i: usize| {
@@ -141,8 +142,8 @@ fn sample(chunk: &Chunk, count: usize) -> Chunk {
     chunk.clone().select(Arc::new(UInt32Array::from_iter_values((0..count).map(position))))
 }
 
-/// Whether a number among the arguments says how long the value is.
-fn multiplies(function: &str) -> bool {
+/// Whether a numeric argument determines the length of the result.
+fn is_sized_by_argument(function: &str) -> bool {
     matches!(
         function,
         "repeat"
@@ -157,7 +158,7 @@ fn multiplies(function: &str) -> bool {
     )
 }
 
-/// The most bytes that the value of such a call may have, for arguments of which some are NULL.
+/// An upper bound on the result size of a call in bytes; arguments may be NULL.
 pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
     if matches!(function, "range" | "generate_series") {
         return elements(args).saturating_mul(size_of::<i64>() as u128);
@@ -172,8 +173,7 @@ pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
             .first()
             .map_or(1, |(value, _)| size(value).max(1))
             .saturating_mul(count.unwrap_or(0)),
-        // A character has up to four bytes. A longer text than that is an error of the function,
-        // whatever the budget.
+        // A character has up to four bytes. The function rejects longer strings for any budget.
         "lpad" | "rpad" => {
             count.filter(|count| *count <= CHARACTERS_MAX as u128).unwrap_or(0).saturating_mul(4)
         }
@@ -184,7 +184,7 @@ pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
     }
 }
 
-/// How many elements a range has.
+/// The number of elements of a range.
 fn elements(args: &[(Scalar, &Atom)]) -> u128 {
     let per_unit = |atom: &Atom| match atom {
         Atom::Date => DAY_NANOSECONDS,
@@ -209,11 +209,11 @@ fn elements(args: &[(Scalar, &Atom)]) -> u128 {
         _ => return 0,
     };
     let ahead = if step < 0 { start.saturating_sub(stop) } else { stop.saturating_sub(start) };
-    // A step of nothing is an error of the function.
+    // The function rejects a step of zero.
     if step == 0 || ahead < 0 { 0 } else { ahead.unsigned_abs() / step.unsigned_abs() + 1 }
 }
 
-/// The bytes of a value, about.
+/// The approximate size of a value in bytes.
 pub fn size(value: &Scalar) -> u128 {
     match value {
         Scalar::String(text) => text.len() as u128,
@@ -226,19 +226,25 @@ pub fn size(value: &Scalar) -> u128 {
     }
 }
 
-/// Room in the budget of the query that the thread works for, for the values of a call.
+/// Reserves memory for the results of a call from the current query's budget.
 ///
 /// # Errors
-/// The budget does not have it.
-pub fn room(function: &str, args: &[Argument], rows: usize) -> Result<Option<Reservation>> {
-    let Some(context) = interrupt::work().filter(|_| multiplies(function)) else { return Ok(None) };
+/// The budget is exhausted.
+pub fn reserve_for_result(
+    function: &str,
+    args: &[Argument],
+    rows: usize,
+) -> Result<Option<Reservation>> {
+    let Some(context) = interrupt::work().filter(|_| is_sized_by_argument(function)) else {
+        return Ok(None);
+    };
     let atoms = args
         .iter()
         .map(|arg| Atom::from_arrow(arg.array.data_type()))
         .collect::<Result<Vec<_>>>()?;
     let mut bytes: u128 = 0;
     for row in 0..rows {
-        let value = |(arg, atom)| -> Result<(Scalar, &Atom)> { Ok((of_row(arg, row)?, atom)) };
+        let value = |(arg, atom)| -> Result<(Scalar, &Atom)> { Ok((row_value(arg, row)?, atom)) };
         let values = args.iter().zip(&atoms).map(value).collect::<Result<Vec<_>>>()?;
         bytes = bytes.saturating_add(bytes_of(function, &values));
     }
@@ -250,7 +256,7 @@ pub fn room(function: &str, args: &[Argument], rows: usize) -> Result<Option<Res
     Ok(Some(reservation))
 }
 
-fn of_row(arg: &Argument, row: usize) -> Result<Scalar> {
+fn row_value(arg: &Argument, row: usize) -> Result<Scalar> {
     let array: &ArrayRef = &arg.array;
     array_value(array, arg.at(row))
 }

@@ -1,5 +1,4 @@
-//! Membership in a set of constants: what a disjunction of equalities of one expression with
-//! constants is bound to.
+//! Membership in a set of constants. The binder turns a disjunction of equalities into it.
 
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
@@ -15,15 +14,14 @@ use tessera_types::{Atom, Result};
 use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
 use super::scalar::with_whole_number;
 
-/// From this many constants on a set is made; fewer are compared one by one.
+/// The minimum number of constants for a set; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;
 
-/// Up to this many numbers are compared with each rather than hashed: that is a loop without
-/// branches.
+/// Up to this many numbers are compared in a branch-free loop rather than hashed.
 const LINEAR_MAX: usize = 16;
 
-/// The kernel for values of a type whose equality is that of its bits; none for others (floats,
-/// intervals, nested).
+/// Creates the kernel for types with bitwise equality; `None` for others (floats, intervals,
+/// nested).
 pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     let valid = || constants.iter().filter(|constant| constant.is_valid(0));
     macro_rules! numbers {
@@ -50,12 +48,12 @@ pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null })
 }
 
-/// The same for the items of a constant list, however many: they are hashed, by the first call.
+/// Like [`in_set`], for the items of a constant list of any length; the first call hashes them.
 pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
     macro_rules! numbers {
         ($type:ty) => {{
             items.as_primitive_opt::<$type>()?;
-            Set::Numbered(Hashed::of(items))
+            Set::NumberList(LazyHashSet::of(items))
         }};
     }
     let set = match atom {
@@ -65,7 +63,7 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
                 true => {
                     Set::Texts(texts.iter().flatten().map(|text| text.as_bytes().into()).collect())
                 }
-                false => Set::Worded(Hashed::of(items)),
+                false => Set::TextList(LazyHashSet::of(items)),
             }
         }
         whole_number => with_whole_number!(whole_number, numbers, return None),
@@ -73,20 +71,20 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
     Some(InSet { atom: atom.clone(), set, null: items.null_count() > 0 })
 }
 
-/// The items of a list, which may be long, as a set. A statement binds its expressions several
-/// times and evaluates few of them, so the first call makes it.
+/// The items of a possibly long list, as a set. A statement binds its expressions several times and
+/// evaluates few of them, so the first call builds the set.
 #[derive(Debug)]
-struct Hashed<T> {
+struct LazyHashSet<T> {
     items: ArrayRef,
     set: OnceLock<HashSet<T>>,
 }
 
-impl<T: Eq + Hash> Hashed<T> {
+impl<T: Eq + Hash> LazyHashSet<T> {
     fn of(items: &ArrayRef) -> Self {
-        Hashed { items: items.clone(), set: OnceLock::new() }
+        LazyHashSet { items: items.clone(), set: OnceLock::new() }
     }
 
-    /// The set; `each` gives the values of the items.
+    /// Returns the set; `each` enumerates the values of the items.
     fn set(&self, each: impl FnOnce(&ArrayRef, &mut dyn FnMut(T))) -> &HashSet<T> {
         self.set.get_or_init(|| {
             let (mut set, every) = (HashSet::with_capacity(self.items.len()), Every::default());
@@ -104,12 +102,12 @@ fn texts_found(input: &Argument, texts: &HashSet<Box<[u8]>>) -> Result<BooleanBu
     Ok(BooleanBuffer::collect_bool(array.len(), |row| texts.contains(array.value(row).as_bytes())))
 }
 
-/// Whether a value is one of a set.
+/// Tests whether a value is in a set.
 #[derive(Debug)]
 pub(crate) struct InSet {
     atom: Atom,
     set: Set,
-    /// Whether NULL is among the constants: then a value that is not found may be it.
+    /// Whether NULL is among the constants: a value that is not found then gives NULL.
     null: bool,
 }
 
@@ -117,10 +115,10 @@ pub(crate) struct InSet {
 enum Set {
     Numbers(Vec<i128>),
     Texts(HashSet<Box<[u8]>>),
-    /// Whole numbers of a list, which is not compiled: it may be long.
-    Numbered(Hashed<i128>),
-    /// Texts of such a list.
-    Worded(Hashed<Box<[u8]>>),
+    /// Integers of a list, which may be long and is not compiled.
+    NumberList(LazyHashSet<i128>),
+    /// Strings of such a list.
+    TextList(LazyHashSet<Box<[u8]>>),
 }
 
 impl Kernel for InSet {
@@ -128,17 +126,17 @@ impl Kernel for InSet {
         let input = argument(args, 0)?;
         let found = match &self.set {
             Set::Texts(texts) => texts_found(input, texts)?,
-            Set::Worded(hashed) => {
-                let texts = hashed.set(|items, give| {
+            Set::TextList(list) => {
+                let texts = list.set(|items, give| {
                     let texts = items.as_string_view().iter().flatten();
                     texts.for_each(|text| give(text.as_bytes().into()));
                 });
                 texts_found(input, texts)?
             }
-            Set::Numbered(hashed) => {
+            Set::NumberList(list) => {
                 macro_rules! run {
                     ($type:ty) => {{
-                        let numbers = hashed.set(|items, give| {
+                        let numbers = list.set(|items, give| {
                             let numbers = items.as_primitive::<$type>().iter().flatten();
                             numbers.for_each(|number| give(number as i128));
                         });
@@ -178,13 +176,13 @@ impl Kernel for InSet {
                     nullable: false,
                     ..*value
                 };
-                Some(Op::Among {
+                Some(Op::InList {
                     numbers: numbers.iter().map(number).collect(),
                     value,
                     null: self.null,
                 })
             }
-            Set::Texts(_) | Set::Numbered(_) | Set::Worded(_) => None,
+            Set::Texts(_) | Set::NumberList(_) | Set::TextList(_) => None,
         }
     }
 
@@ -195,7 +193,7 @@ impl Kernel for InSet {
         if set.len() > LINEAR_MAX {
             return None;
         }
-        // In an order of their own, so that equal sets are equal code.
+        // Sort the constants, so that equal sets give equal code.
         let mut constants = set
             .iter()
             .map(|bytes| std::str::from_utf8(bytes))
@@ -203,7 +201,7 @@ impl Kernel for InSet {
             .ok()?;
         constants.sort_by_key(|constant| (constant.len(), *constant));
         let same = |constant: &str| {
-            Op::SameText(Box::new([text.clone(), TextCode::Constant(constant.into())]))
+            Op::TextEquals(Box::new([text.clone(), TextCode::Constant(constant.into())]))
         };
         Some(Op::Or(constants.into_iter().map(|constant| truth(same(constant))).collect()))
     }

@@ -1,4 +1,4 @@
-//! What a function is to the evaluator: a kernel over columns in plain form.
+//! Kernels: functions over columns in plain form.
 
 use std::fmt::Debug;
 
@@ -10,47 +10,47 @@ use arrow::compute;
 use arrow::datatypes::DataType;
 use tessera_types::{Atom, Error, Result};
 
-use tessera_codegen::{Machine, Op, TextCode, ValueCode};
+use tessera_codegen::{MachineType, Op, TextCode, ValueCode};
 
-/// A function on columns, found and typed.
+/// A typed function over columns.
 pub trait Kernel: Debug + Send + Sync {
-    /// The values for `rows` tuples, all of which count. With `rows` 1 and no constant among the
-    /// arguments this is also how a call on constants is made.
+    /// Computes the values of `rows` selected tuples. Calls on constants pass `rows` 1 and no
+    /// constant arguments.
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef>;
 
-    /// What it does to values of fixed width, giving `atom`, for a compiler; none where that has no
-    /// such form.
+    /// The operation for a compiler, on fixed-width values with a result of type `atom`; `None` if
+    /// there is no such operation.
     fn code(&self, _args: Vec<ValueCode>, _atom: &Atom) -> Option<Op> {
         None
     }
 
-    /// What it does to texts, for a compiler.
+    /// The operation on strings for a compiler, if there is one.
     fn code_of_texts(&self, _texts: Vec<TextCode>) -> Option<Op> {
         None
     }
 
-    /// The text that it makes of one and of constants, for a compiler.
+    /// The string computed from `text` and constants for a compiler, if it is supported.
     fn text_code(&self, _text: TextCode, _others: &[&ArrayRef]) -> Option<TextCode> {
         None
     }
 }
 
-/// What says true or false of each tuple, or NULL.
+/// Code of a nullable boolean.
 pub(crate) fn truth(op: Op) -> ValueCode {
-    ValueCode { op, machine: Machine::Boolean, nullable: true }
+    ValueCode { op, machine: MachineType::Boolean, nullable: true }
 }
 
-/// The only two.
+/// The two arguments, if there are exactly two.
 pub(crate) fn pair(args: Vec<ValueCode>) -> Option<Box<[ValueCode; 2]>> {
     <[ValueCode; 2]>::try_from(args).ok().map(Box::new)
 }
 
-/// The only one.
+/// The argument, if there is exactly one.
 pub(crate) fn single(args: Vec<ValueCode>) -> Option<Box<ValueCode>> {
     <[ValueCode; 1]>::try_from(args).ok().map(|[arg]| Box::new(arg))
 }
 
-/// An argument of a kernel: a plain array with one value per tuple, or one value for all.
+/// An argument of a kernel: a plain array with one value per tuple, or one value for all tuples.
 #[derive(Debug, Clone)]
 pub struct Argument {
     pub array: ArrayRef,
@@ -64,12 +64,12 @@ impl Datum for Argument {
 }
 
 impl Argument {
-    /// Whether it is NULL for all tuples.
+    /// Whether the argument is NULL for all tuples.
     pub fn is_null_constant(&self) -> bool {
         self.constant && self.array.logical_null_count() > 0
     }
 
-    /// One value per tuple.
+    /// The array with one value per tuple.
     pub fn full(&self, rows: usize) -> Result<ArrayRef> {
         if !self.constant {
             return Ok(self.array.clone());
@@ -77,18 +77,18 @@ impl Argument {
         Ok(compute::take(&self.array, &UInt32Array::from_value(0, rows), None)?)
     }
 
-    /// The array as the type the binder promised.
+    /// The array as the type that the binder chose.
     pub fn primitive<T: ArrowPrimitiveType>(&self) -> Result<&PrimitiveArray<T>> {
         self.array.as_primitive_opt::<T>().ok_or_else(|| unexpected(&self.array))
     }
 
-    /// Where in the array the value of a tuple stands.
+    /// The index of a tuple's value in the array.
     #[inline]
     pub fn at(&self, row: usize) -> usize {
         if self.constant { 0 } else { row }
     }
 
-    /// Validity per tuple, for an argument that is not the NULL constant.
+    /// The validity per tuple, for an argument other than a NULL constant.
     pub fn validity(&self) -> Option<NullBuffer> {
         if self.constant { None } else { self.array.logical_nulls() }
     }
@@ -96,15 +96,15 @@ impl Argument {
 
 /// The argument at `index`.
 pub(crate) fn argument(args: &[Argument], index: usize) -> Result<&Argument> {
-    args.get(index).ok_or_else(|| Error::internal("a kernel got too few arguments"))
+    args.get(index).ok_or_else(|| Error::internal("a kernel received too few arguments"))
 }
 
-/// An array is not of the type the binder promised.
+/// The error for an array of another type than the binder chose.
 pub(crate) fn unexpected(array: &dyn Array) -> Error {
-    Error::internal(format!("a kernel met an array of type {}", array.data_type()))
+    Error::internal(format!("a kernel received an array of unexpected type {}", array.data_type()))
 }
 
-/// A boolean array out of one that should be.
+/// Downcasts to a boolean array.
 pub(crate) fn as_boolean(array: &dyn Array) -> Result<&BooleanArray> {
     array.as_boolean_opt().ok_or_else(|| unexpected(array))
 }
@@ -117,14 +117,14 @@ pub(crate) fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
     }
 }
 
-/// NULL for `rows` tuples.
+/// An array of `rows` NULLs.
 pub(crate) fn nulls(atom: &Atom, rows: usize) -> ArrayRef {
     arrow::array::new_null_array(&atom.arrow(), rows)
 }
 
-/// Applies `op` to each pair without branching on NULL or failure: `op` gives a value and whether
-/// it is wrong. Only when some value is wrong is it found out whether a tuple that is not NULL gave
-/// it; then `error` says what happened.
+/// Applies `op` to each pair without branching on NULLs or failures: `op` returns a value and
+/// whether it failed. If any pair failed, a second pass looks for a non-NULL one; `error` then
+/// creates the error.
 pub(crate) fn binary<A, B, O>(
     args: &[Argument],
     rows: usize,
@@ -171,7 +171,7 @@ where
     Ok(std::sync::Arc::new(array))
 }
 
-/// As [`binary`], with one argument.
+/// Like [`binary`], with one argument.
 pub(crate) fn unary<A, O>(
     args: &[Argument],
     data_type: DataType,

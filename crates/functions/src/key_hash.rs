@@ -1,92 +1,97 @@
-//! Hashes of tuples by some of their fields, in whichever tier.
+//! Key hashes of tuples, in either tier.
 
 use std::sync::{Arc, OnceLock};
 
-use tessera_codegen::{HashCode, HashKeys, InputCode, Machine};
+use tessera_codegen::{HashCode, HashKeys, InputCode, MachineType};
 use tessera_context::Run;
 use tessera_types::{Result, Tuple};
 use tessera_vector::hash::{hash_columns, hash_fields};
 use tessera_vector::{Chunk, Column};
 
-use super::{Figures, Origin, Variants};
+use super::{CodeVariants, Origin, TierCounters};
 
-/// What was asked of a compiler for the hashes of a node. All runs share it: a nested plan has
-/// many.
-pub type AskedHash = OnceLock<Option<Arc<Asked>>>;
+/// Code for the hashes of a node, created by the first run. All runs share it, because a nested
+/// plan has many.
+pub type CachedHashCode = OnceLock<Option<Arc<KeyHashCode>>>;
 
-/// The form of a node's hashes and the code of its variants.
+/// The hash code of a node and its compiled variants.
 #[derive(Debug)]
-pub struct Asked {
+pub struct KeyHashCode {
     code: HashCode,
     origins: Vec<Origin>,
-    variants: Variants<dyn HashKeys>,
+    variants: CodeVariants<dyn HashKeys>,
 }
 
-/// Hashes tuples by their keys, in one run.
+/// Hashes tuples by their keys in one run.
 #[derive(Debug, Clone)]
 pub struct KeyHasher {
     keys: Arc<[usize]>,
-    compiled: Option<Arc<Compiled>>,
+    compiled: Option<Arc<CompiledHasher>>,
 }
 
 #[derive(Debug)]
-struct Compiled {
-    asked: Arc<Asked>,
+struct CompiledHasher {
+    code: Arc<KeyHashCode>,
     run: Run,
-    /// Where the node's tuples are not counted by what comes after.
-    figures: Option<Figures>,
+    /// Counters for the profile, unless a later step counts the node's tuples.
+    counters: Option<TierCounters>,
 }
 
-impl Asked {
-    /// None where a key has no code.
-    fn new(tuple: &Tuple, keys: &[usize]) -> Option<Asked> {
+impl KeyHashCode {
+    /// Returns `None` if a key cannot be compiled.
+    fn new(tuple: &Tuple, keys: &[usize]) -> Option<KeyHashCode> {
         let input = |key: &usize| {
             let field = &tuple.fields()[*key];
-            Some(InputCode::column(field.atom().and_then(Machine::of)?, field.nullable))
+            Some(InputCode::column(field.atom().and_then(MachineType::from_atom)?, field.nullable))
         };
-        Some(Asked {
+        Some(KeyHashCode {
             code: HashCode { keys: keys.iter().map(input).collect::<Option<_>>()? },
             origins: keys.iter().map(|key| Origin::Field(*key)).collect(),
-            variants: Variants::default(),
+            variants: CodeVariants::default(),
         })
     }
 }
 
 impl KeyHasher {
-    /// By the fields `keys` of tuples, as a run has it.
-    pub fn start(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
+    /// Prepares hashing by the fields `keys` for a run.
+    pub fn start(cache: &CachedHashCode, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
         let compiled = run.context.compiler().and_then(|_| {
-            let asked = asked.get_or_init(|| Asked::new(tuple, keys).map(Arc::new)).clone()?;
-            Some(Arc::new(Compiled { asked, run: run.clone(), figures: None }))
+            let code = cache.get_or_init(|| KeyHashCode::new(tuple, keys).map(Arc::new)).clone()?;
+            Some(Arc::new(CompiledHasher { code, run: run.clone(), counters: None }))
         });
         KeyHasher { keys: keys.into(), compiled }
     }
 
-    /// As [`KeyHasher::start`], for a node that does nothing else with its tuples: the profile says
-    /// how many were hashed by code.
-    pub fn start_counted(asked: &AskedHash, tuple: &Tuple, keys: &[usize], run: &Run) -> KeyHasher {
-        let mut hasher = KeyHasher::start(asked, tuple, keys, run);
+    /// Like [`KeyHasher::start`], for a node that only hashes its tuples: the profile shows how
+    /// many were hashed by compiled code.
+    pub fn start_counted(
+        cache: &CachedHashCode,
+        tuple: &Tuple,
+        keys: &[usize],
+        run: &Run,
+    ) -> KeyHasher {
+        let mut hasher = KeyHasher::start(cache, tuple, keys, run);
         if let Some(compiled) = hasher.compiled.as_mut().and_then(Arc::get_mut) {
-            compiled.figures = Some(Figures::new(run));
+            compiled.counters = Some(TierCounters::new(run));
         }
         hasher
     }
 
-    /// By the same in the vectorised tier.
+    /// Creates a hasher that uses only the vectorized tier.
     pub fn vectorized(keys: &[usize]) -> KeyHasher {
         KeyHasher { keys: keys.into(), compiled: None }
     }
 
-    /// The hashes of the tuples that count in a chunk, at the places of their positions in `out`;
-    /// what stands at others means nothing.
+    /// Hashes the selected tuples of a chunk into `out`, at their stored positions. Other positions
+    /// of `out` are unspecified.
     ///
     /// # Errors
-    /// As [`hash_fields`], and those of compiling.
+    /// As [`hash_fields`], or compilation fails.
     pub fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<()> {
         if let Some(compiled) = &self.compiled {
             let done = compiled.hashes(chunk, out)?;
-            if let Some(figures) = &compiled.figures {
-                figures.count(chunk.rows(), if done { chunk.rows() } else { 0 });
+            if let Some(counters) = &compiled.counters {
+                counters.count(chunk.rows(), if done { chunk.rows() } else { 0 });
             }
             if done {
                 return Ok(());
@@ -104,23 +109,23 @@ impl KeyHasher {
     }
 }
 
-impl Compiled {
-    /// As [`KeyHasher::hashes`]; whether it was done.
+impl CompiledHasher {
+    /// Like [`KeyHasher::hashes`]; returns false if the vectorized tier has to hash the chunk.
     fn hashes(&self, chunk: &Chunk, out: &mut Vec<u64>) -> Result<bool> {
-        let Asked { code, origins, variants } = &*self.asked;
+        let KeyHashCode { code, origins, variants } = &*self.code;
         let run = &self.run;
         let Some(compiler) = run.context.compiler() else { return Ok(false) };
-        let ask = |keys: &[InputCode]| compiler.hash(HashCode { keys: keys.to_vec() });
-        let found = variants.find((origins, &code.keys), (chunk, chunk.rows()), run, ask)?;
+        let request = |keys: &[InputCode]| compiler.hash(HashCode { keys: keys.to_vec() });
+        let found = variants.find((origins, &code.keys), (chunk, chunk.rows()), run, request)?;
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
-        // Nobody reads what stays at the places of tuples that do not count.
+        // Positions of tuples that are not selected are never read.
         out.resize(chunk.rows_stored(), 0);
         let positions =
             chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
-        // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that
-        // the chunk stores, and validity of their own or for as many as a chunk can store; the
-        // positions are of those tuples, of which each has a place in `out`.
+        // SAFETY: the inputs match the code and have a value for each stored tuple; their validity
+        // is their own or covers the largest chunk. The positions refer to stored tuples, and `out`
+        // has a slot for each.
         Ok(unsafe { code.run(inputs.raw(), positions, chunk.rows(), out.as_mut_ptr()) })
     }
 }

@@ -1,13 +1,16 @@
-//! Expressions: the function library, binding, evaluation.
+//! Expressions: the function library, binding, and evaluation.
 //!
-//! [`Library`] names and types functions: ours first (comparisons, checked arithmetic, dates,
-//! patterns, bits), one family a file, then DataFusion's (`foreign`). [`Bound`] is an expression
-//! bound to a tuple; it gives columns or narrows a chunk's selection. Evaluation is described in
-//! `evaluate`, conversions between types in [`cast`].
+//! [`Library`] resolves functions by name and argument types: native ones first (comparisons,
+//! checked arithmetic, dates, patterns, bits), one family per file, then DataFusion's (`foreign`).
+//! A [`BoundExpr`] is an expression bound to an input tuple; it computes a column or narrows the
+//! selection of a chunk. See `evaluate` for evaluation and [`cast`] for conversions between types.
+//!
+//! `unsafe` code is confined to `compiled`, `computed`, `key_hash` and `user`, which call compiled
+//! code, and to `long_strings`, which appends views without a copy.
 //!
 //! ```
 //! use std::sync::{Arc, OnceLock};
-//! use tessera_functions::{Bound, Library};
+//! use tessera_functions::{BoundExpr, Library};
 //! use tessera_plan::Expr;
 //! use tessera_types::{Atom, Field, Tuple};
 //!
@@ -15,23 +18,24 @@
 //! let tuple = Tuple::new(vec![field("price"), field("discount")]);
 //! let rest = Expr::call("sub", vec![Expr::int64(1), Expr::field("discount")]);
 //! let revenue = Expr::call("mul", vec![Expr::field("price"), rest]);
-//! let bound = Bound::new(&revenue, &tuple, &Tuple::empty(), &Arc::new(Library::new()))?;
+//! let bound = BoundExpr::new(&revenue, &tuple, &Tuple::empty(), &Arc::new(Library::new()))?;
 //! assert_eq!(bound.atom(), (&Atom::Decimal(31, 4), false));
 //! assert!(!bound.can_raise());
 //! # Ok::<(), tessera_types::Error>(())
 //! ```
 
-mod about;
 mod aggregate_types;
 mod arithmetic;
 mod bind;
 mod bits;
 pub mod bytes;
+pub mod canonical;
 pub mod cast;
 mod code;
 mod compare;
 mod compiled;
 mod computed;
+mod concat_op;
 mod datetime;
 mod decimal;
 mod degrees;
@@ -43,6 +47,7 @@ mod fold;
 mod foreign;
 pub mod format;
 pub mod growth;
+pub mod hidden_values;
 mod in_set;
 mod kernel;
 pub mod key_hash;
@@ -51,17 +56,16 @@ mod like;
 mod list_numbers;
 mod lists;
 mod logic;
-mod long;
+mod long_strings;
 mod math;
-mod moments;
 mod nullif;
 mod numbers;
 mod offered;
-pub mod one_nan;
 mod parse;
 mod parse_float;
 mod parse_interval;
 mod parse_list;
+mod parse_timestamp;
 mod patterns;
 pub mod plain;
 mod quantified;
@@ -69,14 +73,15 @@ mod rounding;
 mod rowwise;
 pub mod scalar;
 mod select;
-pub mod settled;
 mod similar;
 mod strict;
+mod strings;
 mod substr;
-mod text;
-mod texts;
+mod temporal;
+mod type_info;
 mod types;
 mod user;
+mod width_bucket;
 
 pub mod testing;
 #[cfg(test)]
@@ -91,48 +96,48 @@ use tessera_plan::Expr;
 use tessera_types::{Atom, Code, Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use bind::{Binder, Kind, Node};
+use bind::{Binder, Node, NodeKind};
 use evaluate::{View, evaluate};
 use kernel::as_boolean;
 
 pub use code::{Coder, Origin};
-use compiled::AskedPredicate;
+use compiled::PredicateCode;
 pub use compiled::{
-    Figures, Inputs, Predicate, Variants, lies_at, positions_from, positions_of, raw,
+    CodeVariants, Inputs, Predicate, TierCounters, is_readable, positions_from, positions_of, raw,
 };
-use computed::AskedComputation;
 pub use computed::Computation;
+use computed::ComputationCode;
 
 pub use aggregate_types::argument_fields;
-pub use datetime::divided;
+pub use datetime::divide_interval;
 pub use fold::constant;
 pub use foreign::foreign_type;
 pub use format::format_array;
-pub use library::{Library, moments_and_texts};
-pub use moments::series::Moments;
+pub use library::{Library, temporal_and_string_names};
 pub use numbers::WHOLE_QUOTIENT;
 pub use offered::is_offered;
 pub use strict::{is_strict, is_written_null};
+pub use temporal::series::TimestampSeries;
 pub use types::common_type;
 pub use user::UserFunction;
 
-/// An expression bound to an input tuple: names resolved, functions found, constants made.
+/// An expression bound to an input tuple: names are resolved, functions found, constants computed.
 #[derive(Debug, Clone)]
-pub struct Bound {
-    /// The conjuncts of a predicate, in the order of evaluation; else the expression alone.
+pub struct BoundExpr {
+    /// The conjuncts of a predicate in evaluation order; for other expressions a single node.
     nodes: Arc<[Node]>,
     atom: Atom,
     nullable: bool,
-    /// Whether values on the way may be far longer than those of its fields.
+    /// Whether intermediate values may be far longer than the input fields.
     grows: bool,
-    /// What was asked of a compiler for it as a predicate, by the first run.
-    asked: Arc<OnceLock<Option<Arc<AskedPredicate>>>>,
-    /// The same for it as a value.
-    computation: Arc<OnceLock<Option<Arc<AskedComputation>>>>,
+    /// Code of the expression as a predicate, created by the first run.
+    predicate_code: Arc<OnceLock<Option<Arc<PredicateCode>>>>,
+    /// Code of the expression as a value, created by the first run.
+    computation_code: Arc<OnceLock<Option<Arc<ComputationCode>>>>,
 }
 
-impl Bound {
-    /// Binds an expression over `tuple`, in a plan with these parameters.
+impl BoundExpr {
+    /// Binds an expression over `tuple` in a plan with these parameters.
     ///
     /// # Errors
     /// As [`tessera_plan::type_of`].
@@ -141,47 +146,54 @@ impl Bound {
         tuple: &Tuple,
         parameters: &Tuple,
         library: &Arc<Library>,
-    ) -> Result<Bound> {
+    ) -> Result<BoundExpr> {
         let mut node = Binder { tuple, parameters, library }.bind(expr)?;
         let (atom, nullable) = (node.atom.clone(), node.nullable);
         let nodes = match &mut node.kind {
-            Kind::And(list) if list.len() > 1 => {
+            NodeKind::And(list) if list.len() > 1 => {
                 select::order(list);
                 std::mem::take(list)
             }
             _ => vec![node],
         };
-        let (asked, computation) = (Arc::default(), Arc::default());
+        let (predicate_code, computation_code) = (Arc::default(), Arc::default());
         let grows = growth::grows_in(expr);
-        Ok(Bound { nodes: nodes.into(), atom, nullable, grows, asked, computation })
+        Ok(BoundExpr {
+            nodes: nodes.into(),
+            atom,
+            nullable,
+            grows,
+            predicate_code,
+            computation_code,
+        })
     }
 
-    /// The type of its values, and whether they may be NULL.
+    /// The result type, and whether results may be NULL.
     pub fn atom(&self) -> (&Atom, bool) {
         (&self.atom, self.nullable)
     }
 
-    /// Whether values on the way may be far longer than those of its fields.
+    /// Whether intermediate values may be far longer than the input fields.
     pub fn grows(&self) -> bool {
         self.grows
     }
 
-    /// Whether some value of its fields makes it fail.
+    /// Whether some input makes the expression fail.
     pub fn can_raise(&self) -> bool {
         self.nodes.iter().any(|node| node.raises)
     }
 
-    /// Whether compiled code can say, of a tuple, whether it is true, and nothing is said of texts:
-    /// those may lie in a dictionary.
+    /// Whether the expression can be compiled as a predicate without reading strings. Strings may
+    /// be dictionary-encoded, which the vectorized tier handles better.
     pub fn has_code(&self) -> bool {
         compiled::code_of(self, false).is_some()
     }
 
-    /// Its value for each tuple that counts (dense).
+    /// Computes the value of each selected tuple (dense).
     ///
     /// # Errors
-    /// A value that overflows, divides by zero or does not convert; but never for a tuple that does
-    /// not count, that an earlier conjunct rejected, or whose CASE branch is not taken.
+    /// A value overflows, divides by zero or does not convert. Tuples that are not selected, were
+    /// rejected by an earlier conjunct, or are in a CASE branch not taken never raise errors.
     pub fn evaluate(&self, chunk: &Chunk, run: &Run) -> Result<Column> {
         if !self.grows {
             return self.evaluate_at_once(chunk, run);
@@ -201,7 +213,7 @@ impl Bound {
         Ok(Column::Plain(concat(&values)?))
     }
 
-    /// Whether a whole chunk is too much for it at once.
+    /// Whether the chunk has to be evaluated in pieces to limit memory.
     fn is_cut(&self, chunk: &Chunk, run: &Run) -> bool {
         let evaluate = |sample: &Chunk| self.evaluate_at_once(sample, run).map(drop);
         self.grows
@@ -221,10 +233,10 @@ impl Bound {
         }
     }
 
-    /// As a predicate: the tuples for which it is true.
+    /// Selects the tuples for which this predicate is true.
     ///
     /// # Errors
-    /// As [`Bound::evaluate`].
+    /// As [`BoundExpr::evaluate`].
     pub fn select(&self, chunk: Chunk, run: &Run) -> Result<Chunk> {
         if self.atom != Atom::Boolean {
             return Err(Error::new(

@@ -1,4 +1,4 @@
-//! The functions there are.
+//! The function library.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::cast::cast_raises;
 use super::compare::Compare;
 use super::offered::{is_left_out, is_offered};
 use super::scalar::{array_value, scalar_to_array};
-use super::types::{Arg, Resolved, common_type, exact_in, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    about, aggregate_types, bits, compare, extremes, foreign, like, list_numbers, lists, math,
-    moments, nullif, numbers, patterns, quantified, rounding, substr, text, texts,
+    aggregate_types, bits, compare, concat_op, extremes, foreign, like, list_numbers, lists, math,
+    nullif, numbers, patterns, quantified, rounding, strings, substr, temporal, type_info,
 };
 
-/// Functions of ours that are found by their names alone.
+/// Native functions that are dispatched by name alone.
 const OWN: [&str; 3] = ["neg", "abs", "concat_op"];
 
-/// Other names of functions, DuckDB's.
+/// DuckDB's aliases of functions.
 const ALIASES: [(&str, &str); 10] = [
     ("list_min", "array_min"),
     ("lcase", "lower"),
@@ -41,25 +41,26 @@ const ALIASES: [(&str, &str); 10] = [
     ("str_split", "string_split"),
 ];
 
-/// Functions of dates, times, text and bytes, which stand before DataFusion's of the same names.
-pub fn moments_and_texts() -> impl Iterator<Item = &'static str> {
+/// Native functions on dates, times, strings and bytes; they take precedence over DataFusion's.
+pub fn temporal_and_string_names() -> impl Iterator<Item = &'static str> {
     let others = ["generate_series", "range", "like", "ilike"];
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
-    let own = moments::NAMES
+    let own = temporal::NAMES
         .iter()
-        .chain(texts::NAMES)
+        .chain(strings::NAMES)
         .chain(patterns::NAMES)
-        .chain(about::NAMES)
+        .chain(type_info::NAMES)
         .chain(lists::NAMES);
     own.copied().chain(others).chain(aliases)
 }
 
-/// The functions expressions can call: ours first, then DataFusion's, then those of users.
+/// All functions that expressions can call: native ones first, then user-defined, then
+/// DataFusion's.
 pub struct Library {
     scalars: HashMap<String, Arc<ScalarUDF>>,
     aggregates: HashMap<String, Arc<AggregateUDF>>,
     config: Arc<ConfigOptions>,
-    /// Those of users, by name.
+    /// User-defined functions by name.
     users: RwLock<BTreeMap<Arc<str>, Arc<UserFunction>>>,
 }
 
@@ -79,7 +80,7 @@ impl std::fmt::Debug for Library {
 }
 
 impl Library {
-    /// The whole library.
+    /// Creates the library without user-defined functions.
     pub fn new() -> Self {
         let mut scalars = HashMap::new();
         let all = datafusion_functions::all_default_functions().into_iter();
@@ -108,19 +109,18 @@ impl Library {
         }
     }
 
-    /// A scalar function of DataFusion's.
+    /// Returns a scalar function of DataFusion.
     pub fn scalar_udf(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         self.scalars.get(name).cloned()
     }
 
-    /// An aggregate function of DataFusion's.
+    /// Returns an aggregate function of DataFusion.
     pub fn aggregate_udf(&self, name: &str) -> Option<Arc<AggregateUDF>> {
         self.aggregates.get(name).cloned()
     }
 
-    /// The functions that are ours, most of them of numbers: those of one name with DataFusion's
-    /// stand before them.
-    pub fn own_functions() -> Vec<&'static str> {
+    /// The names of native functions, mostly on numbers; they take precedence over DataFusion's.
+    pub fn native_function_names() -> Vec<&'static str> {
         let mut names: Vec<&str> = rounding::NAMES
             .into_iter()
             .chain(numbers::NAMES)
@@ -134,17 +134,17 @@ impl Library {
         names
     }
 
-    /// The names of DataFusion's scalar functions, with their aliases.
+    /// The names and aliases of DataFusion's scalar functions.
     pub fn foreign_names(&self) -> impl Iterator<Item = String> + use<'_> {
         self.scalars.keys().cloned()
     }
 
-    /// The names of all scalar functions: ours, and DataFusion's with their aliases.
+    /// The names of all scalar functions, native and DataFusion's, with aliases.
     pub fn scalar_names(&self) -> Vec<String> {
         let own = OWN
             .into_iter()
-            .chain(Library::own_functions())
-            .chain(moments_and_texts())
+            .chain(Library::native_function_names())
+            .chain(temporal_and_string_names())
             .map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
@@ -164,23 +164,23 @@ impl Library {
         names
     }
 
-    /// The functions of users.
+    /// The user-defined functions.
     pub fn user_functions(&self) -> Vec<Arc<UserFunction>> {
         self.users.read().values().cloned().collect()
     }
 
-    /// Adds a user's function, or replaces one of that name.
+    /// Adds a user-defined function.
     ///
     /// # Errors
-    /// There is a function of this name already: of the library, or, unless it is to be replaced, a
-    /// user's.
+    /// The library has a function of this name, or there is a user-defined one and `replace` is
+    /// false.
     pub fn define(&self, function: UserFunction, replace: bool) -> Result<()> {
         let name = function.name().clone();
-        let of_library = Comparison::named(&name).is_some()
-            || Operation::named(&name).is_some()
+        let of_library = Comparison::from_name(&name).is_some()
+            || Operation::from_name(&name).is_some()
             || OWN.contains(&&*name)
-            || Library::own_functions().contains(&&*name)
-            || moments_and_texts().any(|own| own == &*name)
+            || Library::native_function_names().contains(&&*name)
+            || temporal_and_string_names().any(|own| own == &*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
             || self.scalars.contains_key(&*name)
@@ -193,33 +193,33 @@ impl Library {
         let mut users = self.users.write();
         if users.contains_key(&name) && !replace {
             return Err(Error::semantic(format!(
-                "there is a function {name} already; CREATE OR REPLACE FUNCTION replaces it"
+                "function {name} already exists; use CREATE OR REPLACE FUNCTION to replace it"
             )));
         }
         users.insert(name, Arc::new(function));
         Ok(())
     }
 
-    /// A user's function.
+    /// Returns a user-defined function.
     pub fn user_function(&self, name: &str) -> Option<Arc<UserFunction>> {
         self.users.read().get(name).cloned()
     }
 
-    /// Forgets a user's function; whether there was one.
-    pub fn forget(&self, name: &str) -> bool {
+    /// Removes a user-defined function; returns whether it existed.
+    pub fn remove(&self, name: &str) -> bool {
         self.users.write().remove(name).is_some()
     }
 
-    /// Finds and types a function.
-    pub fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    /// Resolves a call by name and argument types.
+    pub fn resolve(&self, name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         let name = ALIASES
             .iter()
             .find(|(alias, _)| *alias == name)
             .map_or(name, |(_, function)| *function);
-        if let Some(comparison) = Comparison::named(name) {
+        if let Some(comparison) = Comparison::from_name(name) {
             return resolve_comparison(name, comparison, args);
         }
-        if let Some(operation) = Operation::named(name) {
+        if let Some(operation) = Operation::from_name(name) {
             return resolve_binary(name, operation, args);
         }
         let own = like::resolve(name, args)
@@ -233,10 +233,10 @@ impl Library {
         if let Some(resolved) = own {
             return resolved;
         }
-        let own = moments::resolve(name, args)
-            .or_else(|| texts::resolve(name, args))
+        let own = temporal::resolve(name, args)
+            .or_else(|| strings::resolve(name, args))
             .or_else(|| patterns::resolve(name, args))
-            .or_else(|| about::resolve(name, args))
+            .or_else(|| type_info::resolve(name, args))
             .or_else(|| lists::resolve(name, args));
         if let Some(resolved) = own {
             return resolved;
@@ -249,7 +249,7 @@ impl Library {
                 }
             }
             "greatest" | "least" if args.iter().any(|arg| *arg.atom == Atom::Interval) => {
-                return moments::extreme(name, args);
+                return temporal::extreme(name, args);
             }
             "greatest" | "least"
                 if args.iter().any(|arg| {
@@ -258,7 +258,7 @@ impl Library {
             {
                 return extremes::resolve(name, args);
             }
-            // As in DuckDB, NULL is no value here.
+            // As in DuckDB, NULL is not counted as a value here.
             "array_distinct" | "list_distinct" => {
                 return self.foreign(name, args).map(lists::without_nulls);
             }
@@ -272,7 +272,7 @@ impl Library {
                     args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)))
                 };
                 return match (list(0), list(1)) {
-                    (false, false) => text::resolve(args),
+                    (false, false) => concat_op::resolve(args),
                     (true, true) => self.foreign("array_concat", args),
                     (true, false) => self.foreign("array_append", args),
                     (false, true) => self.foreign("array_prepend", args),
@@ -283,19 +283,19 @@ impl Library {
         self.foreign(name, args)
     }
 
-    fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+    fn foreign(&self, name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         if let Some(function) = self.user_function(name) {
             return function.resolve(args);
         }
         match self.scalars.get(name) {
             Some(udf) => foreign::resolve(udf, &self.config, args),
-            None => Err(Error::semantic(format!("there is no function {name}"))
+            None => Err(Error::semantic(format!("unknown function {name}"))
                 .with_state(SqlState::UNDEFINED_FUNCTION)),
         }
     }
 }
 
-/// Arguments as the verifier knows them.
+/// Converts arguments from the verifier's form.
 fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
     args.iter()
         .map(|(atom, nullable, expr)| {
@@ -310,8 +310,7 @@ fn arguments<'a>(args: &'a [(Atom, bool, &'a Expr)]) -> Vec<Arg<'a>> {
 
 impl Functions for Library {
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
-        // Each pass over a plan finds the types of its expressions: here planning ends when it is
-        // told to.
+        // Every pass over a plan derives expression types, so this check also interrupts planning.
         check_here()?;
         self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
     }
@@ -344,13 +343,17 @@ impl Functions for Library {
         }
         match self.aggregates.get(name) {
             Some(udf) => aggregate_types::foreign(udf, args),
-            None => Err(Error::semantic(format!("there is no aggregate function {name}"))
+            None => Err(Error::semantic(format!("unknown aggregate function {name}"))
                 .with_state(SqlState::UNDEFINED_FUNCTION)),
         }
     }
 }
 
-fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> Result<Resolved> {
+fn resolve_comparison(
+    name: &str,
+    comparison: Comparison,
+    args: &[Arg<'_>],
+) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let (left, right) = (args[0].atom, args[1].atom);
     let atom = if in_type_of_other(&args[0], right) {
@@ -368,13 +371,14 @@ fn resolve_comparison(name: &str, comparison: Comparison, args: &[Arg<'_>]) -> R
         _ => 1,
     };
     let mut resolved =
-        Resolved::strict(Atom::Boolean, args, casts, Compare { comparison, atom }).costing(cost);
+        ResolvedCall::strict(Atom::Boolean, args, casts, Compare { comparison, atom })
+            .costing(cost);
     resolved.nullable &= !comparison.is_total();
     Ok(resolved)
 }
 
-/// Whether an argument is a constant that has an equal in the other's type, so that no column need
-/// be converted.
+/// Whether an argument is a constant that can be converted exactly to the other type, so that the
+/// column need not be converted.
 fn in_type_of_other(arg: &Arg<'_>, other: &Atom) -> bool {
     let value = arg.value.as_ref().and_then(|value| array_value(value, 0).ok());
     match value {

@@ -1,4 +1,5 @@
-//! `list_sum` and `list_avg`: exact for integers and decimals, with the types of `sum` and `avg`.
+//! `list_sum` and `list_avg`, exact for integers and decimals, with the result types of `sum` and
+//! `avg`.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
 use super::exact::quotient;
 use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
-/// The functions here.
+/// The names of the functions.
 pub(crate) const NAMES: [&str; 4] = ["list_sum", "array_sum", "list_avg", "array_avg"];
 
-/// Types a call; none when the name is not of a function here.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a call; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     let average = match name {
         "list_sum" | "array_sum" => false,
         "list_avg" | "array_avg" => true,
@@ -43,7 +44,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
         let scale = decimal_of(&item).map_or(0, |(_, scale)| scale);
         let kernel = ListSum { average, scale, atom: atom.clone() };
         let mut resolved =
-            Resolved::strict(atom, args, vec![cast], kernel).raising(true).costing(50);
+            ResolvedCall::strict(atom, args, vec![cast], kernel).raising(true).costing(50);
         resolved.nullable = true;
         Ok(resolved)
     }))
@@ -99,7 +100,7 @@ impl Kernel for ListSum {
     }
 }
 
-/// The positions of a list's items; none of a NULL list.
+/// The positions of a list's items; empty for a NULL list.
 fn range(lists: &arrow::array::ListArray, row: usize) -> std::ops::Range<usize> {
     match lists.is_valid(row) {
         true => lists.offsets()[row] as usize..lists.offsets()[row + 1] as usize,

@@ -1,5 +1,5 @@
-//! AND, OR, NOT, IS NULL, CASE, COALESCE and the try form: the nodes that decide which tuples
-//! others see.
+//! AND, OR, NOT, IS NULL, CASE, COALESCE and TRY: nodes that decide for which tuples their operands
+//! are evaluated.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use super::bind::Node;
 use super::evaluate::{View, evaluate, is_raised};
 use super::kernel::{Argument, as_boolean, true_bits};
 
-/// Up to this cost a node that cannot fail is evaluated on all tuples rather than on a selection of
-/// them: gathering one column costs about as much as a few comparisons.
+/// Nodes up to this cost that cannot fail are evaluated for all tuples instead of a selection:
+/// gathering a column costs about as much as a few comparisons.
 pub(crate) const CHEAP: u32 = 8;
 
-/// A boolean column.
+/// The values of a boolean column.
 #[derive(Debug)]
 pub(crate) enum Truth {
-    /// The same for all tuples.
+    /// One value for all tuples.
     Constant(Option<bool>),
-    /// One per tuple.
+    /// One value per tuple.
     Each(BooleanArray),
 }
 
 impl Truth {
-    /// Out of a column of type boolean.
+    /// Converts a boolean column.
     pub(crate) fn of(column: &Column) -> Result<Truth> {
         if let Column::Constant(value, _) = column {
             let value = as_boolean(value)?;
@@ -45,8 +45,8 @@ fn constant(value: Option<bool>, rows: usize) -> Column {
     Column::Constant(Arc::new(BooleanArray::from(vec![value])), rows)
 }
 
-/// Conjunction, or with `any` disjunction. `any` is also the value that decides: a tuple that has
-/// it needs no more operands.
+/// AND, or OR if `any` is true. `any` is also the deciding value: tuples that have it need no
+/// further operands.
 pub(crate) fn connective(list: &[Node], view: &View<'_>, any: bool) -> Result<Column> {
     let rows = view.rows();
     let mut known: Option<BooleanArray> = None;
@@ -83,7 +83,7 @@ fn combine(left: &BooleanArray, right: &BooleanArray, any: bool) -> Result<Boole
     Ok(if any { compute::or_kleene(left, right)? } else { compute::and_kleene(left, right)? })
 }
 
-/// The numbers of tuples that do not have the deciding value yet; none when that is all of them.
+/// The indexes of tuples without the deciding value; `None` if no tuple has it.
 fn undecided(known: &BooleanArray, any: bool) -> Option<Vec<u32>> {
     let decided = match any {
         true => true_bits(known),
@@ -96,10 +96,10 @@ fn undecided(known: &BooleanArray, any: bool) -> Option<Vec<u32>> {
     (open.count_set_bits() < known.len()).then(|| open.set_indices_u32().collect())
 }
 
-/// Truth values at these tuples, and `elsewhere` at all others.
-fn scatter(found: &Truth, numbers: &[u32], rows: usize, elsewhere: bool) -> BooleanArray {
+/// Truth values at the given tuples, and `default` at all others.
+fn scatter(found: &Truth, numbers: &[u32], rows: usize, default: bool) -> BooleanArray {
     let mut values = BooleanBufferBuilder::new(rows);
-    values.append_n(rows, elsewhere);
+    values.append_n(rows, default);
     let nullable = match found {
         Truth::Constant(value) => value.is_none(),
         Truth::Each(array) => array.null_count() > 0,
@@ -122,7 +122,7 @@ fn scatter(found: &Truth, numbers: &[u32], rows: usize, elsewhere: bool) -> Bool
     BooleanArray::new(values.finish(), valid.map(|mut valid| NullBuffer::new(valid.finish())))
 }
 
-/// Negation.
+/// Logical negation.
 pub(crate) fn not(column: Column) -> Result<Column> {
     match (Truth::of(&column)?, column.len()) {
         (Truth::Constant(value), rows) => Ok(constant(value.map(|value| !value), rows)),
@@ -143,14 +143,14 @@ pub(crate) fn is_null(column: Column) -> Result<Column> {
     }
 }
 
-/// Values found for some tuples of a view.
-struct Part {
+/// Values computed for some tuples of a view.
+struct PartialResult {
     numbers: Vec<u32>,
     column: Column,
 }
 
-/// `CASE`: each condition is evaluated where those before did not hold, each value where its
-/// condition holds.
+/// `CASE`: evaluates each condition where no previous one held, and each value where its condition
+/// holds.
 pub(crate) fn case(
     branches: &[(Node, Node)],
     otherwise: Option<&Node>,
@@ -163,7 +163,7 @@ pub(crate) fn case(
         return choice(condition, value, otherwise, view);
     }
     let mut parts = Vec::new();
-    // None means all.
+    // `None` means all tuples.
     let mut open: Option<Vec<u32>> = None;
     for (condition, value) in branches {
         let found = match &open {
@@ -173,7 +173,7 @@ pub(crate) fn case(
         match found {
             Truth::Constant(Some(true)) => {
                 let column = take_part(value, view, open.as_deref())?;
-                parts.push(Part {
+                parts.push(PartialResult {
                     numbers: open.take().unwrap_or_else(|| numbers(view.rows())),
                     column,
                 });
@@ -184,7 +184,7 @@ pub(crate) fn case(
                 let (taken, rest) = partition(&true_bits(&array), open.as_deref());
                 if !taken.is_empty() {
                     let column = evaluate(value, &view.narrow(&taken))?;
-                    parts.push(Part { numbers: taken, column });
+                    parts.push(PartialResult { numbers: taken, column });
                 }
                 open = Some(rest);
             }
@@ -195,7 +195,7 @@ pub(crate) fn case(
     }
     if let Some(otherwise) = otherwise {
         let column = take_part(otherwise, view, open.as_deref())?;
-        parts.push(Part { numbers: open.unwrap_or_else(|| numbers(view.rows())), column });
+        parts.push(PartialResult { numbers: open.unwrap_or_else(|| numbers(view.rows())), column });
     }
     assemble(parts, atom, view.rows())
 }
@@ -211,7 +211,8 @@ fn numbers(rows: usize) -> Vec<u32> {
     (0..rows as u32).collect()
 }
 
-/// The tuples whose bit is set and those whose is not, as numbers in the view.
+/// Splits tuples by their bit: those that have it set and those that do not, as indexes in the
+/// view.
 fn partition(bits: &BooleanBuffer, open: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
     let number = |i: u32| open.map_or(i, |open| open[i as usize]);
     let taken = bits.set_indices_u32().map(number).collect();
@@ -219,8 +220,8 @@ fn partition(bits: &BooleanBuffer, open: Option<&[u32]>) -> (Vec<u32>, Vec<u32>)
     (taken, rest)
 }
 
-/// One condition and two values that are cheap and cannot fail: all computed for all tuples, then
-/// picked from.
+/// A CASE with one condition and two cheap values that cannot fail: computes everything for all
+/// tuples and then selects.
 fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> Result<Column> {
     let mask = match Truth::of(&evaluate(condition, view)?)? {
         Truth::Constant(Some(true)) => return evaluate(value, view),
@@ -240,9 +241,9 @@ fn choice(condition: &Node, value: &Node, otherwise: &Node, view: &View<'_>) -> 
     Ok(Column::Plain(compute::kernels::zip::zip(&mask, truthy, falsy)?))
 }
 
-/// A constant without the strings of other rows. Arrow's `zip` of two constants renumbers the
-/// buffer of a short string, which has none, where its array has buffers of others: the string then
-/// has another ninth byte.
+/// Copies the string of a constant out of shared buffers. Arrow's `zip` of two constants changes
+/// the buffer index in the view of a short string, which has none: bytes 9 to 12 of the view are
+/// text.
 fn without_spare_strings(constant: ArrayRef) -> ArrayRef {
     match constant.data_type() {
         DataType::Utf8View => Arc::new(constant.as_string_view().gc()),
@@ -251,8 +252,8 @@ fn without_spare_strings(constant: ArrayRef) -> ArrayRef {
     }
 }
 
-/// The parts in the order of their tuples, NULL where there is none.
-fn assemble(parts: Vec<Part>, atom: &Atom, rows: usize) -> Result<Column> {
+/// Merges the parts in the order of their tuples; NULL where no part has a value.
+fn assemble(parts: Vec<PartialResult>, atom: &Atom, rows: usize) -> Result<Column> {
     if let [part] = parts.as_slice()
         && part.numbers.len() == rows
     {
@@ -279,7 +280,7 @@ fn assemble(parts: Vec<Part>, atom: &Atom, rows: usize) -> Result<Column> {
     Ok(Column::Plain(interleave(&arrays, &places)?))
 }
 
-/// `COALESCE`: each operand is evaluated where those before are NULL.
+/// `COALESCE`: evaluates each operand where all previous ones are NULL.
 pub(crate) fn coalesce(list: &[Node], atom: &Atom, view: &View<'_>) -> Result<Column> {
     let mut parts = Vec::new();
     let mut open: Option<Vec<u32>> = None;
@@ -294,20 +295,20 @@ pub(crate) fn coalesce(list: &[Node], atom: &Atom, view: &View<'_>) -> Result<Co
         };
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
             let all = open.take().unwrap_or_else(|| numbers(view.rows()));
-            parts.push(Part { numbers: all, column });
+            parts.push(PartialResult { numbers: all, column });
             return assemble(parts, atom, view.rows());
         };
         let (_, rest) = partition(nulls.inner(), open.as_deref());
         let all = open.take().unwrap_or_else(|| numbers(view.rows()));
-        // Tuples that are still NULL are overwritten by later operands.
-        parts.push(Part { numbers: all, column });
+        // Later operands overwrite tuples that are still NULL.
+        parts.push(PartialResult { numbers: all, column });
         open = Some(rest);
     }
     assemble(parts, atom, view.rows())
 }
 
-/// The try form: true for a tuple whose value raises. Halves the tuples until those that raise
-/// stand alone.
+/// `TRY`: true for a tuple if its evaluation raises an error. Splits the tuples in halves until
+/// each failing one is alone.
 pub(crate) fn attempt(input: &Node, view: &View<'_>) -> Result<Column> {
     match evaluate(input, view) {
         Ok(column) => Ok(column),

@@ -1,5 +1,4 @@
-//! Functions of doubles: roots, powers, logarithms, angles. Where one has no value, it is
-//! PostgreSQL's error.
+//! Functions on doubles: roots, powers, logarithms, trigonometry; errors as in PostgreSQL.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Float64Type};
@@ -7,44 +6,44 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::degrees;
 use super::kernel::{Argument, Kernel, binary, unary};
-use super::types::{Arg, Resolved, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
-/// Why a call has no value.
+/// The reason why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// The value is too large.
+    /// The result is too large.
     Overflow,
-    /// The value is too close to zero.
+    /// The result is too close to zero.
     Underflow,
-    /// There is no value for the argument.
+    /// The argument is outside the domain.
     Input,
     /// A root of a negative number.
     Root,
-    /// A logarithm of zero or of a negative number.
+    /// A logarithm of zero or a negative number.
     Logarithm,
-    /// Zero to a negative power.
+    /// Zero raised to a negative power.
     ZeroPower,
-    /// A negative number to a power that is not whole.
+    /// A negative number raised to a non-integer power.
     ComplexPower,
-    /// A logarithm to the base 1.
+    /// A logarithm to base 1.
     Division,
 }
 
 impl Fault {
     fn error(self, call: &str) -> Error {
         let overflow = |what: &str| Error::new(Code::Overflow, format!("{call} {what}"));
-        let refused = |what: &str| Error::new(Code::Data, format!("{call} has no value: {what}"));
+        let undefined = |what: &str| Error::new(Code::Data, format!("{call} is undefined: {what}"));
         match self {
             Fault::Overflow => overflow("is out of range for type float64: overflow"),
             Fault::Underflow => overflow("is out of range for type float64: underflow"),
-            Fault::Input => overflow("has no value: the argument is out of range"),
-            Fault::Root => refused("the square root of a negative number")
+            Fault::Input => overflow("is undefined: the argument is out of range"),
+            Fault::Root => undefined("the square root of a negative number")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
-            Fault::Logarithm => refused("the logarithm of what is not positive")
+            Fault::Logarithm => undefined("the logarithm of a number that is not positive")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM),
-            Fault::ZeroPower => refused("zero raised to a negative power")
+            Fault::ZeroPower => undefined("zero raised to a negative power")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
-            Fault::ComplexPower => refused("a negative number raised to a power that is not whole")
+            Fault::ComplexPower => undefined("a negative number raised to a non-integer power")
                 .with_state(SqlState::INVALID_ARGUMENT_FOR_POWER),
             Fault::Division => {
                 Error::new(Code::DivisionByZero, format!("division by zero in {call}"))
@@ -56,13 +55,13 @@ impl Fault {
 type Value = std::result::Result<f64, Fault>;
 
 /// A function of one number.
-type One = fn(f64) -> Value;
+type UnaryFunction = fn(f64) -> Value;
 
 /// A function of two numbers.
-type Two = fn(f64, f64) -> Value;
+type BinaryFunction = fn(f64, f64) -> Value;
 
-/// The functions of one number, by name.
-const OF_ONE: [(&str, One); 29] = [
+/// The functions of one number by name.
+const UNARY_FUNCTIONS: [(&str, UnaryFunction); 29] = [
     ("sqrt", |x| if x < 0.0 { Err(Fault::Root) } else { Ok(x.sqrt()) }),
     ("cbrt", |x| Ok(x.cbrt())),
     ("exp", |x| bounded(x.exp(), x.is_finite())),
@@ -70,10 +69,10 @@ const OF_ONE: [(&str, One); 29] = [
     ("log", |x| logarithm(x, f64::log10)),
     ("log10", |x| logarithm(x, f64::log10)),
     ("log2", |x| logarithm(x, f64::log2)),
-    ("sin", |x| of_angle(x, f64::sin)),
-    ("cos", |x| of_angle(x, f64::cos)),
-    ("tan", |x| of_angle(x, f64::tan)),
-    ("cot", |x| of_angle(x, |x| 1.0 / x.tan())),
+    ("sin", |x| trigonometric(x, f64::sin)),
+    ("cos", |x| trigonometric(x, f64::cos)),
+    ("tan", |x| trigonometric(x, f64::tan)),
+    ("cot", |x| trigonometric(x, |x| 1.0 / x.tan())),
     ("asin", |x| within(x, x.abs() <= 1.0, f64::asin)),
     ("acos", |x| within(x, x.abs() <= 1.0, f64::acos)),
     ("atan", |x| Ok(x.atan())),
@@ -83,10 +82,10 @@ const OF_ONE: [(&str, One); 29] = [
     ("asinh", |x| Ok(x.asinh())),
     ("acosh", |x| within(x, x >= 1.0, f64::acosh)),
     ("atanh", |x| within(x, x.abs() <= 1.0, f64::atanh)),
-    ("sind", |x| of_angle(x, degrees::sind)),
-    ("cosd", |x| of_angle(x, degrees::cosd)),
-    ("tand", |x| of_angle(x, degrees::tand)),
-    ("cotd", |x| of_angle(x, degrees::cotd)),
+    ("sind", |x| trigonometric(x, degrees::sind)),
+    ("cosd", |x| trigonometric(x, degrees::cosd)),
+    ("tand", |x| trigonometric(x, degrees::tand)),
+    ("cotd", |x| trigonometric(x, degrees::cotd)),
     ("asind", |x| within(x, x.abs() <= 1.0, degrees::asind)),
     ("acosd", |x| within(x, x.abs() <= 1.0, degrees::acosd)),
     ("atand", |x| Ok(degrees::atand(x))),
@@ -94,8 +93,8 @@ const OF_ONE: [(&str, One); 29] = [
     ("radians", |x| bounded(x * DEGREE, x.is_finite() && x != 0.0)),
 ];
 
-/// The functions of two numbers, by name.
-const OF_TWO: [(&str, Two); 5] = [
+/// The functions of two numbers by name.
+const BINARY_FUNCTIONS: [(&str, BinaryFunction); 5] = [
     ("power", power),
     ("pow", power),
     ("log", logarithm_to),
@@ -103,15 +102,18 @@ const OF_TWO: [(&str, Two); 5] = [
     ("atan2d", |y, x| Ok(degrees::atan2d(y, x))),
 ];
 
-/// A degree in radians.
+/// One degree in radians.
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
-/// The names of all functions here.
+/// The names of all functions.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    OF_ONE.iter().map(|(name, _)| *name).chain(OF_TWO.iter().map(|(name, _)| *name))
+    UNARY_FUNCTIONS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(BINARY_FUNCTIONS.iter().map(|(name, _)| *name))
 }
 
-/// A value that is neither infinite nor zero for a finite argument.
+/// Checks that the result for a finite argument is neither infinite nor zero.
 fn bounded(value: f64, finite: bool) -> Value {
     match value {
         _ if !finite => Ok(value),
@@ -129,7 +131,7 @@ fn logarithm(x: f64, function: fn(f64) -> f64) -> Value {
     if x <= 0.0 { Err(Fault::Logarithm) } else { Ok(function(x)) }
 }
 
-fn of_angle(x: f64, function: fn(f64) -> f64) -> Value {
+fn trigonometric(x: f64, function: fn(f64) -> f64) -> Value {
     if x.is_infinite() { Err(Fault::Input) } else { Ok(function(x)) }
 }
 
@@ -160,10 +162,10 @@ fn logarithm_to(base: f64, x: f64) -> Value {
     }
 }
 
-/// Types a call; none when the name is not of a function here.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
-    let one = OF_ONE.iter().find(|(known, _)| *known == name);
-    let two = OF_TWO.iter().find(|(known, _)| *known == name);
+/// Resolves a call; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+    let one = UNARY_FUNCTIONS.iter().find(|(known, _)| *known == name);
+    let two = BINARY_FUNCTIONS.iter().find(|(known, _)| *known == name);
     if one.is_none() && two.is_none() {
         return None;
     }
@@ -171,25 +173,25 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
     if !numbers {
         return Some(Err(wrong_arguments(name, args, "cast them to numbers")));
     }
-    // PostgreSQL computes in `numeric` here, where a small value is zero.
+    // PostgreSQL computes these in `numeric`, where small results are rounded to zero.
     let small_is_zero = args.iter().any(|arg| matches!(arg.atom, Atom::Decimal(..)))
         && !args.iter().any(|arg| arg.atom.is_float());
     let casts = vec![Atom::Float64; args.len()];
     Some(match (args.len(), one, two) {
         (1, Some((name, function)), _) => {
-            let kernel = OfOne { name, function: *function, small_is_zero };
-            Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))
+            let kernel = UnaryKernel { name, function: *function, small_is_zero };
+            Ok(ResolvedCall::strict(Atom::Float64, args, casts, kernel).raising(true).costing(20))
         }
         (2, _, Some((name, function))) => {
-            let kernel = OfTwo { name, function: *function, small_is_zero };
-            Ok(Resolved::strict(Atom::Float64, args, casts, kernel).raising(true).costing(40))
+            let kernel = BinaryKernel { name, function: *function, small_is_zero };
+            Ok(ResolvedCall::strict(Atom::Float64, args, casts, kernel).raising(true).costing(40))
         }
         (_, one, _) => expect_arguments(name, args, if one.is_some() { 1 } else { 2 })
             .and_then(|()| Err(wrong_arguments(name, args, "it takes one or two numbers"))),
     })
 }
 
-fn settled(value: Value, small_is_zero: bool) -> Value {
+fn flush_underflow(value: Value, small_is_zero: bool) -> Value {
     match value {
         Err(Fault::Underflow) if small_is_zero => Ok(0.0),
         value => value,
@@ -197,15 +199,15 @@ fn settled(value: Value, small_is_zero: bool) -> Value {
 }
 
 #[derive(Debug)]
-struct OfOne {
+struct UnaryKernel {
     name: &'static str,
-    function: One,
+    function: UnaryFunction,
     small_is_zero: bool,
 }
 
-impl Kernel for OfOne {
+impl Kernel for UnaryKernel {
     fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
-        let compute = |x: f64| settled((self.function)(x), self.small_is_zero);
+        let compute = |x: f64| flush_underflow((self.function)(x), self.small_is_zero);
         let op = |x: f64| compute(x).map_or((0.0, true), |value| (value, false));
         let error =
             |x: f64| compute(x).err().unwrap_or(Fault::Input).error(&format!("{}({x})", self.name));
@@ -214,16 +216,16 @@ impl Kernel for OfOne {
 }
 
 #[derive(Debug)]
-struct OfTwo {
+struct BinaryKernel {
     name: &'static str,
-    function: Two,
+    function: BinaryFunction,
     small_is_zero: bool,
 }
 
-impl Kernel for OfTwo {
+impl Kernel for BinaryKernel {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         type F = Float64Type;
-        let compute = |x: f64, y: f64| settled((self.function)(x, y), self.small_is_zero);
+        let compute = |x: f64, y: f64| flush_underflow((self.function)(x, y), self.small_is_zero);
         let op = |x: f64, y: f64| compute(x, y).map_or((0.0, true), |value| (value, false));
         let error = |x: f64, y: f64| {
             let fault = compute(x, y).err().unwrap_or(Fault::Input);

@@ -1,4 +1,4 @@
-//! `nullif`: the first argument, NULL where it equals the second.
+//! `nullif`: the first argument, or NULL if it equals the second.
 
 use arrow::array::ArrayRef;
 use arrow::compute;
@@ -7,24 +7,24 @@ use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result};
 
 use super::cast::{cast, cast_raises};
-use super::compare::{Compare, CompareMoments};
+use super::compare::{Compare, CompareTimestamps};
 use super::kernel::{Argument, Kernel, argument, as_boolean};
-use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
-/// Types `nullif`: both sides are compared in their common type, the result has the type of the
-/// first.
-pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<Resolved> {
+/// Resolves `nullif`: both arguments are compared in their common type; the result has the type of
+/// the first.
+pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments("nullif", args, 2)?;
     let (first, second) = (args[0].atom, args[1].atom);
     let common = common_type(first, second)
         .ok_or_else(|| wrong_arguments("nullif", args, "cast one to the type of the other"))?;
     let atom = if *first == Atom::Null { second.clone() } else { first.clone() };
-    let moments = CompareMoments::of_units(Comparison::Eq, [&atom, second]);
+    let moments = CompareTimestamps::of_units(Comparison::Eq, [&atom, second]);
     let raises = moments.is_none()
         && [&atom, second].iter().any(|from| **from != common && cast_raises(from, &common));
     let casts = vec![atom.clone(), second.clone()];
     let kernel = NullIf { first: atom.clone(), second: second.clone(), common, moments };
-    let mut resolved = Resolved::strict(atom, args, casts, kernel).raising(raises).costing(4);
+    let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).raising(raises).costing(4);
     resolved.nullable = true;
     Ok(resolved)
 }
@@ -34,8 +34,8 @@ struct NullIf {
     first: Atom,
     second: Atom,
     common: Atom,
-    /// Compares timestamps of two units as they are.
-    moments: Option<CompareMoments>,
+    /// Compares timestamps of two units without conversion.
+    moments: Option<CompareTimestamps>,
 }
 
 impl NullIf {

@@ -1,11 +1,11 @@
-//! Functions of numbers beside the operators: signs, whole quotients, divisors, factorials,
-//! histograms.
+//! Numeric functions other than operators: signs, integer division, common divisors, factorials,
+//! and histogram buckets.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, StringViewBuilder};
 use arrow::datatypes::*;
-use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
+use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
 use super::arithmetic::division_by_zero;
 use super::cast::decimal_text;
@@ -13,13 +13,14 @@ use super::decimal::widened;
 use super::kernel::{Argument, Kernel, argument, binary, unary, unexpected};
 use super::scalar::with_integer;
 use super::types::{
-    Arg, Resolved, common_type, decimal_of, expect_arguments, integer_digits, wrong_arguments,
+    Arg, ResolvedCall, common_type, decimal_of, expect_arguments, integer_digits, wrong_arguments,
 };
+use super::width_bucket;
 
-/// The whole part of a quotient, `div(a, b)`: `div` is the operator.
+/// `div(a, b)`, the integer part of a quotient. The plan name `div` is taken by the operator.
 pub const WHOLE_QUOTIENT: &str = "whole_quotient";
 
-/// The functions here.
+/// The names of the functions.
 pub(crate) const NAMES: [&str; 10] = [
     "sign",
     "signum",
@@ -33,33 +34,33 @@ pub(crate) const NAMES: [&str; 10] = [
     "scale",
 ];
 
-/// The largest number whose factorial a decimal holds.
+/// The largest argument of `factorial`: its result still fits a decimal.
 const FACTORIAL_MAX: i64 = 33;
 
 const ANY_DECIMAL: DataType = DataType::Decimal128(DECIMAL_PRECISION_MAX, 0);
 
-/// Types a call; none when the name is not of a function here.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a call; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     Some(match name {
         "sign" | "signum" => sign(name, args),
         WHOLE_QUOTIENT => whole_quotient(args),
         "gcd" | "lcm" => divisor(name, args),
         "factorial" => one_integer(name, args, Atom::Int64).map(|casts| {
-            Resolved::strict(Atom::Decimal(DECIMAL_PRECISION_MAX, 0), args, casts, Factorial)
+            ResolvedCall::strict(Atom::Decimal(DECIMAL_PRECISION_MAX, 0), args, casts, Factorial)
                 .raising(true)
         }),
         "to_hex" => hexadecimal(args),
-        "width_bucket" => width_bucket(args),
+        "width_bucket" => width_bucket::resolve(args),
         "isinf" => expect_arguments(name, args, 1).and_then(|()| {
             if !args[0].atom.is_numeric() && *args[0].atom != Atom::Null {
                 return Err(wrong_arguments(name, args, "cast it to a number"));
             }
-            Ok(Resolved::strict(Atom::Boolean, args, vec![Atom::Float64], IsInfinite))
+            Ok(ResolvedCall::strict(Atom::Boolean, args, vec![Atom::Float64], IsInfinite))
         }),
         "scale" => expect_arguments(name, args, 1).and_then(|()| match decimal_of(args[0].atom) {
             Some((precision, scale)) => {
                 let casts = vec![Atom::Decimal(precision, scale)];
-                Ok(Resolved::strict(Atom::Int32, args, casts, Scale { scale }))
+                Ok(ResolvedCall::strict(Atom::Int32, args, casts, Scale { scale }))
             }
             None => Err(wrong_arguments(name, args, "cast it to a decimal")),
         }),
@@ -67,7 +68,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> 
     })
 }
 
-/// The cast of the only argument, which is an integer.
+/// The cast of the only argument, which must be an integer.
 fn one_integer(name: &str, args: &[Arg<'_>], to: Atom) -> Result<Vec<Atom>> {
     expect_arguments(name, args, 1)?;
     match args[0].atom {
@@ -77,15 +78,15 @@ fn one_integer(name: &str, args: &[Arg<'_>], to: Atom) -> Result<Vec<Atom>> {
     }
 }
 
-fn sign(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+fn sign(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 1)?;
     Ok(match args[0].atom {
         Atom::Decimal(precision, scale) => {
             let casts = vec![Atom::Decimal(*precision, *scale)];
-            Resolved::strict(Atom::Decimal(1, 0), args, casts, Sign)
+            ResolvedCall::strict(Atom::Decimal(1, 0), args, casts, Sign)
         }
         atom if atom.is_numeric() || *atom == Atom::Null => {
-            Resolved::strict(Atom::Float64, args, vec![Atom::Float64], Sign)
+            ResolvedCall::strict(Atom::Float64, args, vec![Atom::Float64], Sign)
         }
         _ => return Err(wrong_arguments(name, args, "cast it to a number")),
     })
@@ -100,7 +101,7 @@ impl Kernel for Sign {
         let never = || Error::internal("a sign cannot fail");
         match argument(args, 0)?.array.data_type() {
             DataType::Float64 => {
-                // NaN has none: 0, as in PostgreSQL.
+                // The sign of NaN is 0, as in PostgreSQL.
                 let sign = |x: f64| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0));
                 unary::<Float64Type, Float64Type>(
                     args,
@@ -129,7 +130,7 @@ fn power(digits: i8) -> i128 {
     10i128.pow(digits.max(0) as u32)
 }
 
-fn whole_quotient(args: &[Arg<'_>]) -> Result<Resolved> {
+fn whole_quotient(args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let name = "div";
     expect_arguments(name, args, 2)?;
     let digits = |arg: &Arg<'_>| match arg.atom {
@@ -139,13 +140,13 @@ fn whole_quotient(args: &[Arg<'_>]) -> Result<Resolved> {
     let (Some((p, s)), Some((q, t))) = (digits(&args[0]), digits(&args[1])) else {
         return Err(wrong_arguments(name, args, "it takes integers and decimals"));
     };
-    // Dividing by a fraction moves the point.
+    // Dividing by a fraction adds integer digits.
     let whole =
         (i16::from(p) - i16::from(s) + i16::from(t)).clamp(1, DECIMAL_PRECISION_MAX.into()) as u8;
     let atom = Atom::Decimal(whole, 0);
     let casts = vec![Atom::Decimal(p.max(1), s), Atom::Decimal(q.max(1), t)];
     let kernel = WholeQuotient { scales: (s, t), atom: atom.clone() };
-    Ok(Resolved::strict(atom, args, casts, kernel).raising(true).costing(8))
+    Ok(ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(8))
 }
 
 #[derive(Debug)]
@@ -194,7 +195,7 @@ impl Kernel for WholeQuotient {
     }
 }
 
-/// 128-bit values in the form of a decimal type that holds them.
+/// Converts 128-bit values to a decimal type that can hold them.
 fn narrowed(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
     let data_type = atom.arrow();
     let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| unexpected(&array))?;
@@ -207,7 +208,7 @@ fn narrowed(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
 }
 
 /// `gcd` and `lcm`.
-fn divisor(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+fn divisor(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let wrong = || wrong_arguments(name, args, "cast them to integers or decimals");
     let common = match common_type(args[0].atom, args[1].atom).ok_or_else(wrong)? {
@@ -221,7 +222,7 @@ fn divisor(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
     };
     let kernel = Divisor { multiple: name == "lcm", common: common.clone(), atom: atom.clone() };
     let casts = vec![common.clone(), common];
-    Ok(Resolved::strict(atom, args, casts, kernel).raising(true).costing(60))
+    Ok(ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(60))
 }
 
 #[derive(Debug)]
@@ -232,7 +233,7 @@ struct Divisor {
 }
 
 impl Divisor {
-    /// The value of two whole numbers; none where it is too large.
+    /// The result for two integers; `None` if it is too large.
     fn of(&self, a: i128, b: i128) -> Option<i128> {
         let (mut x, mut y) = (a.unsigned_abs(), b.unsigned_abs());
         while y != 0 {
@@ -305,7 +306,7 @@ impl Kernel for Factorial {
         };
         let error = |n: i64| {
             let message = match n {
-                ..0 => format!("factorial({n}) has no value: the factorial of a negative number"),
+                ..0 => format!("factorial({n}) is undefined for a negative number"),
                 _ => format!("factorial({n}) has more than {DECIMAL_PRECISION_MAX} digits"),
             };
             Error::new(Code::Overflow, message)
@@ -314,8 +315,8 @@ impl Kernel for Factorial {
     }
 }
 
-/// The bits of a number of 32 or of 64 bits.
-fn hexadecimal(args: &[Arg<'_>]) -> Result<Resolved> {
+/// `to_hex`: the bits of a 32-bit or 64-bit integer.
+fn hexadecimal(args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let narrow =
         args.first().is_some_and(|arg| integer_digits(arg.atom).is_some_and(|digits| digits <= 10))
             && !matches!(args.first().map(|arg| arg.atom), Some(Atom::UInt32));
@@ -325,7 +326,7 @@ fn hexadecimal(args: &[Arg<'_>]) -> Result<Resolved> {
         Atom::Int64
     };
     let casts = one_integer("to_hex", args, if narrow { Atom::Int32 } else { wide })?;
-    Ok(Resolved::strict(Atom::String, args, casts, Hexadecimal).costing(20))
+    Ok(ResolvedCall::strict(Atom::String, args, casts, Hexadecimal).costing(20))
 }
 
 #[derive(Debug)]
@@ -373,115 +374,6 @@ impl Kernel for Scale {
         let scale = i32::from(self.scale);
         let scales = (0..array.len()).map(|row| array.is_valid(row).then_some(scale));
         Ok(Arc::new(scales.collect::<Int32Array>()))
-    }
-}
-
-/// The bucket of a histogram of equal buckets: in decimals if none of the numbers is a float.
-fn width_bucket(args: &[Arg<'_>]) -> Result<Resolved> {
-    let name = "width_bucket";
-    expect_arguments(name, args, 4)?;
-    let numbers = args[..3].iter().all(|arg| arg.atom.is_numeric() || *arg.atom == Atom::Null);
-    let counts = args[3].atom.is_integer() || *args[3].atom == Atom::Null;
-    if !numbers || !counts {
-        return Err(wrong_arguments(name, args, "it takes three numbers and an integer"));
-    }
-    let common =
-        args[..3].iter().try_fold(Atom::Null, |common, arg| common_type(&common, arg.atom));
-    let common = match common {
-        Some(Atom::Decimal(precision, scale)) => Atom::Decimal(precision, scale),
-        Some(atom) if atom.is_integer() => Atom::Decimal(20, 0),
-        _ => Atom::Float64,
-    };
-    let casts = vec![common.clone(), common.clone(), common, Atom::Int64];
-    Ok(Resolved::strict(Atom::Int32, args, casts, WidthBucket).raising(true).costing(40))
-}
-
-#[derive(Debug)]
-struct WidthBucket;
-
-impl Kernel for WidthBucket {
-    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let count = argument(args, 3)?;
-        let counts = count.primitive::<Int64Type>()?;
-        let refused = |what: &str| {
-            let state = SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET;
-            Error::new(Code::Data, format!("width_bucket: {what}")).with_state(state)
-        };
-        let count_of = |row: usize| match counts.value(count.at(row)) {
-            ..=0 => Err(refused("the count must be greater than zero")),
-            count if count > i64::from(i32::MAX) => {
-                Err(Error::new(Code::Overflow, "width_bucket: the count is out of range"))
-            }
-            count => Ok(count),
-        };
-        let bucket = |found: i64| {
-            let message = "width_bucket: the bucket is out of range for type int32";
-            i32::try_from(found).map_err(|_| Error::new(Code::Overflow, message))
-        };
-        let is_null = |row: usize| args.iter().any(|arg| arg.array.is_null(arg.at(row)));
-        if *args[0].array.data_type() == DataType::Float64 {
-            let columns = args[..3]
-                .iter()
-                .map(|arg| arg.primitive::<Float64Type>())
-                .collect::<Result<Vec<_>>>()?;
-            let found = (0..rows).map(|row| {
-                if is_null(row) {
-                    return Ok(None);
-                }
-                let at = |index: usize| columns[index].value(args[index].at(row));
-                let (x, low, high, count) = (at(0), at(1), at(2), count_of(row)?);
-                if x.is_nan() || low.is_nan() || high.is_nan() {
-                    return Err(refused("the operand and the bounds cannot be NaN"));
-                }
-                if !low.is_finite() || !high.is_finite() {
-                    return Err(refused("the bounds must be finite"));
-                }
-                if low == high {
-                    return Err(refused("the bounds must differ"));
-                }
-                let (before, beyond) =
-                    if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
-                bucket(match (before, beyond) {
-                    (true, _) => 0,
-                    (_, true) => count + 1,
-                    // Halves cannot overflow where the bounds lie far apart.
-                    _ => {
-                        ((count as f64 * ((x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0))) as i64)
-                            .min(count - 1)
-                            + 1
-                    }
-                })
-                .map(Some)
-            });
-            return Ok(Arc::new(found.collect::<Result<Int32Array>>()?));
-        }
-        let wide = (0..3).map(|index| widened(args, index)).collect::<Result<Vec<_>>>()?;
-        let columns =
-            wide.iter().map(|arg| arg.primitive::<Decimal128Type>()).collect::<Result<Vec<_>>>()?;
-        let found = (0..rows).map(|row| {
-            if is_null(row) {
-                return Ok(None);
-            }
-            let at = |index: usize| columns[index].value(args[index].at(row));
-            let (x, low, high, count) = (at(0), at(1), at(2), count_of(row)?);
-            if low == high {
-                return Err(refused("the bounds must differ"));
-            }
-            let (before, beyond) =
-                if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
-            bucket(match (before, beyond) {
-                (true, _) => 0,
-                (_, true) => count + 1,
-                _ => {
-                    let [distance, width] =
-                        [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
-                    let product = distance.wrapping_mul(i256::from_i128(count.into()));
-                    product.wrapping_div(width).as_i128() as i64 + 1
-                }
-            })
-            .map(Some)
-        });
-        Ok(Arc::new(found.collect::<Result<Int32Array>>()?))
     }
 }
 

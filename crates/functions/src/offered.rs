@@ -1,9 +1,9 @@
-//! Which functions of the library users can call.
+//! The functions of the library that SQL can call.
 
 use super::{compare, quantified};
 
-/// Functions that only the planner calls, for what has a syntax of its own. SQL does not know their
-/// names.
+/// Functions that only the planner calls, for constructs with their own syntax. SQL cannot call
+/// them by name.
 const INTERNAL: &[&str] = &[
     "array_element",
     "bytes_text",
@@ -28,8 +28,8 @@ const INTERNAL: &[&str] = &[
     "whole_quotient",
 ];
 
-/// Functions of DataFusion's that are not offered: neither PostgreSQL nor DuckDB has them, or what
-/// they have of that name means something else.
+/// DataFusion functions that are not offered: PostgreSQL and DuckDB lack them, or give the name
+/// another meaning.
 const LEFT_OUT: &[&str] = &[
     "any_match",
     "array_add",
@@ -82,12 +82,12 @@ const LEFT_OUT: &[&str] = &[
     "with_metadata",
 ];
 
-/// Whether the library leaves a function of DataFusion's out.
+/// Whether the library omits a DataFusion function.
 pub(super) fn is_left_out(name: &str) -> bool {
     LEFT_OUT.contains(&name)
 }
 
-/// Whether SQL may call a function or aggregate of the library by this name.
+/// Whether SQL may call a function or aggregate of this name.
 pub fn is_offered(name: &str) -> bool {
     let stands_behind_syntax = INTERNAL.contains(&name)
         || compare::EXACT_NAMES.contains(&name)

@@ -1,28 +1,24 @@
-//! Text as values, as casts from string read it.
+//! Parses values from text, as casts from string do.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::*;
-use chrono::{DateTime, Offset, TimeZone};
 use tessera_context::interrupt::Every;
-use tessera_text::calendar::{
-    DAY_MICROSECONDS, JULIAN_EPOCH, civil, day_number, offset_at, with_rules,
-};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::kernel::unexpected;
-use super::moments::read::{Told, read as read_moment, read_time};
-use super::moments::zones::Zone;
 use super::parse_float::{double, single};
 use super::parse_interval::interval;
+use super::parse_timestamp::{DATE_END, in_calendar, in_unit, simple, time, timestamp};
 use super::scalar::{per_second, with_whole_number};
+use super::temporal::read::{DateTimeValue, read as read_moment, read_time};
 
-/// Each text as a value of a type.
+/// Parses each text as a value of a type.
 ///
 /// # Errors
-/// A text that is none, unless `safe`: then it becomes NULL.
+/// A text is invalid. With `safe` it becomes NULL instead.
 pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<ArrayRef> {
     let texts = array.as_string_view_opt().ok_or_else(|| unexpected(array))?;
     Ok(match to {
@@ -77,14 +73,14 @@ pub(crate) fn parse_array(array: &ArrayRef, to: &Atom, safe: bool) -> Result<Arr
     })
 }
 
-/// Why a text is not a value.
+/// The reason why a text is not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Failure {
     Invalid,
     Range,
-    /// An interval is too long.
+    /// An interval is out of range.
     Interval,
-    /// The offset of a time zone is too large.
+    /// A time zone offset is out of range.
     Zone,
 }
 
@@ -139,7 +135,7 @@ fn boolean(text: &str) -> Option<bool> {
     })
 }
 
-/// `\x` and digits, or characters of which `\\` is a backslash and `\ooo` the byte of that number.
+/// Parses `\x` and hexadecimal digits, or escaped bytes.
 fn bytes(text: &str) -> Result<Vec<u8>, SqlState> {
     match text.strip_prefix("\\x") {
         Some(digits) => hexadecimal(digits).ok_or(SqlState::INVALID_PARAMETER_VALUE),
@@ -147,7 +143,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, SqlState> {
     }
 }
 
-/// Characters of which `\\\\` is a backslash and `\\ooo` the byte of that number.
+/// Parses bytes in which `\\` is a backslash and `\ooo` is the byte with that octal code.
 pub(super) fn escaped(text: &str) -> Result<Vec<u8>, SqlState> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -174,7 +170,7 @@ pub(super) fn escaped(text: &str) -> Result<Vec<u8>, SqlState> {
     Ok(out)
 }
 
-/// Pairs of digits, with spaces between pairs.
+/// Parses pairs of hexadecimal digits, optionally with spaces between pairs.
 pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let mut out = Vec::with_capacity(digits.len() / 2);
@@ -191,17 +187,17 @@ pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 
 type Reader = Box<dyn Fn(&str) -> Result<i128, Failure>>;
 
-/// What reads an unscaled number of a type.
+/// A parser for the unscaled integers of a type.
 fn whole_reader(atom: &Atom) -> Reader {
     match atom.clone() {
         Atom::Decimal(precision, scale) => Box::new(move |text| decimal(text, precision, scale)),
         Atom::Date => Box::new(|text| match simple(text, TimeUnit::Microsecond) {
             Some(moment) => Ok(moment.day.into()),
             None => match read_moment(text)? {
-                Told::Infinity => Ok(i32::MAX.into()),
-                Told::MinusInfinity => Ok(i32::MIN.into()),
-                Told::Moment { day: Some(day), .. } => in_calendar(day, DATE_END),
-                Told::Moment { day: None, .. } => Err(Failure::Invalid),
+                DateTimeValue::Infinity => Ok(i32::MAX.into()),
+                DateTimeValue::MinusInfinity => Ok(i32::MIN.into()),
+                DateTimeValue::Finite { day: Some(day), .. } => in_calendar(day, DATE_END),
+                DateTimeValue::Finite { day: None, .. } => Err(Failure::Invalid),
             },
         }),
         Atom::Time(unit) => Box::new(move |text| {
@@ -211,7 +207,7 @@ fn whole_reader(atom: &Atom) -> Reader {
                 return Ok(nanos.into());
             }
             match read_time(text)? {
-                Told::Moment { time: Some(micros), .. } => Ok(in_unit(micros, unit)),
+                DateTimeValue::Finite { time: Some(micros), .. } => Ok(in_unit(micros, unit)),
                 _ => Err(Failure::Invalid),
             }
         }),
@@ -227,63 +223,6 @@ fn whole_reader(atom: &Atom) -> Reader {
     }
 }
 
-/// The day after the last date, and after the last timestamp, as PostgreSQL has them.
-pub(super) const DATE_END: i64 = 2_147_483_494 - JULIAN_EPOCH;
-const TIMESTAMP_END: i64 = 109_203_528 - JULIAN_EPOCH;
-
-fn in_calendar(day: i64, end: i64) -> Result<i128, Failure> {
-    if (-JULIAN_EPOCH..end).contains(&day) { Ok(day.into()) } else { Err(Failure::Range) }
-}
-
-/// Microseconds in a unit.
-fn in_unit(micros: i64, unit: TimeUnit) -> i128 {
-    let (micros, per_second) = (i128::from(micros), i128::from(per_second(unit)));
-    match per_second >= 1_000_000 {
-        true => micros * (per_second / 1_000_000),
-        false => micros.div_euclid(1_000_000 / per_second),
-    }
-}
-
-fn timestamp(
-    text: &str,
-    unit: TimeUnit,
-    zone: Option<&Result<Tz, arrow::error::ArrowError>>,
-) -> Result<i128, Failure> {
-    if let Some(moment) = simple(text, unit) {
-        let mut seconds = i128::from(moment.day) * 86_400;
-        match zone {
-            None => {}
-            Some(Err(_)) => return Err(Failure::Invalid),
-            Some(Ok(zone)) => {
-                let local = moment.day * 86_400 + moment.nanos / 1_000_000_000;
-                seconds -= i128::from(moment.offset.unwrap_or_else(|| offset_in(local, zone)));
-            }
-        }
-        let per_second = per_second(unit);
-        let fraction = moment.nanos / (1_000_000_000 / per_second);
-        return Ok(seconds * i128::from(per_second) + i128::from(fraction));
-    }
-    let (day, time, told) = match read_moment(text)? {
-        Told::Infinity => return Ok(i64::MAX.into()),
-        Told::MinusInfinity => return Ok(i64::MIN.into()),
-        Told::Moment { day: Some(day), time, zone } => (day, time.unwrap_or(0), zone),
-        Told::Moment { day: None, .. } => return Err(Failure::Invalid),
-    };
-    in_calendar(day, TIMESTAMP_END)?;
-    let mut micros = day.checked_mul(DAY_MICROSECONDS).and_then(|day| day.checked_add(time));
-    if let Some(zone) = zone {
-        let zone = zone.as_ref().map_err(|_| Failure::Invalid)?;
-        let local = micros.map_or(0, |micros| micros.div_euclid(1_000_000));
-        let offset = match told {
-            None => offset_in(local, zone),
-            Some(Zone::Fixed(offset)) => offset,
-            Some(Zone::Named(zone)) => offset_in(local, &zone),
-        };
-        micros = micros.and_then(|micros| micros.checked_sub(offset * 1_000_000));
-    }
-    micros.map(|micros| in_unit(micros, unit)).ok_or(Failure::Range)
-}
-
 fn integer(text: &str) -> Result<i128, Failure> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -292,7 +231,7 @@ fn integer(text: &str) -> Result<i128, Failure> {
     text.parse().map_err(|_| Failure::Range)
 }
 
-/// Sign, digits with at most one point, an exponent; rounded half away from zero to the scale.
+/// Parses a decimal with an optional exponent; rounds half away from zero to the scale.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Failure> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().map_err(|_| Failure::Invalid)?),
@@ -308,7 +247,7 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Fail
     if whole.len() + fraction.len() == 0 || !digits.all(|byte| byte.is_ascii_digit()) {
         return Err(Failure::Invalid);
     }
-    // How many of the digits stand before the last kept place.
+    // The number of digits up to the last one that is kept.
     let kept = whole.len() as i64 + i64::from(exponent) + i64::from(scale);
     let mut value: i128 = 0;
     for (i, byte) in whole.bytes().chain(fraction.bytes()).enumerate() {
@@ -332,130 +271,6 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Fail
         true => Ok(if negative { -value } else { value }),
         false => Err(Failure::Range),
     }
-}
-
-/// A date with an optional time and an optional offset from UTC.
-#[derive(Debug, PartialEq)]
-struct Moment {
-    day: i64,
-    nanos: i64,
-    offset: Option<i64>,
-}
-
-impl Moment {
-    fn read(text: &str) -> Result<Moment, Failure> {
-        let (day, rest) = date(text)?;
-        let rest = rest.strip_prefix(['T', 't']).unwrap_or(rest.trim_start());
-        if rest.is_empty() {
-            return Ok(Moment { day, nanos: 0, offset: None });
-        }
-        let (nanos, rest) = time(rest).ok_or(Failure::Invalid)?;
-        Ok(Moment { day, nanos, offset: offset(rest.trim_start()).ok_or(Failure::Invalid)? })
-    }
-}
-
-/// A moment in the form that most texts have; none where it is another, or has more digits than the
-/// unit keeps.
-fn simple(text: &str, unit: TimeUnit) -> Option<Moment> {
-    let moment = Moment::read(text).ok()?;
-    let exact = unit == TimeUnit::Nanosecond || moment.nanos % 1_000 == 0 && !is_long(text);
-    // Years before 1 and far ones are read with care.
-    (exact && moment.nanos < 86_400_000_000_000 && (FIRST_DAY..LAST_DAY).contains(&moment.day))
-        .then_some(moment)
-}
-
-/// 0001-01-01 and 9999-12-31, about.
-const FIRST_DAY: i64 = -719_162;
-const LAST_DAY: i64 = 2_932_896;
-
-/// Whether a text has a fraction of more than nine digits.
-fn is_long(text: &str) -> bool {
-    text.split_once('.')
-        .is_some_and(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count() > 9)
-}
-
-/// The offset in force in a zone at a local time, in seconds. A time that a change of clocks
-/// repeats counts as the later one; one that it skips is told by the clocks before it.
-pub(crate) fn offset_in(local: i64, zone: &Tz) -> i64 {
-    const DAY_SECONDS: i64 = 86_400;
-    DateTime::from_timestamp(with_rules(local), 0)
-        .and_then(|local| zone.offset_from_local_datetime(&local.naive_utc()).latest())
-        .map_or_else(
-            || offset_at(zone, local - DAY_SECONDS),
-            |offset| offset.fix().local_minus_utc().into(),
-        )
-}
-
-/// At least one and at most `most` digits, and what follows.
-fn number(text: &str, most: usize) -> Option<(i64, &str)> {
-    let end = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
-    Some((text.get(..end)?.parse().ok()?, &text[end..]))
-}
-
-fn date(text: &str) -> Result<(i64, &str), Failure> {
-    let read = || -> Option<(i64, i64, i64, &str)> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        if digits == 8 {
-            let (month, _) = number(&text[4..], 2)?;
-            let (date, rest) = number(&text[6..], 2)?;
-            return Some((number(text, 4)?.0, month, date, rest));
-        }
-        if digits < 4 {
-            return None;
-        }
-        let (year, rest) = number(text, 6)?;
-        let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/'))?;
-        let (month, rest) = number(&rest[1..], 2)?;
-        let (date, rest) = number(rest.strip_prefix(separator)?, 2)?;
-        Some((year, month, date, rest))
-    };
-    let (year, month, date, rest) = read().ok_or(Failure::Invalid)?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&date) {
-        return Err(Failure::Range);
-    }
-    let day = day_number(year, month, date);
-    if civil(day) != (year, month, date) {
-        return Err(Failure::Range);
-    }
-    Ok((day, rest))
-}
-
-/// Nanoseconds of `HH:MM[:SS[.fraction]]`, and what follows.
-fn time(text: &str) -> Option<(i64, &str)> {
-    let (hours, rest) = number(text, 2)?;
-    let (minutes, rest) = number(rest.strip_prefix(':')?, 2)?;
-    let (mut seconds, mut fraction, mut rest) = (0, 0, rest);
-    if let Some(after) = rest.strip_prefix(':') {
-        (seconds, rest) = number(after, 2)?;
-        if let Some(after) = rest.strip_prefix('.') {
-            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-            let kept = &after[..digits.min(9)];
-            fraction = format!("{kept:0<9}").parse::<i64>().ok()?;
-            rest = &after[digits..];
-        }
-    }
-    let in_range = hours < 24 && minutes < 60 && (seconds < 60 || (seconds, fraction) == (60, 0))
-        || (hours, minutes, seconds, fraction) == (24, 0, 0, 0);
-    in_range.then_some((((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + fraction, rest))
-}
-
-/// Nothing, `Z`, `UTC`, `+HH`, `-HH:MM`, `+HHMM`, in seconds.
-fn offset(text: &str) -> Option<Option<i64>> {
-    match text {
-        "" => return Some(None),
-        "Z" | "z" | "UTC" => return Some(Some(0)),
-        _ => {}
-    }
-    let sign = match text.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let (hours, rest) = number(&text[1..], 2)?;
-    let rest = rest.strip_prefix(':').unwrap_or(rest);
-    let (minutes, rest) = if rest.is_empty() { (0, rest) } else { number(rest, 2)? };
-    (rest.is_empty() && hours < 16 && minutes < 60)
-        .then_some(Some(sign * (hours * 3_600 + minutes * 60)))
 }
 
 #[cfg(test)]
@@ -488,33 +303,6 @@ mod tests {
             ("1e", Err(Failure::Invalid)),
         ] {
             assert_eq!(decimal(text, 5, 2), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn moments_are_read() {
-        let day = 19_782;
-        for (text, nanos, offset) in [
-            ("2024-02-29", 0, None),
-            ("20240229", 0, None),
-            ("2024/2/29 1:02", 3_720_000_000_000, None),
-            ("2024-02-29T01:02:03.5Z", 3_723_500_000_000, Some(0)),
-            ("2024-02-29 01:02:03+05:30", 3_723_000_000_000, Some(19_800)),
-            ("2024-02-29 01:02:03 -08", 3_723_000_000_000, Some(-28_800)),
-        ] {
-            assert_eq!(Moment::read(text), Ok(Moment { day, nanos, offset }), "{text}");
-        }
-        for text in [
-            "2023-02-29",
-            "2024-13-01",
-            "2024-02-29 25:00",
-            "2024-02",
-            "x",
-            "",
-            "2024-02-29 1",
-            "2024-02-29é",
-        ] {
-            assert!(Moment::read(text).is_err(), "{text}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Text as floats: decimal or hexadecimal digits, `NaN`, `Infinity`.
+//! Parses floats: decimal or hexadecimal digits, `NaN`, `Infinity`.
 
 use super::parse::Failure;
 
-/// A text as a double.
+/// Parses a double.
 ///
 /// # Errors
-/// It is none, or is out of range.
+/// The text is invalid or out of range.
 pub(super) fn double(text: &str) -> Result<f64, Failure> {
     match hexadecimal_float(text)? {
         Some(value) => Ok(value),
@@ -13,10 +13,10 @@ pub(super) fn double(text: &str) -> Result<f64, Failure> {
     }
 }
 
-/// A text as a single-precision number.
+/// Parses a single-precision float.
 ///
 /// # Errors
-/// It is none, or is out of range.
+/// The text is invalid or out of range.
 pub(super) fn single(text: &str) -> Result<f32, Failure> {
     let Some(wide) = hexadecimal_float(text)? else {
         let value: f32 = text.parse().map_err(|_| Failure::Invalid)?;
@@ -30,11 +30,10 @@ pub(super) fn single(text: &str) -> Result<f32, Failure> {
     }
 }
 
-/// Hexadecimal digits that a float is read from.
+/// The maximum number of hexadecimal digits.
 const HEXADECIMAL_DIGITS_MAX: usize = 32;
 
-/// The value that a text was read as, unless the text's own is too large or too small; NaN without
-/// a sign.
+/// Checks that a parsed value did not overflow or underflow; removes the sign of NaN.
 fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
     let mantissa = || text.split(['e', 'E']).next().unwrap_or(text);
     match () {
@@ -49,7 +48,7 @@ fn in_range(text: &str, value: f64) -> Result<f64, Failure> {
     }
 }
 
-/// `0x1.8p3` and its like; none where a text is no such number.
+/// Parses floats such as `0x1.8p3`; `None` for other formats.
 ///
 /// # Errors
 /// Digits are missing, or the value is too large or too small.
@@ -71,7 +70,7 @@ fn hexadecimal_float(text: &str) -> Result<Option<f64>, Failure> {
     let mantissa =
         u128::from_str_radix(&format!("{whole}{fraction}"), 16).map_err(|_| Failure::Invalid)?;
     let exponent = i64::from(exponent) - 4 * fraction.len() as i64;
-    // In two steps, so that neither power is out of range before the value is.
+    // Scale in two steps, so that no intermediate power overflows.
     let half = exponent.clamp(-2_000, 2_000) as i32 / 2;
     let value =
         mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent.clamp(-2_000, 2_000) as i32 - half);

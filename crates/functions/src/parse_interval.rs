@@ -1,15 +1,16 @@
-//! Text as intervals, in the forms that PostgreSQL reads: amounts with units, `1-2` for years and
-//! months, a time, `ago`, and ISO 8601's `P1Y2M3DT4H5M6S`. Quarters and nanoseconds are DuckDB's.
+//! Parses intervals in the formats that PostgreSQL accepts: amounts with units, `1-2` for years and
+//! months, a time, `ago`, and ISO 8601 durations such as `P1Y2M3DT4H5M6S`. Quarters and nanoseconds
+//! are DuckDB's.
 
 use arrow::datatypes::IntervalMonthDayNano;
 
-use super::moments::read::{clock, microseconds};
-use super::moments::tokens::{Kind, fields};
 use super::parse::Failure;
+use super::temporal::clock::{clock, microseconds};
+use super::temporal::tokens::{TokenKind, tokenize};
 
 const DAY_NANOS: i128 = 86_400_000_000_000;
 
-/// What an amount counts.
+/// A unit of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unit {
     Nanosecond,
@@ -29,7 +30,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The unit of a name. PostgreSQL looks at its first ten characters only.
+    /// Parses the name of a unit. As in PostgreSQL, only the first ten characters count.
     pub(crate) fn named(name: &str) -> Option<Unit> {
         let lower = name.to_ascii_lowercase();
         let short = lower.get(..10).unwrap_or(&lower);
@@ -52,7 +53,7 @@ impl Unit {
         })
     }
 
-    /// Its name.
+    /// The name of the unit.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::Nanosecond => "nanosecond",
@@ -96,17 +97,17 @@ impl Unit {
     }
 }
 
-/// The parts of an interval.
+/// Accumulates the parts of an interval.
 #[derive(Debug, Default)]
-struct Sum {
+struct IntervalBuilder {
     months: i64,
     days: i64,
     nanoseconds: i128,
-    /// Units that have been named: none may be twice.
+    /// Units seen so far; each may occur only once.
     seen: Vec<Unit>,
 }
 
-impl Sum {
+impl IntervalBuilder {
     fn see(&mut self, unit: Unit) -> Result<(), Failure> {
         if self.seen.contains(&unit) {
             return Err(Failure::Invalid);
@@ -115,8 +116,8 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds so many units: a whole number and a fraction of one. Fractions of months go to days, a
-    /// month having 30; those of years are rounded to months.
+    /// Adds an integer and a fraction of a unit. Fractions of months become days (30 per month);
+    /// fractions of years are rounded to months.
     fn add(&mut self, whole: i64, fraction: f64, unit: Unit) -> Result<(), Failure> {
         match unit {
             Unit::Day | Unit::Week => {
@@ -155,7 +156,7 @@ impl Sum {
         Ok(())
     }
 
-    /// A fraction of a unit, to whole microseconds, but of units below.
+    /// Adds a fraction of a unit, rounded to microseconds unless the unit is smaller.
     fn add_fraction(&mut self, fraction: f64, unit: i128) {
         let unit = unit as f64;
         self.nanoseconds += match unit >= 1e6 {
@@ -182,33 +183,33 @@ impl Sum {
     }
 }
 
-/// Which units an interval is declared with, as `YEAR TO MONTH`: from the largest to the smallest.
+/// The units that an interval type is declared with, such as `YEAR TO MONTH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct UnitRange {
     pub largest: Unit,
     pub smallest: Unit,
 }
 
-/// An interval with all units.
+/// Parses an interval with any units.
 pub(crate) fn interval(text: &str) -> Result<IntervalMonthDayNano, Failure> {
     interval_in(text, None)
 }
 
-/// An interval of a range of units: a number without one counts the smallest, and what is smaller
-/// is dropped.
+/// Parses an interval of a unit range: a number without a unit counts the smallest unit, and
+/// smaller units are cut off.
 pub(crate) fn interval_in(
     text: &str,
-    range: Option<Range>,
+    range: Option<UnitRange>,
 ) -> Result<IntervalMonthDayNano, Failure> {
     let value = match with_units(text, range) {
         Err(Failure::Invalid) => iso(text.trim()).ok_or(Failure::Invalid)?,
         other => other?,
     };
-    Ok(range.map_or(value, |range| cut(value, range)))
+    Ok(range.map_or(value, |range| truncate_to(value, range)))
 }
 
-/// An interval without what a range does not have.
-pub(crate) fn cut(value: IntervalMonthDayNano, range: Range) -> IntervalMonthDayNano {
+/// Removes the parts of an interval that are smaller than a range.
+pub(crate) fn truncate_to(value: IntervalMonthDayNano, range: UnitRange) -> IntervalMonthDayNano {
     let (months, days, nanoseconds) = (value.months, value.days, value.nanoseconds);
     let to = |unit: Unit| {
         let step = unit.nanoseconds() as i64;
@@ -223,38 +224,38 @@ pub(crate) fn cut(value: IntervalMonthDayNano, range: Range) -> IntervalMonthDay
     }
 }
 
-/// Fields are looked at from the last, so that a unit is known before its amount.
-fn with_units(text: &str, range: Option<Range>) -> Result<IntervalMonthDayNano, Failure> {
-    let fields = fields(text).ok_or(Failure::Invalid)?;
-    let mut sum = Sum::default();
+/// Processes tokens from last to first, so that a unit is known before its amount.
+fn with_units(text: &str, range: Option<UnitRange>) -> Result<IntervalMonthDayNano, Failure> {
+    let tokens = tokenize(text).ok_or(Failure::Invalid)?;
+    let mut builder = IntervalBuilder::default();
     let mut unit: Option<Unit> = None;
     let (mut sign, mut unit_waits, mut found) = (1, false, false);
-    for (index, field) in fields.iter().enumerate().rev() {
-        let text = field.text.as_str();
-        let signed = matches!(field.kind, Kind::Signed);
-        match field.kind {
-            Kind::Time => {
-                time(&mut sum, text, 1, range)?;
+    for (index, token) in tokens.iter().enumerate().rev() {
+        let text = token.text.as_str();
+        let signed = matches!(token.kind, TokenKind::Signed);
+        match token.kind {
+            TokenKind::Time => {
+                time(&mut builder, text, 1, range)?;
                 (unit, unit_waits, found) = (Some(Unit::Day), false, true);
             }
-            Kind::Signed if text.contains(':') => {
+            TokenKind::Signed if text.contains(':') => {
                 let negative = text.starts_with('-');
-                time(&mut sum, &text[1..], if negative { -1 } else { 1 }, range)?;
+                time(&mut builder, &text[1..], if negative { -1 } else { 1 }, range)?;
                 (unit, unit_waits, found) = (Some(Unit::Day), false, true);
             }
-            Kind::Number | Kind::Date | Kind::Signed => {
+            TokenKind::Number | TokenKind::Date | TokenKind::Signed => {
                 let rightmost = range.map_or(Unit::Second, |range| range.smallest);
                 let counted = unit.unwrap_or(rightmost);
-                amount(&mut sum, text, signed, counted)?;
+                amount(&mut builder, text, signed, counted)?;
                 (unit_waits, found) = (false, true);
-                // Before hours stand days.
+                // A number before hours counts days.
                 unit = Some(if counted == Unit::Hour { Unit::Day } else { counted });
             }
-            Kind::Text | Kind::Special => {
+            TokenKind::Text | TokenKind::Special => {
                 if unit_waits {
                     return Err(Failure::Invalid);
                 }
-                if text == "ago" && index + 1 == fields.len() {
+                if text == "ago" && index + 1 == tokens.len() {
                     sign = -1;
                     continue;
                 }
@@ -266,11 +267,16 @@ fn with_units(text: &str, range: Option<Range>) -> Result<IntervalMonthDayNano, 
     if !found || unit_waits {
         return Err(Failure::Invalid);
     }
-    sum.finish(sign)
+    builder.finish(sign)
 }
 
-/// A number of units, or years and months.
-fn amount(sum: &mut Sum, text: &str, signed: bool, unit: Unit) -> Result<(), Failure> {
+/// Parses an amount of a unit, or years and months.
+fn amount(
+    builder: &mut IntervalBuilder,
+    text: &str,
+    signed: bool,
+    unit: Unit,
+) -> Result<(), Failure> {
     let negative = text.starts_with('-');
     let digits = if signed { &text[1..] } else { text };
     let end = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -286,9 +292,9 @@ fn amount(sum: &mut Sum, text: &str, signed: bool, unit: Unit) -> Result<(), Fai
         if months >= 12 {
             return Err(Failure::Interval);
         }
-        sum.see(Unit::Month)?;
+        builder.see(Unit::Month)?;
         let years = whole.checked_mul(12).ok_or(Failure::Interval)?;
-        return sum.add_months(sign * (years + months));
+        return builder.add_months(sign * (years + months));
     }
     let fraction: f64 = match rest {
         "" | "." => 0.0,
@@ -297,14 +303,19 @@ fn amount(sum: &mut Sum, text: &str, signed: bool, unit: Unit) -> Result<(), Fai
         }
         _ => return Err(Failure::Invalid),
     };
-    sum.see(unit)?;
-    sum.add(sign * whole, sign as f64 * fraction, unit)
+    builder.see(unit)?;
+    builder.add(sign * whole, sign as f64 * fraction, unit)
 }
 
-/// A time of day, whose hours may be many.
-fn time(sum: &mut Sum, text: &str, sign: i64, range: Option<Range>) -> Result<(), Failure> {
+/// Parses a time, which may have any number of hours.
+fn time(
+    builder: &mut IntervalBuilder,
+    text: &str,
+    sign: i64,
+    range: Option<UnitRange>,
+) -> Result<(), Failure> {
     for unit in [Unit::Hour, Unit::Minute, Unit::Second] {
-        sum.see(unit)?;
+        builder.see(unit)?;
     }
     let parts: Vec<&str> = text.split(':').collect();
     let number = |text: &str| -> Result<i64, Failure> {
@@ -322,7 +333,7 @@ fn time(sum: &mut Sum, text: &str, sign: i64, range: Option<Range>) -> Result<()
     let minutes_first =
         range.is_some_and(|range| (range.largest, range.smallest) == (Unit::Minute, Unit::Second));
     let (hours, minutes, (second, micros)) = match parts[..] {
-        // `5:30.5`, or two numbers where minutes and seconds are declared.
+        // `5:30.5`, or two numbers in an interval declared as minutes to seconds.
         [minutes, second] if second.contains('.') || minutes_first => {
             (0, number(minutes)?, seconds(second)?)
         }
@@ -334,11 +345,12 @@ fn time(sum: &mut Sum, text: &str, sign: i64, range: Option<Range>) -> Result<()
         return Err(Failure::Interval);
     }
     let total = i128::from(hours) * 3_600 + i128::from(minutes * 60 + second);
-    sum.nanoseconds += i128::from(sign) * (total * 1_000_000_000 + i128::from(micros) * 1_000);
+    builder.nanoseconds += i128::from(sign) * (total * 1_000_000_000 + i128::from(micros) * 1_000);
     Ok(())
 }
 
-/// ISO 8601: `P` with amounts and designators, `T` before those of time; or `P0001-02-03T04:05:06`.
+/// Parses ISO 8601: `P` with amounts and designators and `T` before times, or
+/// `P0001-02-03T04:05:06`.
 fn iso(text: &str) -> Option<IntervalMonthDayNano> {
     let body = text.strip_prefix('P')?;
     let (dates, times) = match body.split_once('T') {
@@ -348,14 +360,14 @@ fn iso(text: &str) -> Option<IntervalMonthDayNano> {
     if dates.is_empty() && times.is_none_or(str::is_empty) {
         return None;
     }
-    let mut sum = Sum::default();
+    let mut builder = IntervalBuilder::default();
     if dates.bytes().skip(1).any(|byte| byte == b'-')
         && !dates.contains(|c: char| c.is_ascii_alphabetic())
     {
         let mut parts = dates.split('-');
         for unit in [Unit::Year, Unit::Month, Unit::Day] {
             if let Some(part) = parts.next() {
-                sum.add(part.parse().ok()?, 0.0, unit).ok()?;
+                builder.add(part.parse().ok()?, 0.0, unit).ok()?;
             }
         }
         if parts.next().is_some() {
@@ -366,9 +378,9 @@ fn iso(text: &str) -> Option<IntervalMonthDayNano> {
             if !more.is_empty() {
                 return None;
             }
-            sum.nanoseconds += (i128::from(hour) * 3_600_000_000 + i128::from(rest)) * 1_000;
+            builder.nanoseconds += (i128::from(hour) * 3_600_000_000 + i128::from(rest)) * 1_000;
         }
-        return sum.finish(1).ok();
+        return builder.finish(1).ok();
     }
     let date_unit = |letter: u8| match letter {
         b'Y' => Some(Unit::Year),
@@ -383,12 +395,16 @@ fn iso(text: &str) -> Option<IntervalMonthDayNano> {
         b'S' => Some(Unit::Second),
         _ => None,
     };
-    designated(&mut sum, dates, &date_unit)?;
-    designated(&mut sum, times.unwrap_or(""), &time_unit)?;
-    sum.finish(1).ok()
+    designated(&mut builder, dates, &date_unit)?;
+    designated(&mut builder, times.unwrap_or(""), &time_unit)?;
+    builder.finish(1).ok()
 }
 
-fn designated(sum: &mut Sum, text: &str, unit: &dyn Fn(u8) -> Option<Unit>) -> Option<()> {
+fn designated(
+    builder: &mut IntervalBuilder,
+    text: &str,
+    unit: &dyn Fn(u8) -> Option<Unit>,
+) -> Option<()> {
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
@@ -405,7 +421,7 @@ fn designated(sum: &mut Sum, text: &str, unit: &dyn Fn(u8) -> Option<Unit>) -> O
         let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
         let fraction: f64 = format!("0.{fraction}0").parse().ok()?;
         let sign = if negative { -1 } else { 1 };
-        sum.add(sign * whole, sign as f64 * fraction, unit).ok()?;
+        builder.add(sign * whole, sign as f64 * fraction, unit).ok()?;
         rest = &rest[end + 1..];
     }
     Some(())
@@ -467,7 +483,7 @@ mod tests {
 
     #[test]
     fn ranges_name_the_unit_and_cut() {
-        let range = |largest, smallest| Some(Range { largest, smallest });
+        let range = |largest, smallest| Some(UnitRange { largest, smallest });
         let read = |text, range| interval_in(text, range).unwrap();
         assert_eq!(read("3", range(Unit::Month, Unit::Month)), IntervalMonthDayNano::new(3, 0, 0));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Text as lists: PostgreSQL's `{a,"b c",NULL}` and DuckDB's `[a, 'b c', NULL]`, nested as the type
-//! says.
+//! Parses lists: PostgreSQL's `{a,"b c",NULL}` and DuckDB's `[a, 'b c', NULL]`, nested to the depth
+//! of the type.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -14,16 +14,15 @@ use super::cast::cast;
 use super::kernel::unexpected;
 use super::parse::Failure;
 
-/// Each text as a list; its elements are read as their type reads text.
+/// Parses each text as a list; elements are cast from string to their type.
 ///
 /// # Errors
-/// A text that is none, or an element that is none of its type, unless `safe`: then the list, or
-/// the element, is NULL.
+/// A list or an element is invalid. With `safe` it becomes NULL instead.
 pub(super) fn parse_lists(array: &ArrayRef, slot: &Slot, safe: bool) -> Result<ArrayRef> {
     let to = Atom::List(Box::new(slot.clone()));
     let texts = array.as_string_view_opt().ok_or_else(|| unexpected(array))?;
     let DataType::List(field) = to.arrow() else {
-        return Err(Error::internal("a list type that is none"));
+        return Err(Error::internal("a list type has no Arrow list form"));
     };
     let mut items = StringViewBuilder::new();
     let mut lengths = Vec::with_capacity(texts.len());
@@ -50,7 +49,7 @@ pub(super) fn parse_lists(array: &ArrayRef, slot: &Slot, safe: bool) -> Result<A
     Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), items, nulls)?))
 }
 
-/// The elements of a list as texts; none for NULL.
+/// The elements of a list as texts; `None` for a NULL element.
 fn elements(text: &str) -> Result<Vec<Option<String>>, Failure> {
     let text = text.trim();
     let (inner, style) = match (text.strip_prefix('{'), text.strip_prefix('[')) {
@@ -74,14 +73,14 @@ fn elements(text: &str) -> Result<Vec<Option<String>>, Failure> {
     }
 }
 
-/// Which of the two ways of writing a list.
+/// The notation of a list.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     Braces,
     Brackets,
 }
 
-/// One element, up to the comma behind it or the end.
+/// Parses one element, up to the next comma or the end.
 fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<String>, Failure> {
     skip_spaces(characters);
     let quoted = match characters.peek() {
@@ -95,7 +94,7 @@ fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<
         skip_spaces(characters);
         return Ok(Some(text));
     }
-    // `kept` is the length with everything that spaces at the end do not belong to.
+    // `kept` is the length of `text` without trailing spaces.
     let (mut text, mut depth, mut kept, mut nested) = (String::new(), 0_usize, 0, false);
     while let Some(&next) = characters.peek() {
         match next {
@@ -103,7 +102,7 @@ fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<
             '{' | '[' if text.is_empty() || nested => (depth, nested) = (depth + 1, true),
             '}' | ']' if nested => depth = depth.checked_sub(1).ok_or(Failure::Invalid)?,
             '{' | '}' | '"' if !nested && style == Style::Braces => return Err(Failure::Invalid),
-            // A list in a list keeps its quotes and escapes until it is read itself.
+            // A nested list keeps its quotes and escapes until it is parsed itself.
             '"' | '\'' if nested => {
                 characters.next();
                 copy_quoted(characters, next, &mut text)?;
@@ -137,7 +136,7 @@ fn skip_spaces(characters: &mut Peekable<Chars<'_>>) {
     while characters.next_if(|next| next.is_whitespace()).is_some() {}
 }
 
-/// The text up to a quote, which is taken too.
+/// Consumes the text up to a quote, and the quote.
 fn until_quote(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<String, Failure> {
     let mut text = String::new();
     loop {
@@ -149,7 +148,7 @@ fn until_quote(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<Stri
     }
 }
 
-/// Copies a quoted text with its quotes and escapes.
+/// Copies a quoted text including its quotes and escapes.
 fn copy_quoted(
     characters: &mut Peekable<Chars<'_>>,
     quote: char,

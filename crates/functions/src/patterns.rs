@@ -1,5 +1,5 @@
-//! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: values as texts of a pattern,
-//! and back.
+//! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: formatting and parsing values
+//! with a pattern.
 
 use std::sync::Arc;
 
@@ -7,34 +7,34 @@ use parking_lot::Mutex;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Result};
 
-use tessera_text::{Moment, Number, NumberPattern, Pattern};
+use tessera_text::{DateTimePattern, DateTimeValue, Number, NumberPattern};
 
-use super::rowwise::{In, MICROSECONDS, Out, signature, strict, zoned};
-use super::types::{Arg, Resolved, wrong_arguments};
+use super::rowwise::{InputValue, MICROSECONDS, OutputValue, signature, strict, zoned};
+use super::types::{Arg, ResolvedCall, wrong_arguments};
 
-/// The functions, by name.
+/// The names of the functions.
 pub(crate) const NAMES: &[&str] = &["to_char", "to_date", "to_number", "to_timestamp"];
 
-/// Types a call, if the function is one of these.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a call if it is one of these functions.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     Some(match name {
-        "to_char" => written(name, args),
-        "to_date" => read_date(name, args),
-        "to_timestamp" => read_moment(name, args),
-        "to_number" => read_number(name, args),
+        "to_char" => format_value(name, args),
+        "to_date" => parse_date(name, args),
+        "to_timestamp" => parse_timestamp(name, args),
+        "to_number" => parse_number(name, args),
         _ => return None,
     })
 }
 
-/// The pattern parsed last: a pattern mostly is a constant.
-struct Last<T> {
+/// Caches the most recently parsed pattern: most patterns are constant.
+struct PatternCache<T> {
     parsed: Mutex<Option<(String, Arc<T>)>>,
     parse: fn(&str) -> Result<T>,
 }
 
-impl<T> Last<T> {
+impl<T> PatternCache<T> {
     fn new(parse: fn(&str) -> Result<T>) -> Self {
-        Last { parsed: Mutex::new(None), parse }
+        PatternCache { parsed: Mutex::new(None), parse }
     }
 
     fn get(&self, pattern: &str) -> Result<Arc<T>> {
@@ -51,7 +51,7 @@ impl<T> Last<T> {
 }
 
 /// `to_char(value, pattern)`.
-fn written(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+fn format_value(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let wrong = || {
         let hint = "it takes a number, date, timestamp or interval, and a pattern as text";
         wrong_arguments(name, args, hint)
@@ -61,35 +61,37 @@ fn written(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         return Err(wrong());
     }
     match value.atom {
-        // PostgreSQL takes a date as a timestamp with time zone.
-        Atom::Date | Atom::Timestamp(_, Some(_)) => written_moment(args, zoned()),
-        Atom::Timestamp(_, None) | Atom::Null => written_moment(args, MICROSECONDS),
-        Atom::Interval | Atom::Time(_) | Atom::Duration(_) => written_moment(args, Atom::Interval),
-        atom if atom.is_numeric() => written_number(args),
+        // PostgreSQL converts a date to a timestamp with time zone.
+        Atom::Date | Atom::Timestamp(_, Some(_)) => format_timestamp(args, zoned()),
+        Atom::Timestamp(_, None) | Atom::Null => format_timestamp(args, MICROSECONDS),
+        Atom::Interval | Atom::Time(_) | Atom::Duration(_) => {
+            format_timestamp(args, Atom::Interval)
+        }
+        atom if atom.is_numeric() => format_number(args),
         _ => Err(wrong()),
     }
 }
 
-fn written_moment(args: &[Arg<'_>], atom: Atom) -> Result<Resolved> {
+fn format_timestamp(args: &[Arg<'_>], atom: Atom) -> Result<ResolvedCall> {
     let with_zone = matches!(atom, Atom::Timestamp(_, Some(_)));
-    let last = Last::new(|text| Ok(Pattern::parse(text)));
-    Ok(strict(Atom::String, args, vec![atom, Atom::String], move |given| {
-        let text = given[1].text();
-        let moment = match given[0] {
-            In::Interval(interval) => Some(Moment::of_interval(interval)),
-            ref value => Moment::of_timestamp(value.whole(), with_zone),
+    let cache = PatternCache::new(|text| Ok(DateTimePattern::parse(text)));
+    Ok(strict(Atom::String, args, vec![atom, Atom::String], move |arguments| {
+        let text = arguments[1].text();
+        let moment = match arguments[0] {
+            InputValue::Interval(interval) => Some(DateTimeValue::of_interval(interval)),
+            ref value => DateTimeValue::of_timestamp(value.whole(), with_zone),
         };
         match moment {
             Some(moment) if !text.is_empty() => {
-                let pattern = last.get(text)?;
-                tessera_text::write_moment(&moment, &pattern).map(Out::Text)
+                let pattern = cache.get(text)?;
+                tessera_text::format_date_time(&moment, &pattern).map(OutputValue::Text)
             }
-            _ => Ok(Out::Null),
+            _ => Ok(OutputValue::Null),
         }
     }))
 }
 
-fn written_number(args: &[Arg<'_>]) -> Result<Resolved> {
+fn format_number(args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let from = args[0].atom.clone();
     let cast = match &from {
         Atom::Int8
@@ -100,51 +102,51 @@ fn written_number(args: &[Arg<'_>]) -> Result<Resolved> {
         | Atom::UInt32
         | Atom::Int64 => Atom::Int64,
         atom if atom.is_float() => Atom::Float64,
-        // Decimals by their digits.
+        // Decimals are formatted from their digits.
         _ => Atom::String,
     };
-    let last = Last::new(NumberPattern::parse);
-    Ok(strict(Atom::String, args, vec![cast, Atom::String], move |given| {
-        let text = given[1].text();
+    let cache = PatternCache::new(NumberPattern::parse);
+    Ok(strict(Atom::String, args, vec![cast, Atom::String], move |arguments| {
+        let text = arguments[1].text();
         if text.is_empty() {
-            return Ok(Out::Text(String::new()));
+            return Ok(OutputValue::Text(String::new()));
         }
-        let number = match given[0] {
-            In::Double(value) if from == Atom::Float32 => Number::Single(value as f32),
-            In::Double(value) => Number::Double(value),
-            In::Text(digits) => Number::Decimal(digits),
+        let number = match arguments[0] {
+            InputValue::Double(value) if from == Atom::Float32 => Number::Single(value as f32),
+            InputValue::Double(value) => Number::Double(value),
+            InputValue::Text(digits) => Number::Decimal(digits),
             ref value if matches!(from, Atom::Int64 | Atom::UInt32) => Number::Long(value.whole()),
             ref value => Number::Short(value.whole()),
         };
-        let pattern = last.get(text)?;
-        tessera_text::write_number(number, &pattern).map(Out::Text)
+        let pattern = cache.get(text)?;
+        tessera_text::format_number(number, &pattern).map(OutputValue::Text)
     }))
 }
 
 /// `to_date(text, pattern)`.
-fn read_date(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+fn parse_date(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::String, Atom::String])?;
-    let last = Last::new(|text| Ok(Pattern::parse(text)));
-    Ok(strict(Atom::Date, args, casts, move |given| {
-        let pattern = last.get(given[1].text())?;
-        let found = tessera_text::read_moment(given[0].text(), &pattern)?;
-        found.date(given[0].text()).map(Out::Whole)
+    let cache = PatternCache::new(|text| Ok(DateTimePattern::parse(text)));
+    Ok(strict(Atom::Date, args, casts, move |arguments| {
+        let pattern = cache.get(arguments[1].text())?;
+        let found = tessera_text::parse_date_time(arguments[0].text(), &pattern)?;
+        found.date(arguments[0].text()).map(OutputValue::Whole)
     }))
 }
 
 /// `to_timestamp(text, pattern)`.
-fn read_moment(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+fn parse_timestamp(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::String, Atom::String])?;
-    let last = Last::new(|text| Ok(Pattern::parse(text)));
-    Ok(strict(zoned(), args, casts, move |given| {
-        let pattern = last.get(given[1].text())?;
-        let found = tessera_text::read_moment(given[0].text(), &pattern)?;
-        found.timestamp().map(Out::Whole)
+    let cache = PatternCache::new(|text| Ok(DateTimePattern::parse(text)));
+    Ok(strict(zoned(), args, casts, move |arguments| {
+        let pattern = cache.get(arguments[1].text())?;
+        let found = tessera_text::parse_date_time(arguments[0].text(), &pattern)?;
+        found.timestamp().map(OutputValue::Whole)
     }))
 }
 
-/// `to_number(text, pattern)`. The digits of a constant pattern say which decimal it is.
-fn read_number(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+/// `to_number(text, pattern)`. A constant pattern determines the decimal type of the result.
+fn parse_number(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::String, Atom::String])?;
     let pattern = match args[1].expr {
         Expr::Constant(Scalar::String(text), _) => NumberPattern::parse(text).ok(),
@@ -154,13 +156,13 @@ fn read_number(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         Some(pattern) => pattern.decimal(),
         None => (DECIMAL_PRECISION_MAX, 10),
     };
-    let last = Last::new(NumberPattern::parse);
-    Ok(strict(Atom::Decimal(precision, scale), args, casts, move |given| {
-        let (text, pattern) = (given[0].text(), given[1].text());
+    let cache = PatternCache::new(NumberPattern::parse);
+    Ok(strict(Atom::Decimal(precision, scale), args, casts, move |arguments| {
+        let (text, pattern) = (arguments[0].text(), arguments[1].text());
         if pattern.is_empty() {
-            return Ok(Out::Null);
+            return Ok(OutputValue::Null);
         }
-        let pattern = last.get(pattern)?;
-        tessera_text::read_number(text, &pattern, precision, scale).map(Out::Decimal)
+        let pattern = cache.get(pattern)?;
+        tessera_text::parse_number(text, &pattern, precision, scale).map(OutputValue::Decimal)
     }))
 }

@@ -1,4 +1,4 @@
-//! Any Arrow form of an atom to its plain form.
+//! Converts Arrow arrays of any form to the plain form of a type.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use arrow::datatypes::{
 };
 use tessera_types::{Atom, Error, Result};
 
-use super::settled::without_hidden_items;
+use super::hidden_values::without_hidden_items;
 
-/// Bytes of an interval in Parquet: months, days and milliseconds, each unsigned and 32-bit.
+/// The size of an interval in Parquet: months, days and milliseconds, each an unsigned 32-bit
+/// integer.
 pub const PARQUET_INTERVAL_BYTES: i32 = 12;
-/// Bytes of a UUID.
+/// The size of a UUID in bytes.
 pub const UUID_BYTES: i32 = 16;
 
-/// The same values in the atom's plain form; what scans and calls of foreign functions use.
+/// Converts an array to the plain form of a type, for scans and results of DataFusion functions.
 ///
 /// # Errors
-/// A value does not fit, such as a 256-bit decimal of more than 38 digits, or text that is not
+/// A value does not fit, such as a 256-bit decimal of more than 38 digits or text that is not
 /// UTF-8.
 pub fn to_plain(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
     to_form(array.clone(), &atom.arrow())
         .map_err(|error| error.context(format!("converting {} to {atom}", array.data_type())))
 }
 
-/// The values as Arrow casts them to another type; the same array where it is of that type already.
+/// Casts an array to another Arrow type; returns it unchanged if it has that type.
 ///
-/// Dictionaries are decoded here: Arrow's casts take no notice of NULLs among a dictionary's
-/// values.
+/// Dictionaries are decoded here, because Arrow's casts ignore NULLs among dictionary values.
 ///
 /// # Errors
 /// A value does not fit.
@@ -69,7 +69,7 @@ pub fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
         (DataType::List(_), DataType::List(item)) => {
             let lists = match item.is_nullable() {
                 true => array.clone(),
-                // Items of a list that is NULL may be NULL where others may not.
+                // Hidden items of NULL lists may be NULL even if the item type is not nullable.
                 false => without_hidden_items(&array, array.as_list::<i32>().offsets())?,
             };
             let (_, offsets, values, nulls) = lists.as_list::<i32>().clone().into_parts();
@@ -90,7 +90,7 @@ pub fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
             DataType::FixedSizeBinary(PARQUET_INTERVAL_BYTES),
             DataType::Interval(IntervalUnit::MonthDayNano),
         ) => parquet_intervals(&array),
-        // Bytes as such are never texts.
+        // Other byte arrays are never converted to strings.
         (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View) => Ok(texts_of_uuids(&array)),
         (from, to) if is_decimal(from) && is_decimal(to) => {
             cast(&sound_decimals(&array)?, data_type)
@@ -109,8 +109,8 @@ fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
 }
 
-/// Decimals that Arrow's casts can take: none has more digits than its type says, and zeros stand
-/// where values are NULL, which a file may have left anything at. The casts look at both and panic.
+/// Checks that no decimal exceeds its precision and replaces values behind NULLs by zero. Arrow's
+/// casts panic on such values, which a file may contain.
 fn sound_decimals(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Decimal32(precision, _) => sound::<Decimal32Type>(array, *precision),
@@ -125,7 +125,7 @@ fn sound<T: DecimalType>(array: &ArrayRef, precision: u8) -> Result<ArrayRef> {
     let decimals = array.as_primitive::<T>();
     if decimals.validate_decimal_precision(precision).is_err() {
         return Err(Error::data(format!(
-            "a decimal of more than {precision} digits, which its type allows"
+            "a decimal has more than {precision} digits, the precision of its type"
         )));
     }
     if decimals.null_count() == 0 {
@@ -140,11 +140,11 @@ fn same_names(from: &Fields, to: &Fields) -> bool {
     from.len() == to.len() && from.iter().zip(to).all(|(from, to)| from.name() == to.name())
 }
 
-/// A map with entries of another form; the names of keys and values do not matter.
+/// Converts the entries of a map; the names of keys and values are ignored.
 fn map_to_form(array: &ArrayRef, entries: &FieldRef, ordered: bool) -> Result<ArrayRef> {
     let (_, offsets, from, nulls, _) = array.as_map().clone().into_parts();
     let DataType::Struct(fields) = entries.data_type() else {
-        return Err(Error::internal("a map without entries"));
+        return Err(Error::internal("a map has no entries field"));
     };
     let columns = from.columns().iter().zip(fields);
     let columns = columns.map(|(column, field)| to_form(column.clone(), field.data_type()));
@@ -153,7 +153,7 @@ fn map_to_form(array: &ArrayRef, entries: &FieldRef, ordered: bool) -> Result<Ar
     Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, from, nulls, ordered)?))
 }
 
-/// UUIDs as they are written: `550e8400-e29b-41d4-a716-446655440000`.
+/// Formats UUIDs: `550e8400-e29b-41d4-a716-446655440000`.
 fn texts_of_uuids(array: &ArrayRef) -> ArrayRef {
     let array = array.as_fixed_size_binary();
     let mut texts = StringViewBuilder::with_capacity(array.len());
@@ -178,7 +178,7 @@ fn parquet_intervals(array: &ArrayRef) -> Result<ArrayRef> {
         let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
         bytes
             .map(|bytes| u32::from_le_bytes(*bytes))
-            .ok_or_else(|| Error::data("an interval of a few bytes"))
+            .ok_or_else(|| Error::data("an interval has fewer than 12 bytes"))
     };
     let whole = |number: u32| {
         i32::try_from(number).map_err(|_| {
@@ -211,7 +211,7 @@ mod tests {
         texts.iter().map(|text| text.map(str::to_string)).collect()
     }
 
-    /// Keys 0, 1, NULL, 0 into 'a' and NULL.
+    /// Keys 0, 1, NULL, 0 of a dictionary with the values 'a' and NULL.
     fn dictionary() -> ArrayRef {
         let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
         let keys = Int8Array::from(vec![Some(0), Some(1), None, Some(0)]);
@@ -223,7 +223,7 @@ mod tests {
         let plain = to_plain(dictionary(), &Atom::String).unwrap();
         let expected = some(&[Some("a"), None, None, Some("a")]);
         assert_eq!(texts(&plain), expected);
-        // A dictionary whose values are a dictionary.
+        // A dictionary of dictionaries.
         let keys = UInt16Array::from(vec![Some(3), Some(1), None]);
         let outer = DictionaryArray::<UInt16Type>::try_new(keys, dictionary()).unwrap();
         let plain = to_plain(Arc::new(outer), &Atom::String).unwrap();

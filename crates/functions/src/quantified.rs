@@ -1,5 +1,5 @@
-//! `value = ANY (list)` and its like: a comparison with each item of a list, joined by OR
-//! (`any_eq`) or AND (`all_eq`).
+//! Quantified comparisons such as `value = ANY (list)`: a value is compared with each item of a
+//! list, and the results are combined with OR (`any_eq`) or AND (`all_eq`).
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use tessera_types::{Atom, Result, Slot};
 use super::compare::Compare;
 use super::in_set::{InSet, in_items};
 use super::kernel::{Argument, Kernel, argument, as_boolean, unexpected};
-use super::types::{Arg, Resolved, common_type, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
-/// The functions here.
+/// The names of the functions.
 pub(crate) const NAMES: [&str; 12] = [
     "any_eq",
     "any_not_eq",
@@ -30,24 +30,25 @@ pub(crate) const NAMES: [&str; 12] = [
     "all_gt_eq",
 ];
 
-/// Types a call; none when the name is not of a function here.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a call; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     let (comparison, all) = match (name.strip_prefix("any_"), name.strip_prefix("all_")) {
         (Some(comparison), _) => (comparison, false),
         (_, Some(comparison)) => (comparison, true),
         _ => return None,
     };
-    let comparison = Comparison::named(comparison).filter(|comparison| !comparison.is_total())?;
+    let comparison =
+        Comparison::from_name(comparison).filter(|comparison| !comparison.is_total())?;
     Some(typed(name, comparison, all, args))
 }
 
-fn typed(name: &str, comparison: Comparison, all: bool, args: &[Arg<'_>]) -> Result<Resolved> {
+fn typed(name: &str, comparison: Comparison, all: bool, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let wrong = || wrong_arguments(name, args, "it compares a value with the items of a list");
     let value = args[0].atom;
     let atom = match args[1].atom {
         Atom::List(slot) => match (value, &slot.atom) {
-            // A text beside items of another type is a literal of that type.
+            // A string compared with items of another type is a literal of that type.
             (Atom::String, item) if *item != Atom::String => item.clone(),
             (value, item) => common_type(value, item).ok_or_else(wrong)?,
         },
@@ -57,17 +58,22 @@ fn typed(name: &str, comparison: Comparison, all: bool, args: &[Arg<'_>]) -> Res
     let list = Atom::List(Box::new(Slot { atom: atom.clone(), nullable: true }));
     let casts = vec![atom.clone(), list];
     if let (Comparison::Eq, false, Some(set)) = (comparison, all, constant_items(&args[1], &atom)) {
-        let mut resolved = Resolved::strict(Atom::Boolean, args, casts, set);
+        let mut resolved = ResolvedCall::strict(Atom::Boolean, args, casts, set);
         resolved.nullable = true;
         return Ok(resolved.costing(5));
     }
-    let mut resolved =
-        Resolved::strict(Atom::Boolean, args, casts, Quantified { comparison, all, atom });
+    let mut resolved = ResolvedCall::strict(
+        Atom::Boolean,
+        args,
+        casts,
+        QuantifiedComparison { comparison, all, atom },
+    );
     resolved.nullable = true;
     Ok(resolved.costing(50))
 }
 
-/// The items of a list that is a constant, to look values up in. An empty list has not even NULL.
+/// The items of a constant list as a set. Not for an empty list: comparing NULL with it is not
+/// NULL.
 fn constant_items(list: &Arg<'_>, atom: &Atom) -> Option<InSet> {
     let array = list.value.as_ref()?.as_list_opt::<i32>()?.clone();
     let is_of_atom = matches!(list.atom, Atom::List(slot) if slot.atom == *atom);
@@ -78,13 +84,13 @@ fn constant_items(list: &Arg<'_>, atom: &Atom) -> Option<InSet> {
 }
 
 #[derive(Debug)]
-struct Quantified {
+struct QuantifiedComparison {
     comparison: Comparison,
     all: bool,
     atom: Atom,
 }
 
-impl Kernel for Quantified {
+impl Kernel for QuantifiedComparison {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let (value, list) = (argument(args, 0)?, argument(args, 1)?);
         let lists = list.array.as_list_opt::<i32>().ok_or_else(|| unexpected(&list.array))?;

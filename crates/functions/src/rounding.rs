@@ -1,9 +1,8 @@
-//! `round`, `trunc`, `ceil` and `floor`: exact for decimals, by the processor's rounding for
-//! doubles.
+//! `round`, `trunc`, `ceil` and `floor`: exact for decimals, processor rounding for doubles.
 //!
-//! A double is rounded to a whole number half to even, a decimal half away from zero, as in
-//! PostgreSQL. With a number of digits, a decimal and a whole number stay exact; a double is scaled
-//! by a power of ten, as DuckDB does.
+//! As in PostgreSQL, a double is rounded to an integer half to even, a decimal half away from zero.
+//! With a number of digits, decimals and integers stay exact; a double is scaled by a power of ten,
+//! as in DuckDB.
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type};
@@ -12,36 +11,36 @@ use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
 use super::cast::decimal_text;
 use super::kernel::{Argument, Kernel, argument, binary, unary};
-use super::types::{Arg, Resolved, decimal_of, expect_arguments, wrong_arguments};
+use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
 const PRECISION_MAX: i64 = DECIMAL_PRECISION_MAX as i64;
 
-/// The functions here.
+/// The names of the functions.
 pub(crate) const NAMES: [&str; 5] = ["round", "trunc", "ceil", "ceiling", "floor"];
 
-/// Which way.
+/// The direction of rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum RoundingMode {
     Nearest,
     TowardsZero,
     Up,
     Down,
 }
 
-/// Types a rounding; none when the name is not one.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
-    let way = match name {
-        "round" => Way::Nearest,
-        "trunc" => Way::TowardsZero,
-        "ceil" | "ceiling" => Way::Up,
-        "floor" => Way::Down,
+/// Resolves a rounding function; `None` for other names.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+    let mode = match name {
+        "round" => RoundingMode::Nearest,
+        "trunc" => RoundingMode::TowardsZero,
+        "ceil" | "ceiling" => RoundingMode::Up,
+        "floor" => RoundingMode::Down,
         _ => return None,
     };
-    Some(typed(name, way, args))
+    Some(typed(name, mode, args))
 }
 
-fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
-    let takes_digits = matches!(way, Way::Nearest | Way::TowardsZero);
+fn typed(name: &str, mode: RoundingMode, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let takes_digits = matches!(mode, RoundingMode::Nearest | RoundingMode::TowardsZero);
     if !(takes_digits && args.len() == 2) {
         expect_arguments(name, args, 1)?;
     }
@@ -56,27 +55,24 @@ fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
     let with_digits = args.len() == 2;
     let decimal = match first {
         Atom::Decimal(precision, scale) => Some((*precision, *scale)),
-        // PostgreSQL rounds whole numbers as doubles unless digits are given.
+        // PostgreSQL rounds integers as doubles unless a number of digits is given.
         whole if with_digits => decimal_of(whole),
         _ => None,
     };
     let Some((precision, scale)) = decimal else {
         let mut casts = vec![Atom::Float64];
         casts.extend(with_digits.then_some(Atom::Int64));
-        let kernel = RoundDouble { way, with_digits };
-        return Ok(Resolved::strict(Atom::Float64, args, casts, kernel).costing(if with_digits {
-            8
-        } else {
-            1
-        }));
+        let kernel = RoundDouble { mode, with_digits };
+        return Ok(ResolvedCall::strict(Atom::Float64, args, casts, kernel)
+            .costing(if with_digits { 8 } else { 1 }));
     };
     let digits = match args.get(1) {
         None => Some(0),
         Some(arg) => whole_constant(arg.expr),
     };
     let whole = i64::from(precision) - i64::from(scale);
-    // A digit is carried where digits are dropped.
-    let carry = |to: i64| i64::from(way != Way::TowardsZero && to < i64::from(scale));
+    // Dropping digits may carry into a new digit.
+    let carry = |to: i64| i64::from(mode != RoundingMode::TowardsZero && to < i64::from(scale));
     let result_scale = match digits {
         Some(digits) if (0..=i64::from(scale)).contains(&digits) => digits,
         Some(digits) if digits < 0 => 0,
@@ -88,12 +84,12 @@ fn typed(name: &str, way: Way, args: &[Arg<'_>]) -> Result<Resolved> {
     let atom = Atom::Decimal(wanted.min(PRECISION_MAX) as u8, result_scale as i8);
     let mut casts = vec![Atom::Decimal(precision.max(1), scale)];
     casts.extend(with_digits.then_some(Atom::Int64));
-    let kernel = RoundDecimal { way, scale, with_digits, atom: atom.clone() };
+    let kernel = RoundDecimal { mode, scale, with_digits, atom: atom.clone() };
     let raises = wanted > PRECISION_MAX;
-    Ok(Resolved::strict(atom, args, casts, kernel).raising(raises).costing(6))
+    Ok(ResolvedCall::strict(atom, args, casts, kernel).raising(raises).costing(6))
 }
 
-/// The whole number that an argument is written as.
+/// The value of a constant integer argument.
 fn whole_constant(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Constant(Scalar::Integer(value), atom) if atom.is_integer() => {
@@ -106,7 +102,7 @@ fn whole_constant(expr: &Expr) -> Option<i64> {
 
 #[derive(Debug)]
 struct RoundDouble {
-    way: Way,
+    mode: RoundingMode,
     with_digits: bool,
 }
 
@@ -114,35 +110,36 @@ impl Kernel for RoundDouble {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         type F = Float64Type;
         let never = || Error::internal("rounding of doubles cannot fail");
-        let way = self.way;
+        let mode = self.mode;
         if self.with_digits {
-            let op = move |value, digits| (to_digits(way, value, digits), false);
+            let op = move |value, digits| (round_to_digits(mode, value, digits), false);
             return binary::<F, Int64Type, F>(args, rows, DataType::Float64, op, |_, _| never());
         }
         unary::<F, F>(
             args,
             DataType::Float64,
-            move |value| (to_whole(way, value), false),
+            move |value| (round_to_integer(mode, value), false),
             |_| never(),
         )
     }
 }
 
-fn to_whole(way: Way, value: f64) -> f64 {
-    match way {
-        Way::Nearest => value.round_ties_even(),
-        Way::TowardsZero => value.trunc(),
-        Way::Up => value.ceil(),
-        Way::Down => value.floor(),
+fn round_to_integer(mode: RoundingMode, value: f64) -> f64 {
+    match mode {
+        RoundingMode::Nearest => value.round_ties_even(),
+        RoundingMode::TowardsZero => value.trunc(),
+        RoundingMode::Up => value.ceil(),
+        RoundingMode::Down => value.floor(),
     }
 }
 
-fn to_digits(way: Way, value: f64, digits: i64) -> f64 {
-    let rounded = |value: f64| if way == Way::Nearest { value.round() } else { value.trunc() };
+fn round_to_digits(mode: RoundingMode, value: f64, digits: i64) -> f64 {
+    let rounded =
+        |value: f64| if mode == RoundingMode::Nearest { value.round() } else { value.trunc() };
     let power = |digits: u64| 10f64.powi(digits.min(400) as i32);
     if digits >= 0 {
         let found = rounded(value * power(digits as u64)) / power(digits as u64);
-        // So many digits that all of the value's are among them.
+        // With more digits than the value has, scaling overflows and the value is unchanged.
         return if found.is_finite() { found } else { value };
     }
     if !value.is_finite() {
@@ -154,8 +151,8 @@ fn to_digits(way: Way, value: f64, digits: i64) -> f64 {
 
 #[derive(Debug)]
 struct RoundDecimal {
-    way: Way,
-    /// Of the argument.
+    mode: RoundingMode,
+    /// The scale of the argument.
     scale: i8,
     with_digits: bool,
     atom: Atom,
@@ -188,9 +185,9 @@ impl RoundDecimal {
             _ => return Err(Error::internal("a decimal is rounded to another type")),
         };
         let limit = 10u128.pow(precision.into());
-        let (way, scale) = (self.way, self.scale);
+        let (mode, scale) = (self.mode, self.scale);
         let round = move |value: A::Native, digits: i64| {
-            let found = round_decimal(way, value.into(), scale, digits, result_scale);
+            let found = round_decimal(mode, value.into(), scale, digits, result_scale);
             let found = found.filter(|found| found.unsigned_abs() < limit);
             match found.and_then(|found| O::Native::try_from(found).ok()) {
                 Some(found) => (found, false),
@@ -213,8 +210,8 @@ impl RoundDecimal {
     }
 }
 
-/// An unscaled decimal with so many digits behind the point, at another scale.
-fn round_decimal(way: Way, value: i128, scale: i8, digits: i64, to: i8) -> Option<i128> {
+/// Rounds an unscaled decimal to `digits` fractional digits and converts it to scale `to`.
+fn round_decimal(mode: RoundingMode, value: i128, scale: i8, digits: i64, to: i8) -> Option<i128> {
     let dropped = i64::from(scale).saturating_sub(digits);
     if dropped <= 0 {
         return rescale(value, i64::from(to) - i64::from(scale));
@@ -224,13 +221,13 @@ fn round_decimal(way: Way, value: i128, scale: i8, digits: i64, to: i8) -> Optio
             Some(power) => (value / power, value % power),
             None => (0, value),
         };
-    let more = match way {
-        Way::TowardsZero => 0,
-        Way::Up => i128::from(rest > 0),
-        Way::Down => -i128::from(rest < 0),
-        // No value of 38 digits is half of 10^39.
-        Way::Nearest if dropped > PRECISION_MAX => 0,
-        Way::Nearest => {
+    let more = match mode {
+        RoundingMode::TowardsZero => 0,
+        RoundingMode::Up => i128::from(rest > 0),
+        RoundingMode::Down => -i128::from(rest < 0),
+        // No value of 38 digits reaches half of 10^39.
+        RoundingMode::Nearest if dropped > PRECISION_MAX => 0,
+        RoundingMode::Nearest => {
             let half = 5 * 10u128.pow(dropped as u32 - 1);
             if rest.unsigned_abs() >= half { rest.signum() } else { 0 }
         }
@@ -241,7 +238,7 @@ fn round_decimal(way: Way, value: i128, scale: i8, digits: i64, to: i8) -> Optio
     }
 }
 
-/// An unscaled decimal with its point moved by so many digits, which drops none that count.
+/// Multiplies by a power of ten; `None` if nonzero digits would be lost.
 fn rescale(value: i128, by: i64) -> Option<i128> {
     let power = 10i128.checked_pow(u32::try_from(by.unsigned_abs()).ok()?)?;
     match by >= 0 {
@@ -256,33 +253,33 @@ mod tests {
 
     #[test]
     fn decimals_are_rounded_exactly() {
-        for (way, value, scale, digits, to, expected) in [
-            (Way::Nearest, 125, 2, 1, 1, Some(13)),
-            (Way::Nearest, -125, 2, 1, 1, Some(-13)),
-            (Way::Nearest, 124, 2, 1, 1, Some(12)),
-            (Way::Nearest, 55, 0, -2, 0, Some(100)),
-            (Way::Nearest, 49, 0, -2, 0, Some(0)),
-            (Way::Nearest, 125, 2, 400, 2, Some(125)),
-            (Way::Nearest, 125, 2, -400, 0, Some(0)),
-            (Way::Nearest, 6 * 10i128.pow(37), 0, -38, 0, Some(10i128.pow(38))),
-            (Way::TowardsZero, -199, 2, 0, 0, Some(-1)),
-            (Way::Up, 101, 2, 0, 0, Some(2)),
-            (Way::Up, -101, 2, 0, 0, Some(-1)),
-            (Way::Down, -101, 2, 0, 0, Some(-2)),
-            (Way::Nearest, 125, 2, 3, 4, Some(12500)),
+        for (mode, value, scale, digits, to, expected) in [
+            (RoundingMode::Nearest, 125, 2, 1, 1, Some(13)),
+            (RoundingMode::Nearest, -125, 2, 1, 1, Some(-13)),
+            (RoundingMode::Nearest, 124, 2, 1, 1, Some(12)),
+            (RoundingMode::Nearest, 55, 0, -2, 0, Some(100)),
+            (RoundingMode::Nearest, 49, 0, -2, 0, Some(0)),
+            (RoundingMode::Nearest, 125, 2, 400, 2, Some(125)),
+            (RoundingMode::Nearest, 125, 2, -400, 0, Some(0)),
+            (RoundingMode::Nearest, 6 * 10i128.pow(37), 0, -38, 0, Some(10i128.pow(38))),
+            (RoundingMode::TowardsZero, -199, 2, 0, 0, Some(-1)),
+            (RoundingMode::Up, 101, 2, 0, 0, Some(2)),
+            (RoundingMode::Up, -101, 2, 0, 0, Some(-1)),
+            (RoundingMode::Down, -101, 2, 0, 0, Some(-2)),
+            (RoundingMode::Nearest, 125, 2, 3, 4, Some(12500)),
         ] {
-            let found = round_decimal(way, value, scale, digits, to);
-            assert_eq!(found, expected, "{way:?} {value} {scale} {digits}");
+            let found = round_decimal(mode, value, scale, digits, to);
+            assert_eq!(found, expected, "{mode:?} {value} {scale} {digits}");
         }
     }
 
     #[test]
     fn doubles_keep_what_they_have() {
-        assert_eq!(to_digits(Way::Nearest, 42.5, 400), 42.5);
-        assert_eq!(to_digits(Way::Nearest, 42.55, 1), 42.6);
-        assert_eq!(to_digits(Way::Nearest, 1234.5, -2), 1200.0);
-        assert_eq!(to_digits(Way::Nearest, 1234.5, -400), 0.0);
-        assert_eq!(to_digits(Way::TowardsZero, -1.27, 1), -1.2);
-        assert_eq!(to_whole(Way::Nearest, 2.5), 2.0);
+        assert_eq!(round_to_digits(RoundingMode::Nearest, 42.5, 400), 42.5);
+        assert_eq!(round_to_digits(RoundingMode::Nearest, 42.55, 1), 42.6);
+        assert_eq!(round_to_digits(RoundingMode::Nearest, 1234.5, -2), 1200.0);
+        assert_eq!(round_to_digits(RoundingMode::Nearest, 1234.5, -400), 0.0);
+        assert_eq!(round_to_digits(RoundingMode::TowardsZero, -1.27, 1), -1.2);
+        assert_eq!(round_to_integer(RoundingMode::Nearest, 2.5), 2.0);
     }
 }

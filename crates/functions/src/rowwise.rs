@@ -1,4 +1,4 @@
-//! Functions that are computed value by value: most of those of texts, intervals and the calendar.
+//! Functions that are evaluated value by value: most functions on strings, intervals and dates.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Error, Result, SqlState, Time
 use tessera_context::interrupt::EveryBytes;
 
 use super::kernel::{Argument, Kernel, unexpected};
-use super::long::append;
-use super::types::{Arg, Resolved, wrong_arguments};
+use super::long_strings::append;
+use super::types::{Arg, ResolvedCall, wrong_arguments};
 
-/// A value that a function is given. Dates, times and timestamps are whole numbers.
+/// An argument value. Dates, times and timestamps are integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum In<'a> {
+pub(crate) enum InputValue<'a> {
     Null,
     Boolean(bool),
     Whole(i64),
@@ -25,113 +25,113 @@ pub(crate) enum In<'a> {
     Interval(IntervalMonthDayNano),
 }
 
-impl<'a> In<'a> {
+impl<'a> InputValue<'a> {
     pub(crate) fn whole(&self) -> i64 {
         match self {
-            In::Whole(value) => *value,
+            InputValue::Whole(value) => *value,
             _ => 0,
         }
     }
 
     pub(crate) fn double(&self) -> f64 {
         match self {
-            In::Double(value) => *value,
-            In::Whole(value) => *value as f64,
+            InputValue::Double(value) => *value,
+            InputValue::Whole(value) => *value as f64,
             _ => 0.0,
         }
     }
 
     pub(crate) fn text(&self) -> &'a str {
         match self {
-            In::Text(text) => text,
+            InputValue::Text(text) => text,
             _ => "",
         }
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
         match self {
-            In::Bytes(bytes) => bytes,
-            In::Text(text) => text.as_bytes(),
+            InputValue::Bytes(bytes) => bytes,
+            InputValue::Text(text) => text.as_bytes(),
             _ => &[],
         }
     }
 
     pub(crate) fn interval(&self) -> IntervalMonthDayNano {
         match self {
-            In::Interval(value) => *value,
+            InputValue::Interval(value) => *value,
             _ => IntervalMonthDayNano::ZERO,
         }
     }
 }
 
-/// A value that a function gives.
+/// A result value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Out {
+pub(crate) enum OutputValue {
     Null,
     Boolean(bool),
     Whole(i64),
     Text(String),
     Bytes(Vec<u8>),
     Interval(IntervalMonthDayNano),
-    /// The digits of a decimal, of the function's scale.
+    /// An unscaled decimal with the scale of the function's type.
     Decimal(i128),
-    /// A list of texts, some of them NULL.
+    /// A list of strings, which may be NULL.
     Texts(Vec<Option<String>>),
 }
 
-impl From<Option<String>> for Out {
-    fn from(text: Option<String>) -> Out {
-        text.map_or(Out::Null, Out::Text)
+impl From<Option<String>> for OutputValue {
+    fn from(text: Option<String>) -> OutputValue {
+        text.map_or(OutputValue::Null, OutputValue::Text)
     }
 }
 
-type Work = Arc<dyn Fn(&[In<'_>]) -> Result<Out> + Send + Sync>;
+type RowFunction = Arc<dyn Fn(&[InputValue<'_>]) -> Result<OutputValue> + Send + Sync>;
 
-/// A function that is computed value by value.
-pub(crate) struct Rowwise {
+/// A function that is evaluated value by value.
+pub(crate) struct RowwiseKernel {
     atom: Atom,
-    /// NULL where an argument is.
+    /// Whether the result is NULL if an argument is NULL.
     strict: bool,
-    work: Work,
+    function: RowFunction,
 }
 
-impl std::fmt::Debug for Rowwise {
+impl std::fmt::Debug for RowwiseKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rowwise").field("atom", &self.atom).finish_non_exhaustive()
+        f.debug_struct("RowwiseKernel").field("atom", &self.atom).finish_non_exhaustive()
     }
 }
 
-/// A call that gives NULL where an argument is, and may fail.
+/// Resolves a call that returns NULL for NULL arguments and may fail.
 pub(crate) fn strict(
     atom: Atom,
     args: &[Arg<'_>],
     casts: Vec<Atom>,
-    work: impl Fn(&[In<'_>]) -> Result<Out> + Send + Sync + 'static,
-) -> Resolved {
-    let kernel = Rowwise { atom: atom.clone(), strict: true, work: Arc::new(work) };
-    let mut resolved = Resolved::strict(atom, args, casts, kernel).raising(true).costing(30);
+    function: impl Fn(&[InputValue<'_>]) -> Result<OutputValue> + Send + Sync + 'static,
+) -> ResolvedCall {
+    let kernel = RowwiseKernel { atom: atom.clone(), strict: true, function: Arc::new(function) };
+    let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(30);
     resolved.nullable = true;
     resolved
 }
 
-/// As [`strict`], but it is called with NULLs.
+/// Like [`strict`], but the function is called with NULLs.
 pub(crate) fn lenient(
     atom: Atom,
     args: &[Arg<'_>],
     casts: Vec<Atom>,
-    work: impl Fn(&[In<'_>]) -> Result<Out> + Send + Sync + 'static,
-) -> Resolved {
-    let kernel = Rowwise { atom: atom.clone(), strict: false, work: Arc::new(work) };
-    let mut resolved = Resolved::strict(atom, args, casts, kernel).raising(true).costing(30);
+    function: impl Fn(&[InputValue<'_>]) -> Result<OutputValue> + Send + Sync + 'static,
+) -> ResolvedCall {
+    let kernel = RowwiseKernel { atom: atom.clone(), strict: false, function: Arc::new(function) };
+    let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(30);
     resolved.nullable = true;
     resolved
 }
 
-/// The types that arguments are cast to for a function of these types: NULLs and text literals take
-/// any of them.
+/// The casts of arguments for a function with these parameter types. NULLs and string literals are
+/// accepted for any type.
 ///
 /// # Errors
-/// An argument is of another type.
+/// The number or the types of the arguments do not match.
 pub(crate) fn signature(name: &str, args: &[Arg<'_>], wanted: &[Atom]) -> Result<Vec<Atom>> {
     let fits = args.len() == wanted.len()
         && args.iter().zip(wanted).all(|(arg, wanted)| takes(arg, wanted));
@@ -144,7 +144,7 @@ pub(crate) fn signature(name: &str, args: &[Arg<'_>], wanted: &[Atom]) -> Result
     }
 }
 
-/// Whether a type takes an argument without a cast of the user's.
+/// Whether an argument is accepted for a type without an explicit cast.
 pub(crate) fn takes(arg: &Arg<'_>, wanted: &Atom) -> bool {
     let literal = matches!(arg.expr, Expr::Constant(Scalar::String(_), _));
     match (arg.atom, wanted) {
@@ -162,17 +162,17 @@ pub(crate) fn takes(arg: &Arg<'_>, wanted: &Atom) -> bool {
 pub(crate) const MICROSECONDS: Atom = Atom::Timestamp(TimeUnit::Microsecond, None);
 pub(crate) const TIME: Atom = Atom::Time(TimeUnit::Microsecond);
 
-/// A timestamp with time zone.
+/// The type timestamp with time zone.
 pub(crate) fn zoned() -> Atom {
     Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// A failure of a function, with its state.
+/// An error of a function with its SQLSTATE.
 pub(crate) fn fault(message: impl Into<String>, state: SqlState) -> Error {
     Error::data(message.into()).with_state(state)
 }
 
-/// What the values of an argument are read from.
+/// Typed access to the values of an argument.
 enum Column<'a> {
     Null,
     Boolean(&'a BooleanArray),
@@ -212,51 +212,60 @@ impl<'a> Column<'a> {
         })
     }
 
-    fn at(&self, row: usize) -> In<'a> {
+    fn at(&self, row: usize) -> InputValue<'a> {
         match self {
-            Column::Null => In::Null,
-            Column::Boolean(array) => In::Boolean(array.value(row)),
-            Column::Int32(values) => In::Whole(values[row].into()),
-            Column::Int64(values) => In::Whole(values[row]),
-            Column::Double(array) => In::Double(array.value(row)),
-            Column::Text(array) => In::Text(array.value(row)),
-            Column::Bytes(array) => In::Bytes(array.value(row)),
-            Column::Interval(array) => In::Interval(array.value(row)),
+            Column::Null => InputValue::Null,
+            Column::Boolean(array) => InputValue::Boolean(array.value(row)),
+            Column::Int32(values) => InputValue::Whole(values[row].into()),
+            Column::Int64(values) => InputValue::Whole(values[row]),
+            Column::Double(array) => InputValue::Double(array.value(row)),
+            Column::Text(array) => InputValue::Text(array.value(row)),
+            Column::Bytes(array) => InputValue::Bytes(array.value(row)),
+            Column::Interval(array) => InputValue::Interval(array.value(row)),
         }
     }
 }
 
-impl Kernel for Rowwise {
+impl Kernel for RowwiseKernel {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let columns = args.iter().map(|arg| Column::of(&arg.array)).collect::<Result<Vec<_>>>()?;
         let nulls: Vec<_> = args.iter().map(|arg| arg.array.logical_nulls()).collect();
-        let mut given = Vec::with_capacity(args.len());
+        let mut arguments = Vec::with_capacity(args.len());
         let mut out = Vec::with_capacity(rows);
         let every = EveryBytes::default();
         for row in 0..rows {
-            given.clear();
+            arguments.clear();
             let mut missing = false;
             for ((arg, column), nulls) in args.iter().zip(&columns).zip(&nulls) {
                 let at = arg.at(row);
                 let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(at));
                 missing |= null;
-                let value = if null { In::Null } else { column.at(at) };
+                let value = if null { InputValue::Null } else { column.at(at) };
                 every.pass(value.bytes().len());
-                given.push(value);
+                arguments.push(value);
             }
-            out.push(if missing && self.strict { Out::Null } else { (self.work)(&given)? });
+            out.push(if missing && self.strict {
+                OutputValue::Null
+            } else {
+                (self.function)(&arguments)?
+            });
         }
         self.array(out)
     }
 }
 
-impl Rowwise {
-    fn array(&self, out: Vec<Out>) -> Result<ArrayRef> {
-        let wrong = || Error::internal(format!("a function gave another type than {}", self.atom));
+impl RowwiseKernel {
+    fn array(&self, out: Vec<OutputValue>) -> Result<ArrayRef> {
+        let wrong = || {
+            Error::internal(format!(
+                "a function returned a value that is not of type {}",
+                self.atom
+            ))
+        };
         macro_rules! collect {
             ($array:ty, $pattern:pat => $value:expr) => {{
                 let values = out.into_iter().map(|value| match value {
-                    Out::Null => Ok(None),
+                    OutputValue::Null => Ok(None),
                     $pattern => Ok(Some($value)),
                     _ => Err(wrong()),
                 });
@@ -270,8 +279,8 @@ impl Rowwise {
             ($type:ty, $out:expr) => {{
                 type N = <$type as ArrowPrimitiveType>::Native;
                 let values = $out.into_iter().map(|value| match value {
-                    Out::Null => Ok(None),
-                    Out::Whole(value) => N::try_from(value).map(Some).map_err(|_| wrong()),
+                    OutputValue::Null => Ok(None),
+                    OutputValue::Whole(value) => N::try_from(value).map(Some).map_err(|_| wrong()),
                     _ => Err(wrong()),
                 });
                 let array = values.collect::<Result<PrimitiveArray<$type>>>()?;
@@ -279,20 +288,22 @@ impl Rowwise {
             }};
         }
         Ok(match &self.atom {
-            Atom::Boolean => collect!(BooleanArray, Out::Boolean(value) => value),
+            Atom::Boolean => collect!(BooleanArray, OutputValue::Boolean(value) => value),
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(out.len());
                 for value in out {
                     match value {
-                        Out::Null => builder.append_null(),
-                        Out::Text(text) => append(&mut builder, text),
+                        OutputValue::Null => builder.append_null(),
+                        OutputValue::Text(text) => append(&mut builder, text),
                         _ => return Err(wrong()),
                     }
                 }
                 Arc::new(builder.finish())
             }
-            Atom::Bytes => collect!(BinaryViewArray, Out::Bytes(bytes) => bytes),
-            Atom::Interval => collect!(IntervalMonthDayNanoArray, Out::Interval(value) => value),
+            Atom::Bytes => collect!(BinaryViewArray, OutputValue::Bytes(bytes) => bytes),
+            Atom::Interval => {
+                collect!(IntervalMonthDayNanoArray, OutputValue::Interval(value) => value)
+            }
             Atom::Int32 => whole!(Int32Type),
             Atom::Int64 => whole!(Int64Type),
             Atom::Date => whole!(Date32Type),
@@ -300,16 +311,16 @@ impl Rowwise {
             Atom::Timestamp(..) => whole!(TimestampMicrosecondType),
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => {
                 let narrow =
-                    |value: i128| i64::try_from(value).map(Out::Whole).map_err(|_| wrong());
+                    |value: i128| i64::try_from(value).map(OutputValue::Whole).map_err(|_| wrong());
                 let out = out.into_iter().map(|value| match value {
-                    Out::Decimal(value) => narrow(value),
+                    OutputValue::Decimal(value) => narrow(value),
                     value => Ok(value),
                 });
                 let out = out.collect::<Result<Vec<_>>>()?;
                 whole!(Decimal64Type, out)
             }
             Atom::Decimal(..) => {
-                let array = collect!(Decimal128Array, Out::Decimal(value) => value);
+                let array = collect!(Decimal128Array, OutputValue::Decimal(value) => value);
                 let array = array.as_primitive::<Decimal128Type>().clone();
                 Arc::new(array.with_data_type(self.atom.arrow()))
             }
@@ -318,8 +329,8 @@ impl Rowwise {
                 let mut builder = ListBuilder::new(StringViewBuilder::new()).with_field(field);
                 for value in out {
                     match value {
-                        Out::Null => builder.append_null(),
-                        Out::Texts(texts) => {
+                        OutputValue::Null => builder.append_null(),
+                        OutputValue::Texts(texts) => {
                             texts.into_iter().for_each(|text| builder.values().append_option(text));
                             builder.append(true);
                         }

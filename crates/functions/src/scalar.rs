@@ -1,4 +1,4 @@
-//! Between constant values of plans and Arrow arrays of length one.
+//! Conversions between constants of plans and Arrow arrays of length 1.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use arrow::datatypes::*;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Code, Error, Result, TimeUnit};
 
-/// Calls `$run!(ArrowType)` for the Arrow type behind an atom of integers.
+/// Calls `$run!(ArrowType)` for an integer type.
 macro_rules! with_integer {
     ($atom:expr, $run:ident, $otherwise:expr) => {
         match $atom {
@@ -31,8 +31,7 @@ macro_rules! with_integer {
 }
 pub(crate) use with_integer;
 
-/// Calls `$run!(ArrowType)` for the primitive Arrow type behind an atom whose values are whole
-/// numbers.
+/// Calls `$run!(ArrowType)` for a type with values stored as integers.
 macro_rules! with_whole_number {
     ($atom:expr, $run:ident, $otherwise:expr) => {
         $crate::scalar::with_integer!($atom, $run, {
@@ -63,10 +62,10 @@ macro_rules! with_whole_number {
 }
 pub(crate) use with_whole_number;
 
-/// A value as an array of length one in the atom's plain form.
+/// Converts a constant to an array of length 1 in the plain form of a type.
 ///
 /// # Errors
-/// The value is not one of the type: another kind, or out of its range.
+/// The constant has another type or is out of range.
 pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
     let mismatch = || Error::semantic(format!("{scalar:?} is not a value of type {atom}"));
     let array: ArrayRef = match (scalar, atom) {
@@ -163,8 +162,7 @@ fn concat<'a>(values: impl Iterator<Item = &'a Scalar> + Clone, atom: &Atom) -> 
     Ok(compute::concat(&arrays.iter().map(|array| array.as_ref()).collect::<Vec<_>>())?)
 }
 
-/// Whole numbers or texts as an array; none where one is something else, or not in the range of the
-/// type.
+/// Converts integers or strings to an array; `None` if a value has another type or is out of range.
 fn of_one_kind<'a>(mut values: impl Iterator<Item = &'a Scalar>, atom: &Atom) -> Option<ArrayRef> {
     macro_rules! numbers {
         ($type:ty) => {{
@@ -197,13 +195,16 @@ fn of_one_kind<'a>(mut values: impl Iterator<Item = &'a Scalar>, atom: &Atom) ->
     }
 }
 
-/// The value at `index` of an array in plain form.
+/// Returns the value at `index` of an array in plain form.
 ///
 /// # Errors
-/// The index lies outside of the array, or the array is not in an atom's plain form.
+/// The index is out of bounds, or the array is not in plain form.
 pub fn array_value(array: &dyn Array, index: usize) -> Result<Scalar> {
     if index >= array.len() {
-        return Err(Error::internal(format!("value {index} of {} was asked for", array.len())));
+        return Err(Error::internal(format!(
+            "value {index} is out of bounds for an array of length {}",
+            array.len()
+        )));
     }
     let atom = Atom::from_arrow(array.data_type())?;
     if atom.arrow() != *array.data_type() {
@@ -256,12 +257,12 @@ pub fn array_value(array: &dyn Array, index: usize) -> Result<Scalar> {
         whole_number => with_whole_number!(
             whole_number,
             whole,
-            return Err(Error::internal(format!("no value of type {atom} can be read")))
+            return Err(Error::internal(format!("cannot read a value of type {atom}")))
         ),
     })
 }
 
-/// How many units of a second a unit is.
+/// The number of units per second.
 pub fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
@@ -271,13 +272,13 @@ pub fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// How two values compare; nothing for zeros, which are equal whatever their signs, and for values
-/// of different types.
+/// Compares two values. Returns `None` for two zeros, which are equal regardless of sign, and for
+/// values of different types.
 pub fn compare(left: &Scalar, right: &Scalar) -> Option<Ordering> {
     match (left, right) {
         (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
         (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
-        // Zeros are equal in SQL: neither excludes the other.
+        // Zeros are equal in SQL, so neither excludes the other.
         (Scalar::Float(a), Scalar::Float(b)) if *a == 0.0 && *b == 0.0 => None,
         (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
         (Scalar::String(a), Scalar::String(b)) => Some(a.as_bytes().cmp(b.as_bytes())),

@@ -1,4 +1,4 @@
-//! A bound predicate as a filter: the selection of a chunk, narrowed conjunct by conjunct.
+//! Filters: narrows the selection of a chunk, conjunct by conjunct.
 
 use std::sync::Arc;
 
@@ -12,60 +12,60 @@ use super::evaluate::{View, evaluate};
 use super::kernel::true_bits;
 use super::logic::{CHEAP, Truth};
 
-/// While at least this share of the stored tuples counts, a cheap conjunct looks at all of them
-/// instead of gathering.
+/// If at least one in this many stored tuples is selected, a cheap conjunct is evaluated for all of
+/// them instead of gathering.
 const DENSE_SHARE: usize = 4;
 
-/// The order in which conjuncts are evaluated: as written, but within each run of conjuncts that
-/// cannot fail the cheap ones first.
+/// Orders the conjuncts: as written, but cheap ones first within each run of conjuncts that cannot
+/// fail.
 pub(crate) fn order(conjuncts: &mut [Node]) {
     for run in conjuncts.chunk_by_mut(|a, b| !a.raises && !b.raises) {
         run.sort_by_key(|node| node.cost);
     }
 }
 
-/// Which stored tuples count so far.
-enum Counting {
+/// The tuples selected so far.
+enum SelectionState {
     All,
     Bits(BooleanBuffer),
     Positions(UInt32Array),
 }
 
-/// The tuples of `chunk` for which every conjunct is true.
+/// Selects the tuples for which every conjunct is true.
 pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Result<Chunk> {
     let stored = chunk.rows_stored();
-    let mut counting = match chunk.selection() {
-        None => Counting::All,
-        Some(selection) => Counting::Positions(selection.as_ref().clone()),
+    let mut state = match chunk.selection() {
+        None => SelectionState::All,
+        Some(selection) => SelectionState::Positions(selection.as_ref().clone()),
     };
     for conjunct in conjuncts {
-        let rows = match &counting {
-            Counting::All => stored,
-            Counting::Bits(bits) => bits.count_set_bits(),
-            Counting::Positions(positions) => positions.len(),
+        let rows = match &state {
+            SelectionState::All => stored,
+            SelectionState::Bits(bits) => bits.count_set_bits(),
+            SelectionState::Positions(positions) => positions.len(),
         };
         if rows == 0 {
             break;
         }
         let dense = !conjunct.raises && conjunct.cost <= CHEAP && rows * DENSE_SHARE >= stored;
-        if dense || matches!(counting, Counting::All) {
+        if dense || matches!(state, SelectionState::All) {
             let view = View::all(chunk.stored(), stored, parameters);
             match Truth::of(&evaluate(conjunct, &view)?)? {
                 Truth::Constant(Some(true)) => {}
                 Truth::Constant(_) => {
-                    counting = Counting::Positions(UInt32Array::from(Vec::<u32>::new()))
+                    state = SelectionState::Positions(UInt32Array::from(Vec::<u32>::new()))
                 }
-                Truth::Each(array) => counting = both(counting, true_bits(&array)),
+                Truth::Each(array) => state = intersect(state, true_bits(&array)),
             }
             continue;
         }
-        let positions = match counting {
-            Counting::Positions(positions) => positions,
-            Counting::Bits(bits) => bits.set_indices_u32().collect::<Vec<_>>().into(),
-            Counting::All => (0..stored as u32).collect::<Vec<_>>().into(),
+        let positions = match state {
+            SelectionState::Positions(positions) => positions,
+            SelectionState::Bits(bits) => bits.set_indices_u32().collect::<Vec<_>>().into(),
+            SelectionState::All => (0..stored as u32).collect::<Vec<_>>().into(),
         };
         let view = View::at(chunk.stored(), positions.clone(), parameters);
-        counting = Counting::Positions(match Truth::of(&evaluate(conjunct, &view)?)? {
+        state = SelectionState::Positions(match Truth::of(&evaluate(conjunct, &view)?)? {
             Truth::Constant(Some(true)) => positions,
             Truth::Constant(_) => UInt32Array::from(Vec::<u32>::new()),
             Truth::Each(array) => {
@@ -74,26 +74,26 @@ pub(crate) fn select(conjuncts: &[Node], chunk: Chunk, parameters: &Chunk) -> Re
             }
         });
     }
-    Ok(match counting {
-        Counting::All => chunk,
-        Counting::Bits(bits) if bits.count_set_bits() == stored => chunk,
-        Counting::Bits(bits) => {
+    Ok(match state {
+        SelectionState::All => chunk,
+        SelectionState::Bits(bits) if bits.count_set_bits() == stored => chunk,
+        SelectionState::Bits(bits) => {
             chunk.select(Arc::new(bits.set_indices_u32().collect::<Vec<_>>().into()))
         }
-        Counting::Positions(positions) if positions.len() == chunk.rows() => chunk,
-        Counting::Positions(positions) => chunk.select(Arc::new(positions)),
+        SelectionState::Positions(positions) if positions.len() == chunk.rows() => chunk,
+        SelectionState::Positions(positions) => chunk.select(Arc::new(positions)),
     })
 }
 
-/// What counted and has its bit set, of all stored tuples.
-fn both(counting: Counting, bits: BooleanBuffer) -> Counting {
-    match counting {
-        Counting::All => Counting::Bits(bits),
-        Counting::Bits(old) => Counting::Bits(&old & &bits),
-        Counting::Positions(old) => {
+/// Intersects the selection with a bitmap over all stored tuples.
+fn intersect(state: SelectionState, bits: BooleanBuffer) -> SelectionState {
+    match state {
+        SelectionState::All => SelectionState::Bits(bits),
+        SelectionState::Bits(old) => SelectionState::Bits(&old & &bits),
+        SelectionState::Positions(old) => {
             let kept =
                 old.values().iter().copied().filter(|&position| bits.value(position as usize));
-            Counting::Positions(kept.collect::<Vec<_>>().into())
+            SelectionState::Positions(kept.collect::<Vec<_>>().into())
         }
     }
 }

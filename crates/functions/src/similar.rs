@@ -1,13 +1,13 @@
-//! Patterns of `SIMILAR TO` as regular expressions, translated as PostgreSQL does.
+//! Translates `SIMILAR TO` patterns to regular expressions, as PostgreSQL does.
 
 use regex::Regex;
 use tessera_types::{Error, Result, SqlState};
 
-/// The regular expression that matches the texts which are similar to `pattern`. The escape is a
-/// backslash unless given; an empty one means that there is none.
+/// Translates a pattern to a regular expression. The default escape is a backslash; an empty escape
+/// disables escaping.
 ///
 /// # Errors
-/// The escape is more than one character.
+/// The escape has more than one character.
 pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     let escape = match escape.map(|escape| escape.chars().collect::<Vec<_>>()).as_deref() {
         None => Some('\\'),
@@ -25,7 +25,7 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     while let Some(character) = characters.next() {
         if Some(character) == escape {
             match characters.next() {
-                // Escapes of classes, as `\d`.
+                // Class escapes such as `\d`.
                 Some(next) if next.is_ascii_alphanumeric() => out.extend(['\\', next]),
                 Some(next) => literal(next, &mut out),
                 None => {}
@@ -48,7 +48,7 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
                 out.push(']');
                 class = Class::Outside;
             }
-            // A named class, as `[:alpha:]`.
+            // A named class such as `[:alpha:]`.
             (_, '[') if characters.peek() == Some(&':') => {
                 out.push('[');
                 named_class(&mut characters, &mut out);
@@ -68,11 +68,11 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     Ok(out)
 }
 
-/// The regular expression of `substring(text from pattern for escape)`: what lies between two
-/// escaped quotes is the group `part`; what stands before it is matched as short as it can be.
+/// Translates the pattern of `substring(text from pattern for escape)`. The part between two
+/// escaped quotes is captured as `part`; the part before it matches as little as possible.
 ///
 /// # Errors
-/// The escape is more than one character, or there are other than two such quotes.
+/// The escape has more than one character, or there are not exactly two escaped quotes.
 pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
     let mut characters = escape.chars();
     let (Some(mark), None) = (characters.next(), characters.next()) else {
@@ -102,11 +102,11 @@ pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
     match &parts[..] {
         [whole] => built(&as_regex(whole, Some(escape))?, pattern),
         [before, part, after] => {
-            // Matched as short as it can be: repetitions in it are lazy.
+            // `(?U:…)` makes repetitions lazy.
             let before = format!("(?U:{})", inner(before)?);
             built(&format!("^{before}(?P<part>{}){}$", inner(part)?, inner(after)?), pattern)
         }
-        _ => Err(Error::data("an SQL pattern has two escaped quotes or none")
+        _ => Err(Error::data("an SQL pattern must have two escaped quotes or none")
             .with_state(SqlState::INVALID_USE_OF_ESCAPE)),
     }
 }
@@ -118,14 +118,14 @@ fn built(regex: &str, pattern: &str) -> Result<Regex> {
     })
 }
 
-/// Where a character of a pattern stands.
+/// The position of a character relative to bracket expressions.
 #[derive(Clone, Copy)]
 enum Class {
-    /// In no bracket expression.
+    /// Outside of bracket expressions.
     Outside,
-    /// At the beginning of one, where `^` negates and `]` stands for itself.
+    /// At the start of one, where `^` negates and `]` is a literal.
     First,
-    /// Further in it.
+    /// Further inside of one.
     Inside,
 }
 
@@ -147,7 +147,7 @@ fn named_class(characters: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &
     }
 }
 
-/// A character that stands for itself, in a bracket expression and outside.
+/// Escapes a literal character, for use inside and outside of brackets.
 fn literal(character: char, out: &mut String) {
     if character.is_ascii_punctuation() && !matches!(character, '<' | '>') {
         out.push('\\');

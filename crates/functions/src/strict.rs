@@ -1,9 +1,9 @@
-//! Which calls are NULL because an operand is.
+//! Strict calls: calls that are NULL if an operand is NULL.
 
 use tessera_codegen::{Comparison, Operation};
 use tessera_plan::{Expr, Scalar};
 
-/// Whether a call is NULL because of a NULL that is written: nothing beside that is computed.
+/// Whether a literal NULL makes a call NULL; its other operands are then not computed.
 pub fn is_written_null(function: &str, args: &[Expr]) -> bool {
     let is_written = |arg: &Expr| match arg {
         Expr::Cast { input, .. } => is_null(input),
@@ -12,15 +12,15 @@ pub fn is_written_null(function: &str, args: &[Expr]) -> bool {
     is_strict(function) && args.iter().any(is_written)
 }
 
-/// Whether an operator gives NULL wherever an operand is NULL.
+/// Whether an operator returns NULL if an operand is NULL.
 pub fn is_strict(function: &str) -> bool {
-    match Comparison::named(function) {
+    match Comparison::from_name(function) {
         Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
-        None => Operation::named(function).is_some() || matches!(function, "like" | "ilike"),
+        None => Operation::from_name(function).is_some() || matches!(function, "like" | "ilike"),
     }
 }
 
-/// Whether this is NULL as it is written.
+/// Whether an expression is the literal NULL.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(Scalar::Null, _))
 }

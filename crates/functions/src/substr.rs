@@ -1,5 +1,4 @@
-//! `substr` of strings, by characters: start counts from 1, a part before the string's beginning is
-//! not there.
+//! `substr` of strings in characters. Positions start at 1; positions before the string are empty.
 
 use std::sync::Arc;
 
@@ -11,11 +10,11 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::long::place_of;
-use super::types::{Arg, Resolved};
+use super::long_strings::place_of;
+use super::types::{Arg, ResolvedCall};
 
-/// Types the call, if it is on a string and integers.
-pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<Resolved> {
+/// Resolves a call if the arguments are a string and integers.
+pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<ResolvedCall> {
     let numbers = args.get(1..).filter(|numbers| matches!(numbers.len(), 1 | 2))?;
     let whole = numbers.iter().all(|arg| arg.atom.is_integer() && *arg.atom != Atom::UInt64);
     if *args[0].atom != Atom::String || !whole {
@@ -26,7 +25,7 @@ pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<Resolved> {
         _ => true,
     };
     let casts = [Atom::String].into_iter().chain(numbers.iter().map(|_| Atom::Int64)).collect();
-    Some(Resolved::strict(Atom::String, args, casts, Substr).raising(!safe).costing(12))
+    Some(ResolvedCall::strict(Atom::String, args, casts, Substr).raising(!safe).costing(12))
 }
 
 #[derive(Debug)]
@@ -75,14 +74,14 @@ impl Kernel for Substr {
             }
             _ => return None,
         };
-        // Of what stands before the first character there is nothing.
+        // Positions before the first character are empty but count toward the length.
         let most = length
             .map(|length| length.saturating_add(start.min(1).saturating_sub(1)).max(0) as u64);
-        Some(TextCode::Part { text: Box::new(text), skipped: (start.max(1) - 1) as u64, most })
+        Some(TextCode::Substring { text: Box::new(text), skipped: (start.max(1) - 1) as u64, most })
     }
 }
 
-/// The characters from number `start` on, `length` of them counted from there.
+/// The substring of `length` characters from position `start`, which may be before the string.
 fn part(text: &str, start: i64, length: Option<i64>) -> &str {
     let from = start.max(1) - 1;
     let to = length.map_or(i64::MAX, |length| start.saturating_add(length) - 1).max(from);

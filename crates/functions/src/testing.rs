@@ -1,4 +1,4 @@
-//! What tests of expressions share, here and in the rooms above.
+//! Helpers for tests of expressions, in this crate and in crates that depend on it.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use tessera_types::{Atom, Code, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
 use super::scalar::array_value;
-use super::{Bound, Library};
+use super::{BoundExpr, Library};
 
-/// A run without parameters.
+/// Creates a run without parameters.
 pub fn run() -> Run {
-    Run::of(TestContext::new(2048, 1))
+    Run::new(TestContext::new(2048, 1))
 }
 
-/// The functions; one library for all tests.
+/// The function library, shared by all tests.
 pub fn library() -> Arc<Library> {
     static LIBRARY: std::sync::OnceLock<Arc<Library>> = std::sync::OnceLock::new();
     LIBRARY.get_or_init(Arc::default).clone()
 }
 
-/// The expression bound to a tuple.
-pub fn bind(expr: &Expr, tuple: &str) -> Result<Bound> {
-    Bound::new(expr, &tuple.parse().unwrap(), &Tuple::empty(), &library())
+/// Binds an expression to a tuple.
+pub fn bind(expr: &Expr, tuple: &str) -> Result<BoundExpr> {
+    BoundExpr::new(expr, &tuple.parse().unwrap(), &Tuple::empty(), &library())
 }
 
-/// The column that an expression over a tuple gives.
+/// Evaluates an expression over these columns.
 pub fn evaluate(expr: &Expr, tuple: &str, columns: Vec<ArrayRef>) -> Result<Column> {
     let bound = bind(expr, tuple)?;
     let column = bound.evaluate(&Chunk::from_arrays(columns), &run())?;
@@ -36,7 +36,7 @@ pub fn evaluate(expr: &Expr, tuple: &str, columns: Vec<ArrayRef>) -> Result<Colu
     Ok(column)
 }
 
-/// The value of an expression without fields.
+/// Evaluates an expression without fields.
 pub fn constant(expr: &Expr) -> Result<Scalar> {
     let bound = bind(expr, "<>")?;
     let value = bound.evaluate(&Chunk::unit(), &run())?.plain()?;
@@ -44,7 +44,7 @@ pub fn constant(expr: &Expr) -> Result<Scalar> {
     array_value(&value, 0)
 }
 
-/// A constant read from text.
+/// A constant parsed from text.
 pub fn value(atom: &str, text: &str) -> Expr {
     Expr::string(text).cast(atom.parse().unwrap())
 }
@@ -54,12 +54,12 @@ pub fn null(atom: &str) -> Expr {
     Expr::null(atom.parse().unwrap())
 }
 
-/// A call.
+/// A function call.
 pub fn call(function: &str, args: impl Into<Vec<Expr>>) -> Expr {
     Expr::call(function, args.into())
 }
 
-/// What an expression without fields prints as, with its type.
+/// Formats the value and the type of an expression without fields.
 pub fn shown(expr: &Expr) -> String {
     let atom = match bind(expr, "<>") {
         Ok(bound) => bound.atom().0.clone(),
@@ -72,7 +72,7 @@ pub fn shown(expr: &Expr) -> String {
     }
 }
 
-/// A column of texts.
+/// A column of strings.
 pub fn strings(values: &[Option<&str>]) -> ArrayRef {
     Arc::new(values.iter().copied().collect::<StringViewArray>())
 }
@@ -88,12 +88,12 @@ pub fn code<T: std::fmt::Debug>(result: Result<T>) -> Code {
     result.unwrap_err().code()
 }
 
-/// A chunk in which only these stored tuples count.
+/// A chunk in which only these stored tuples are selected.
 pub fn selected(columns: Vec<ArrayRef>, positions: &[u32]) -> Chunk {
     Chunk::from_arrays(columns).select(Arc::new(UInt32Array::from(positions.to_vec())))
 }
 
-/// The positions that count.
+/// The positions of the selected tuples.
 pub fn positions(chunk: &Chunk) -> Vec<u32> {
     match chunk.selection() {
         None => (0..chunk.rows() as u32).collect(),

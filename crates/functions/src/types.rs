@@ -1,5 +1,4 @@
-//! Which type two types have in common, and what a function says of itself once its arguments are
-//! known.
+//! Common types of arguments, and the properties of a resolved call.
 
 use std::sync::Arc;
 
@@ -9,42 +8,43 @@ use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUn
 
 use super::kernel::Kernel;
 
-/// An argument as seen when a call is typed and bound.
+/// An argument of a call that is being resolved.
 #[derive(Debug)]
 pub struct Arg<'a> {
     pub atom: &'a Atom,
     pub nullable: bool,
-    /// As written: the only thing result types may depend on, so that typing and binding agree.
+    /// The argument as written. Result types may depend only on it, so that typing and binding
+    /// agree.
     pub expr: &'a Expr,
-    /// Its value where the binder has found it to be constant.
+    /// The value, if the binder computed it as a constant.
     pub value: Option<ArrayRef>,
 }
 
-/// A call that has been typed.
+/// A resolved call: its kernel and types.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedCall {
     pub atom: Atom,
     pub nullable: bool,
-    /// Whether a value can make it fail.
+    /// Whether some input makes the call fail.
     pub raises: bool,
-    /// Whether two calls with the same arguments may give different values.
+    /// Whether two calls with the same arguments may return different values.
     pub volatile: bool,
-    /// Rough cost of a value; adding two integers is 1.
+    /// The rough cost per value; adding two integers costs 1.
     pub cost: u32,
-    /// Types to which arguments are cast first.
+    /// The types that the arguments are cast to.
     pub casts: Vec<Atom>,
     pub kernel: Arc<dyn Kernel>,
 }
 
-impl Resolved {
-    /// A cheap call that gives NULL for NULL and cannot fail.
+impl ResolvedCall {
+    /// Creates a cheap call that returns NULL for NULL arguments and cannot fail.
     pub fn strict(
         atom: Atom,
         args: &[Arg<'_>],
         casts: Vec<Atom>,
         kernel: impl Kernel + 'static,
     ) -> Self {
-        Resolved {
+        ResolvedCall {
             atom,
             nullable: args.iter().any(|arg| arg.nullable),
             raises: false,
@@ -55,20 +55,20 @@ impl Resolved {
         }
     }
 
-    /// The same, but it can fail.
+    /// Sets whether the call can fail.
     pub fn raising(mut self, raises: bool) -> Self {
         self.raises = raises;
         self
     }
 
-    /// The same at another cost.
+    /// Sets the cost of the call.
     pub fn costing(mut self, cost: u32) -> Self {
         self.cost = cost;
         self
     }
 }
 
-/// The digits an integer type can have.
+/// The maximum number of digits of an integer type.
 pub(crate) fn integer_digits(atom: &Atom) -> Option<u8> {
     Some(match atom {
         Atom::Int8 | Atom::UInt8 => 3,
@@ -80,7 +80,7 @@ pub(crate) fn integer_digits(atom: &Atom) -> Option<u8> {
     })
 }
 
-/// Precision and scale of a decimal, or of an integer as one.
+/// The precision and scale of a decimal type, or of an integer type as a decimal.
 pub(crate) fn decimal_of(atom: &Atom) -> Option<(u8, i8)> {
     match atom {
         Atom::Decimal(precision, scale) => Some((*precision, *scale)),
@@ -88,8 +88,8 @@ pub(crate) fn decimal_of(atom: &Atom) -> Option<(u8, i8)> {
     }
 }
 
-/// As [`decimal_of`], a whole constant counting only the digits it has: `1 - l_discount` needs no
-/// 19 digits.
+/// Like [`decimal_of`], but counts only the actual digits of an integer constant: the 1 in `1 -
+/// l_discount` does not need 19 digits.
 pub(crate) fn decimal_of_arg(arg: &Arg<'_>) -> Option<(u8, i8)> {
     let (precision, scale) = decimal_of(arg.atom)?;
     let digits = if scale == 0 { whole_digits(arg.expr) } else { None };
@@ -119,8 +119,8 @@ fn integer_width(atom: &Atom) -> u8 {
     }
 }
 
-/// The type to which two types are brought to be compared or combined; none when a cast must say
-/// what is meant.
+/// The common type in which two types are compared or combined; `None` if an explicit cast is
+/// needed.
 pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
     use Atom::*;
     Some(match (left, right) {
@@ -180,8 +180,8 @@ pub(crate) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     if super::scalar::per_second(a) >= super::scalar::per_second(b) { a } else { b }
 }
 
-/// Whether a whole constant of one type has an equal value in the other, so that a comparison can
-/// be made in the type of the column instead of converting the column.
+/// Whether an integer constant can be converted exactly to another type, so that a comparison can
+/// use the type of the column instead of converting it.
 pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
     let Scalar::Integer(value) = value else { return false };
     let per_day = |unit: &TimeUnit| i128::from(super::scalar::per_second(*unit)) * 86_400;
@@ -214,7 +214,7 @@ pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
     }
 }
 
-/// The call takes other arguments.
+/// The error of a call with arguments of wrong types.
 pub(crate) fn wrong_arguments(name: &str, args: &[Arg<'_>], hint: &str) -> Error {
     let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
     Error::semantic(format!("function {name} does not take ({types}); {hint}"))

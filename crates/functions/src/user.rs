@@ -1,5 +1,5 @@
-//! Functions of users, given as LLVM IR: code has them inlined; column by column, they are called
-//! here.
+//! User-defined functions in LLVM IR. Compiled code inlines them; the vectorized tier calls them
+//! here, column by column.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use arrow::array::{Array, ArrayData, ArrayRef, BooleanArray, make_array};
 use arrow::buffer::{Buffer, MutableBuffer, NullBuffer};
 use arrow::compute::concat;
 use arrow::util::display::array_value_to_string;
-use tessera_codegen::{Function, FunctionCode, Machine, Op, RawInput, Status, ValueCode};
+use tessera_codegen::{Function, FunctionCode, MachineType, Op, RawInput, Status, ValueCode};
 use tessera_context::interrupt::check_here;
 use tessera_types::{Atom, Code, Error, Result};
 use tessera_vector::CHUNK_ROWS;
 
 use super::compiled::raw;
 use super::kernel::{Argument, Kernel};
-use super::types::{Arg, Resolved, common_type, decimal_of, expect_arguments};
+use super::types::{Arg, ResolvedCall, common_type, decimal_of, expect_arguments};
 
-/// What a call is taken to cost: it is inlined mostly.
+/// The assumed cost of a call, which is mostly inlined.
 const COST: u32 = 10;
 
-/// A function of a user.
+/// A user-defined function.
 #[derive(Debug)]
 pub struct UserFunction {
     args: Vec<Atom>,
@@ -31,25 +31,31 @@ pub struct UserFunction {
 }
 
 impl UserFunction {
-    /// What a function of these types is to a compiler.
+    /// Returns the compiler's description of a function with these types.
     ///
     /// # Errors
-    /// Values of some type have no fixed width, or their range is none that a function could be
-    /// held to.
+    /// A type has no fixed width, or results cannot be checked against its range.
     pub fn code(name: &str, ir: &str, args: &[Atom], result: &Atom) -> Result<FunctionCode> {
         let machine = |atom: &Atom| match atom {
             Atom::Time(_) | Atom::Duration(_) => Err(refused(atom)),
-            atom => Machine::of(atom).ok_or_else(|| refused(atom)),
+            atom => MachineType::from_atom(atom).ok_or_else(|| refused(atom)),
         };
         let limit = match result {
             Atom::Decimal(precision, _) => 10i128.checked_pow((*precision).into()),
             _ => None,
         };
         let (args, result) = (args.iter().map(machine).collect::<Result<_>>()?, machine(result)?);
-        Ok(FunctionCode { name: name.into(), ir: ir.into(), args, result, limit, is_whole: false })
+        Ok(FunctionCode {
+            name: name.into(),
+            ir: ir.into(),
+            args,
+            result,
+            limit,
+            is_self_contained: false,
+        })
     }
 
-    /// A function of these types: its code, and that compiled.
+    /// Creates a function from its types, its code, and the compiled code.
     pub fn new(
         (args, result): (Vec<Atom>, Atom),
         volatile: bool,
@@ -58,25 +64,25 @@ impl UserFunction {
         UserFunction { args, result, volatile, code, compiled }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &Arc<str> {
         &self.code.name
     }
 
-    /// The types of its arguments, and of its value.
+    /// The types of the arguments and of the result.
     pub fn types(&self) -> (&[Atom], &Atom) {
         (&self.args, &self.result)
     }
 
-    /// Whether two calls with the same arguments may give different values.
+    /// Whether two calls with the same arguments may return different values.
     pub fn is_volatile(&self) -> bool {
         self.volatile
     }
 
-    /// Whether it takes arguments of these types, once they are cast to its own.
+    /// Checks that arguments of these types can be cast to the declared types.
     ///
     /// # Errors
-    /// It does not.
+    /// The number or the types of the arguments do not match.
     pub fn check(&self, given: &[Atom]) -> Result<()> {
         let mut pairs = given.iter().zip(&self.args);
         if given.len() == self.args.len() && pairs.all(|(given, own)| takes(given, own)) {
@@ -90,24 +96,24 @@ impl UserFunction {
         )))
     }
 
-    /// Types a call.
-    pub fn resolve(self: Arc<Self>, args: &[Arg<'_>]) -> Result<Resolved> {
+    /// Resolves a call.
+    pub fn resolve(self: Arc<Self>, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         expect_arguments(self.name(), args, self.args.len())?;
         self.check(&args.iter().map(|arg| arg.atom.clone()).collect::<Vec<_>>())?;
         let (volatile, result, casts) = (self.volatile, self.result.clone(), self.args.clone());
-        let resolved = Resolved::strict(result, args, casts, Call { function: self });
-        Ok(Resolved { nullable: true, volatile, ..resolved.raising(true).costing(COST) })
+        let resolved = ResolvedCall::strict(result, args, casts, Call { function: self });
+        Ok(ResolvedCall { nullable: true, volatile, ..resolved.raising(true).costing(COST) })
     }
 }
 
 fn refused(atom: &Atom) -> Error {
     Error::unsupported(format!(
-        "a function in LLVM IR with values of type {atom}; there are booleans, integers, floats, decimals, dates and timestamps"
+        "functions in LLVM IR do not support type {atom}; expected a boolean, integer, float, decimal, date or timestamp"
     ))
 }
 
-/// Whether a value of one type can be given where another is declared: without loss, or as an
-/// integer that has to be in range.
+/// Whether a value of type `given` can be passed for a declared type `own`: without loss, or as an
+/// integer that is checked for range.
 fn takes(given: &Atom, own: &Atom) -> bool {
     match (given, own) {
         (given, own) if given.is_integer() && own.is_integer() => true,
@@ -120,7 +126,6 @@ fn takes(given: &Atom, own: &Atom) -> bool {
     }
 }
 
-/// A call of a function.
 #[derive(Debug)]
 struct Call {
     function: Arc<UserFunction>,
@@ -151,9 +156,9 @@ impl Call {
         let (rows, inputs) = (range.len(), args.iter().map(raw).collect::<Vec<RawInput>>());
         let mut values = MutableBuffer::from_len_zeroed(rows * self.function.code.result.bytes());
         let mut statuses = vec![Status::Null as u32; rows];
-        // SAFETY: the arrays are of the function's types, cast to them by the binder, each with
-        // `rows` values; `raw` has a bit for each, as there are no more than a chunk has. There is
-        // room for as many results; Arrow's buffers begin at multiples of 64.
+        // SAFETY: the binder cast the arrays to the function's types, and each has `rows` values;
+        // `raw` provides a validity bit for each, because `rows` is at most the size of a chunk.
+        // `values` and `statuses` have `rows` slots; Arrow's buffers are aligned to 64 bytes.
         unsafe {
             self.function.compiled.run(
                 &inputs,
@@ -180,7 +185,7 @@ impl Call {
         Ok(make_array(data.nulls(Some(valid)).build()?))
     }
 
-    /// What went wrong, with the arguments for which it did.
+    /// The error of a failed call, with its arguments.
     fn error(&self, args: &[ArrayRef], row: usize, status: u32) -> Error {
         let shown = |arg: &ArrayRef| array_value_to_string(arg, row).unwrap_or_default();
         let call = format!(

@@ -1,4 +1,5 @@
-//! `cargo run --release -p tessera-generate --example generate -- tpch 1 DIRECTORY [THREADS]`
+//! Generates a benchmark suite: `cargo run --release -p tessera-generate --example generate -- tpch
+//! 1 DIRECTORY [THREADS]`
 
 use std::path::Path;
 use std::process::ExitCode;

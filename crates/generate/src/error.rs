@@ -1,4 +1,4 @@
-//! What can go wrong while data is generated.
+//! Errors of data generation.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,74 +7,74 @@ use parquet::errors::ParquetError;
 
 use crate::{SCALE_MAX, SCALE_MIN, Suite};
 
-/// Why data was not written.
+/// An error of data generation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The name of a suite that does not exist.
-    #[error("cannot generate '{0}': there is no such suite; use tpch or ssb")]
+    /// The name of the suite is unknown.
+    #[error("unknown suite '{0}'; expected tpch or ssb")]
     UnknownSuite(String),
 
-    /// A scale factor that is not a number or out of range.
+    /// The scale factor is not a number or out of range.
     #[error(
         "cannot generate {suite} at scale factor {scale}: use a number from {SCALE_MIN} to {SCALE_MAX} \
          (1 is about 6 million rows in the largest table)"
     )]
     Scale {
-        /// The suite asked for.
+        /// The suite.
         suite: Suite,
-        /// The scale factor given.
+        /// The scale factor.
         scale: f64,
     },
 
-    /// A table of that name is already there.
+    /// The file of a table exists.
     #[error(
-        "cannot write '{}': the file is already there; remove it, choose another directory, or ask to overwrite",
+        "cannot write '{}': the file exists; remove it, choose another directory, or allow overwriting",
         .0.display()
     )]
     Exists(PathBuf),
 
-    /// The medium has no room left.
+    /// The disk is full.
     #[error(
         "cannot write '{}': the disk is full; free some space, choose another directory, or use a smaller \
-         scale factor. Nothing was kept",
+         scale factor. No file was written",
         path.display()
     )]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// What the file's name leads to is not to be written.
+    /// The file name denotes something that must not be overwritten.
     #[error("{0}")]
     Refused(String),
 
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("cannot write '{}': {source}", path.display())]
     Write {
         /// The file or directory that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// Rows could not be encoded, which is a defect of the generator.
+    /// Rows could not be encoded: a defect of the generator.
     #[error("cannot encode table '{table}' as Parquet: {source}")]
     Encode {
         /// The table.
         table: &'static str,
-        /// What the encoder said.
+        /// The error of the encoder.
         source: ParquetError,
     },
 
-    /// The caller asked to stop.
-    #[error("generation was cancelled; nothing was kept")]
+    /// The caller cancelled the run.
+    #[error("generation was cancelled; no file was written")]
     Cancelled,
 }
 
 impl Error {
-    /// An error of the file system at `path`.
+    /// Creates an error from a file system error at `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -85,7 +85,8 @@ impl Error {
         }
     }
 
-    /// An error of the Parquet writer: the file system's where one stands behind it.
+    /// Creates an error from an error of the Parquet writer, or from the file system error behind
+    /// it.
     pub(crate) fn parquet(table: &'static str, path: &Path, source: ParquetError) -> Self {
         match source {
             ParquetError::External(cause) => match cause.downcast::<io::Error>() {

@@ -1,5 +1,5 @@
-//! Chunks to Parquet files: made on several threads, appended in order, visible only when all are
-//! complete.
+//! Writes chunks to Parquet files: several threads encode them, they are appended in order, and the
+//! files become visible only when all are complete.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -17,27 +17,27 @@ use tessera_files::AtomicFile;
 use crate::table::Table;
 use crate::{Error, Options, Report, TableReport};
 
-/// Encoded chunks, for each thread, that may wait for an earlier one. Bounds memory when one chunk
-/// is slow.
+/// The number of encoded chunks per thread that may wait for an earlier chunk. It bounds memory if
+/// one chunk is slow.
 const CHUNKS_AHEAD: usize = 2;
 
-/// Writes every table to `out`, or nothing.
+/// Writes all tables to `out`, or none.
 pub(crate) fn write(tables: &[Table], out: &Path, options: &Options<'_>) -> Result<Report, Error> {
     let directory = Directory::open(out)?;
     let outputs = tables
         .iter()
-        .map(|table| Output::create(table, out, options.overwrite))
+        .map(|table| OutputFile::create(table, out, options.overwrite))
         .collect::<Result<Vec<_>, _>>()?;
-    let outputs = Run::new(tables, outputs, options).finish()?;
+    let outputs = GeneratorRun::new(tables, outputs, options).finish()?;
     let tables = publish(outputs, options.overwrite)?;
     directory.keep();
     Ok(Report { tables })
 }
 
-/// Gives every finished file its name. If one is refused, those already named are taken back,
-/// unless they replaced older ones, which are gone.
-fn publish(outputs: Vec<Output>, overwrite: bool) -> Result<Vec<TableReport>, Error> {
-    let closed = outputs.into_iter().map(Output::close).collect::<Result<Vec<_>, _>>()?;
+/// Gives all files their final names. If one rename fails, the files already renamed are removed,
+/// unless they replaced older files, which cannot be restored.
+fn publish(outputs: Vec<OutputFile>, overwrite: bool) -> Result<Vec<TableReport>, Error> {
+    let closed = outputs.into_iter().map(OutputFile::close).collect::<Result<Vec<_>, _>>()?;
     let mut published: Vec<(TableReport, PathBuf)> = Vec::with_capacity(closed.len());
     for file in closed {
         match file.publish(overwrite) {
@@ -53,7 +53,7 @@ fn publish(outputs: Vec<Output>, overwrite: bool) -> Result<Vec<TableReport>, Er
     Ok(published.into_iter().map(|(table, _)| table).collect())
 }
 
-/// The directory written to; removed again if we made it and did not get to `keep`.
+/// The output directory. Dropping it removes the directories it created, unless `keep` was called.
 struct Directory {
     created: Vec<PathBuf>,
 }
@@ -76,22 +76,22 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Innermost first. Only empty directories go: what somebody else put there meanwhile stays.
+        // Innermost first. A directory that another process wrote to is not empty and stays.
         for path in &self.created {
             let _ = std::fs::remove_dir(path);
         }
     }
 }
 
-/// A Parquet file in the making.
-struct Output {
+/// A Parquet file that is being written.
+struct OutputFile {
     table: &'static str,
     path: PathBuf,
     writer: SerializedFileWriter<AtomicFile>,
     rows: u64,
 }
 
-impl Output {
+impl OutputFile {
     fn create(table: &Table, out: &Path, overwrite: bool) -> Result<Self, Error> {
         let path = out.join(format!("{}.parquet", table.name));
         if !overwrite && path.exists() {
@@ -99,7 +99,7 @@ impl Output {
         }
         let text = path
             .to_str()
-            .ok_or_else(|| Error::io(&path, std::io::Error::other("its name is not UTF-8")))?;
+            .ok_or_else(|| Error::io(&path, std::io::Error::other("the file name is not UTF-8")))?;
         let file = AtomicFile::create(text)
             .map_err(|error| Error::Refused(error.message().to_string()))?;
         let properties = WriterProperties::builder()
@@ -114,7 +114,7 @@ impl Output {
                 SerializedFileWriter::new(file, schema.root_schema_ptr(), Arc::new(properties))
             })
             .map_err(|source| Error::parquet(table.name, &path, source))?;
-        Ok(Output { table: table.name, path, writer, rows: 0 })
+        Ok(OutputFile { table: table.name, path, writer, rows: 0 })
     }
 
     fn append(&mut self, chunk: Chunk) -> Result<(), Error> {
@@ -130,25 +130,25 @@ impl Output {
     }
 
     /// Writes the footer.
-    fn close(self) -> Result<Closed, Error> {
-        let Output { table, path, writer, rows } = self;
+    fn close(self) -> Result<CompleteFile, Error> {
+        let OutputFile { table, path, writer, rows } = self;
         let file = writer.into_inner().map_err(|source| Error::parquet(table, &path, source))?;
-        Ok(Closed { table, path, file, rows })
+        Ok(CompleteFile { table, path, file, rows })
     }
 }
 
-/// A Parquet file that is complete and has not its name yet.
-struct Closed {
+/// A complete Parquet file under its temporary name.
+struct CompleteFile {
     table: &'static str,
     path: PathBuf,
     file: AtomicFile,
     rows: u64,
 }
 
-impl Closed {
-    /// Gives the file its name; also where it is behind all links.
+impl CompleteFile {
+    /// Gives the file its final name; returns the report and the path after resolving links.
     fn publish(self, overwrite: bool) -> Result<(TableReport, PathBuf), Error> {
-        let Closed { table, path, file, rows } = self;
+        let CompleteFile { table, path, file, rows } = self;
         let place = file.publish(overwrite).map_err(|refused| match refused.kind() {
             std::io::ErrorKind::AlreadyExists => Error::Exists(path.clone()),
             _ => Error::io(&path, refused),
@@ -158,56 +158,57 @@ impl Closed {
     }
 }
 
-/// One encoded row group.
+/// An encoded row group.
 struct Chunk {
     columns: Vec<ArrowColumnChunk>,
     rows: u64,
 }
 
-/// One job: a chunk of a table.
+/// A unit of work: a chunk of a table.
 #[derive(Clone, Copy)]
 struct Job {
     table: usize,
     chunk: u32,
 }
 
-/// All chunks of all tables on their way to disk.
-struct Run<'a> {
+/// A run that generates, encodes and writes all chunks of all tables.
+struct GeneratorRun<'a> {
     tables: &'a [Table],
     encoders: Vec<ArrowRowGroupWriterFactory>,
     options: &'a Options<'a>,
-    state: Mutex<State>,
-    moved: Condvar,
+    state: Mutex<RunState>,
+    /// Signals that a job was appended or the run failed.
+    progressed: Condvar,
 }
 
-/// What the threads share. Jobs are handed out and appended in one global order.
-struct State {
-    outputs: Vec<Output>,
-    /// The next job to hand out; none when all are out.
+/// RunState shared by all threads of a run. Jobs are assigned and appended in one global order.
+struct RunState {
+    outputs: Vec<OutputFile>,
+    /// The next job to assign; `None` after the last one.
     next: Option<Job>,
-    /// How many jobs have been handed out.
-    handed: usize,
-    /// How many jobs have been appended.
+    /// The number of assigned jobs.
+    assigned: usize,
+    /// The number of appended jobs.
     appended: usize,
-    /// Encoded, waiting for an earlier job.
+    /// Encoded chunks that wait for an earlier job, by job number.
     waiting: BTreeMap<usize, (Job, Chunk)>,
     failure: Option<Error>,
 }
 
-/// Lets the other threads end when one panics; the panic itself travels on through the scope.
-struct StopOnPanic<'a>(&'a Run<'a>);
+/// Stops the other threads if one panics; the scope propagates the panic.
+struct StopOnPanic<'a>(&'a GeneratorRun<'a>);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().failure.get_or_insert(Error::Cancelled);
-            self.0.moved.notify_all();
+            self.0.progressed.notify_all();
         }
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(tables: &'a [Table], outputs: Vec<Output>, options: &'a Options<'a>) -> Self {
+impl<'a> GeneratorRun<'a> {
+    fn new(tables: &'a [Table], outputs: Vec<OutputFile>, options: &'a Options<'a>) -> Self {
         let encoders = tables
             .iter()
             .zip(&outputs)
@@ -215,18 +216,24 @@ impl<'a> Run<'a> {
                 ArrowRowGroupWriterFactory::new(&output.writer, Arc::clone(&table.schema))
             })
             .collect();
-        let state = State {
+        let state = RunState {
             outputs,
             next: Some(Job { table: 0, chunk: 0 }),
-            handed: 0,
+            assigned: 0,
             appended: 0,
             waiting: BTreeMap::new(),
             failure: None,
         };
-        Run { tables, encoders, options, state: Mutex::new(state), moved: Condvar::new() }
+        GeneratorRun {
+            tables,
+            encoders,
+            options,
+            state: Mutex::new(state),
+            progressed: Condvar::new(),
+        }
     }
 
-    fn finish(self) -> Result<Vec<Output>, Error> {
+    fn finish(self) -> Result<Vec<OutputFile>, Error> {
         std::thread::scope(|scope| {
             for _ in 1..self.options.threads.get() {
                 scope.spawn(|| self.work());
@@ -240,23 +247,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// One thread's life.
+    /// Runs jobs until none is left or the run fails.
     fn work(&self) {
         let _guard = StopOnPanic(self);
         while let Some((number, job)) = self.take() {
             let result = self.encode(job).and_then(|chunk| self.append(number, job, chunk));
             if let Err(failure) = result {
                 self.lock().failure.get_or_insert(failure);
-                self.moved.notify_all();
+                self.progressed.notify_all();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job, once it is not too far ahead of the one being waited for.
+    /// Takes the next job, after waiting until it is at most `limit` jobs ahead of the last
+    /// appended one.
     fn take(&self) -> Option<(usize, Job)> {
         let limit = CHUNKS_AHEAD.saturating_mul(NonZeroUsize::get(self.options.threads));
         let mut state = self.lock();
@@ -265,7 +273,7 @@ impl<'a> Run<'a> {
                 return None;
             }
             let job = state.next?;
-            if state.handed - state.appended < limit {
+            if state.assigned - state.appended < limit {
                 let last = job.chunk + 1 == self.tables[job.table].chunks;
                 state.next = match last {
                     false => Some(Job { chunk: job.chunk + 1, ..job }),
@@ -274,14 +282,14 @@ impl<'a> Run<'a> {
                     }
                     true => None,
                 };
-                state.handed += 1;
-                return Some((state.handed - 1, job));
+                state.assigned += 1;
+                return Some((state.assigned - 1, job));
             }
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.progressed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Makes and encodes one chunk.
+    /// Generates and encodes a chunk.
     fn encode(&self, job: Job) -> Result<Chunk, Error> {
         let table = &self.tables[job.table];
         let failed = |source: ParquetError| Error::Encode { table: table.name, source };
@@ -309,7 +317,7 @@ impl<'a> Run<'a> {
         Ok(Chunk { columns, rows })
     }
 
-    /// Hands in an encoded chunk and writes whatever is now in turn.
+    /// Adds an encoded chunk and appends all chunks whose turn has come.
     fn append(&self, number: usize, job: Job, chunk: Chunk) -> Result<(), Error> {
         let mut state = self.lock();
         state.waiting.insert(number, (job, chunk));
@@ -327,7 +335,7 @@ impl<'a> Run<'a> {
             (self.options.progress)(table.name, done, expected);
         }
         drop(state);
-        self.moved.notify_all();
+        self.progressed.notify_all();
         Ok(())
     }
 }

@@ -1,14 +1,13 @@
-//! Writes benchmark data as Parquet: the eight tables of TPC-H and the five of the Star Schema
-//! Benchmark.
+//! Generates benchmark data as Parquet files: the eight tables of TPC-H and the five of the Star
+//! Schema Benchmark.
 //!
-//! The decision behind this crate: **a table is a list of chunks, a chunk is one row group**. What
-//! a chunk holds depends on the scale factor and the seed alone, so chunks are generated and
-//! encoded on as many threads as there are, appended in their order, and every file is the same to
-//! the byte whatever the number of threads. TPC-H rows come from the `tpchgen` crates; SSB is ours
-//! (see [`ssb`]).
+//! **A table is a list of chunks, and a chunk is one row group.** The contents of a chunk depend
+//! only on the scale factor and the seed. So chunks are generated and encoded on all threads and
+//! appended in order, and each file is identical byte for byte for any number of threads. TPC-H
+//! rows come from the `tpchgen` crates; [`ssb`] generates its own rows.
 //!
-//! Files appear under their final names only when all of them are complete: until then they are
-//! temporary files of the same directory, removed when something fails or the caller asks to stop.
+//! Files get their final names only when all of them are complete. Until then they are temporary
+//! files in the same directory, which are removed if the run fails or the caller cancels it.
 //!
 //! ```
 //! use tessera_generate::{Options, Suite, generate};
@@ -21,9 +20,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Parts: [`Suite`] and [`generate`] are the whole of it for a caller; `tpch` and [`ssb`] make
-//! rows, `files` turns chunks into Parquet files. Not for: dirty data, skew, updates, formats other
-//! than Parquet.
+//! Callers need only [`Suite`] and [`generate`]. `tpch` and [`ssb`] generate rows, and `files`
+//! writes chunks as Parquet files. Non-goals: dirty data, skew, updates, other file formats.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -38,13 +38,14 @@ mod tpch;
 
 pub use error::Error;
 
-/// The smallest scale factor. Below it TPC-H has fewer suppliers than the four each part needs.
+/// The smallest scale factor. Below it, TPC-H has fewer suppliers than the four that each part
+/// needs.
 pub const SCALE_MIN: f64 = 0.001;
 
-/// The largest scale factor: 60 billion lines. Above it SSB's keys would leave 32 bits.
+/// The largest scale factor: 60 billion lines. Above it, the keys of SSB exceed 32 bits.
 pub const SCALE_MAX: f64 = 10_000.0;
 
-/// A benchmark whose tables can be written.
+/// A benchmark suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suite {
     /// TPC-H: lineitem, orders, partsupp, part, customer, supplier, nation, region.
@@ -74,23 +75,25 @@ impl FromStr for Suite {
     }
 }
 
-/// How to write: threads, seed, and what the caller wants to hear and say meanwhile.
+/// Options of a generator run.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Threads that generate and encode. Memory grows with it: a few row groups for each.
+    /// The number of threads that generate and encode. Memory grows with it, by a few row groups
+    /// per thread.
     pub threads: NonZeroUsize,
-    /// Replace tables that are already there; without it they are an error.
+    /// Whether to replace existing files; otherwise they are an error.
     pub overwrite: bool,
-    /// Declare every column NOT NULL. Without it columns may be NULL, as in files of pandas, Spark,
-    /// Polars or DuckDB; none is.
+    /// Whether to declare every column NOT NULL. Otherwise columns are nullable, as in files of
+    /// pandas, Spark, Polars or DuckDB; the data has no NULLs in either case.
     pub not_null: bool,
-    /// Seed of SSB's random numbers. TPC-H has none: its rows are fixed by the specification.
+    /// The seed of SSB's random numbers. TPC-H ignores it: the specification fixes its rows.
     pub seed: u64,
-    /// Called from any thread after each row group: table, rows written, rows expected. What is
-    /// expected of `lineitem` and `lineorder` is an estimate until their last call, in which both
-    /// numbers agree.
+    /// Called on any thread after each row group with the table, the rows written and the rows
+    /// expected. The expected rows of `lineitem` and `lineorder` are an estimate until their last
+    /// call, where both numbers agree.
     pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
-    /// Asked often; `true` stops the work, leaves nothing behind and returns [`Error::Cancelled`].
+    /// Polled often; `true` stops the run, which removes its files and returns
+    /// [`Error::Cancelled`].
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -119,23 +122,23 @@ impl fmt::Debug for Options<'_> {
     }
 }
 
-/// What was written.
+/// The result of a generator run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// One entry a table, in the suite's order.
+    /// One entry per table, in the order of the suite.
     pub tables: Vec<TableReport>,
 }
 
-/// One table that was written.
+/// A generated table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableReport {
-    /// The table's name, which is the file's without `.parquet`.
+    /// The name of the table: the file name without `.parquet`.
     pub name: &'static str,
-    /// Where the file is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Rows in it.
+    /// The number of rows.
     pub rows: u64,
-    /// Size of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -145,16 +148,17 @@ pub struct TableReport {
 /// # Errors
 ///
 /// [`Error::Scale`] for a scale factor outside [`SCALE_MIN`]..=[`SCALE_MAX`], [`Error::Exists`] for
-/// a table that is already there, [`Error::DiskFull`] and [`Error::Write`] from the file system,
-/// [`Error::Cancelled`] when `options.cancelled` said so. After any of them the directory is as it
-/// was; only a rename refused while overwriting can leave some tables new and some old.
+/// an existing file, [`Error::DiskFull`] and [`Error::Write`] from the file system,
+/// [`Error::Cancelled`] if `options.cancelled` returned `true`. An error leaves the directory
+/// unchanged, with one exception: if a rename fails while overwriting, some tables may be new and
+/// some old.
 pub fn generate(
     suite: Suite,
     scale: f64,
     out: &Path,
     options: &Options<'_>,
 ) -> Result<Report, Error> {
-    // Written so that NaN is refused too.
+    // This form also rejects NaN.
     if !(SCALE_MIN..=SCALE_MAX).contains(&scale) {
         return Err(Error::Scale { suite, scale });
     }

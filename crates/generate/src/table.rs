@@ -1,4 +1,4 @@
-//! A table as the writer sees it: a schema and chunks that can be made in any order, on any thread.
+//! Tables: a schema and chunks that can be generated in any order, on any thread.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 
-/// Rows a chunk aims at, and so rows of a row group: large enough for dictionaries to pay, small
-/// enough that a table of a million rows keeps every core busy (49 row groups in `lineitem` at
+/// The target number of rows of a chunk, which is a row group: large enough for dictionaries to pay
+/// off, small enough that a table of a million rows uses every core (49 row groups in `lineitem` at
 /// scale factor 1).
 pub(crate) const CHUNK_ROWS: u64 = 122_880;
 
-/// Rows of a batch inside a chunk.
+/// The number of rows of a batch inside a chunk.
 pub(crate) const BATCH_ROWS: usize = 8_192;
 
 /// The batches of one chunk.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
-/// One table of a suite.
+/// A table of a suite.
 pub(crate) struct Table {
-    /// Its name.
+    /// The name.
     pub(crate) name: &'static str,
-    /// Its columns.
+    /// The columns.
     pub(crate) schema: SchemaRef,
-    /// How many chunks make it up; at least one.
+    /// The number of chunks, at least one.
     pub(crate) chunks: u32,
-    /// Rows of all chunks; an estimate for tables with a random number of lines an order.
+    /// The number of rows; an estimate for tables with a random number of lines per order.
     pub(crate) rows_expected: u64,
-    /// Makes the chunk of that number, from 0.
+    /// Generates the chunk with this zero-based number.
     pub(crate) batches: Box<dyn Fn(u32) -> Batches + Sync>,
 }
 
 impl Table {
-    /// Declares that all columns may be NULL, or that none may.
+    /// Declares all columns nullable or not nullable.
     pub(crate) fn declare(&mut self, nullable: bool) {
         let fields =
             self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(nullable));
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// How many chunks of [`CHUNK_ROWS`] hold `rows`.
+/// Returns the number of chunks of [`CHUNK_ROWS`] that hold `rows`.
 pub(crate) fn chunks_for(rows: u64) -> u32 {
     u32::try_from(rows.div_ceil(CHUNK_ROWS).max(1)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! TPC-H: the `tpchgen` crates' rows, cut into chunks.
+//! TPC-H: rows of the `tpchgen` crates, split into chunks.
 
 use arrow::datatypes::SchemaRef;
 use tpchgen::generators as rows;
@@ -6,7 +6,7 @@ use tpchgen_arrow as batches;
 
 use crate::table::{BATCH_ROWS, Batches, Table, chunks_for};
 
-/// A table of `tpchgen`: its Arrow reader over its row generator, one part a chunk.
+/// Defines a table by the Arrow reader over a row generator of `tpchgen`, with one part per chunk.
 macro_rules! table {
     ($name:literal, $scale:expr, $rows:expr, $generator:ident, $arrow:ident) => {{
         let scale: f64 = $scale;
@@ -18,7 +18,7 @@ macro_rules! table {
             chunks,
             rows_expected,
             batches: Box::new(move |chunk| -> Batches {
-                // Parts count from one; both fit, since the scale factor is bounded.
+                // Parts count from one. Both numbers fit, because the scale factor is bounded.
                 let (part, parts) = (chunk as i32 + 1, chunks as i32);
                 let generator = rows::$generator::new(scale, part, parts);
                 Box::new(batches::$arrow::new(generator).with_batch_size(BATCH_ROWS))
@@ -27,7 +27,7 @@ macro_rules! table {
     }};
 }
 
-/// The eight tables at scale factor `scale`, largest first so that the last chunks to be made are
+/// Returns the eight tables at scale factor `scale`, largest first, so that the last chunks are
 /// small.
 pub(crate) fn tables(scale: f64) -> Vec<Table> {
     let scaled = |rows: u64| (rows as f64 * scale) as u64;

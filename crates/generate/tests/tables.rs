@@ -1,4 +1,4 @@
-//! What the files hold, read back as any reader would.
+//! Reads the generated files with a standard Parquet reader and checks their contents.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};

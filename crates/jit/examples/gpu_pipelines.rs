@@ -1,28 +1,29 @@
-//! The same pipelines on a device and on the processor: checked against each other, and timed.
+//! Runs the same pipelines on a device and on the CPU, compares the results, and measures both.
 //!
 //! ```text
 //! gpu_pipelines DEVICE [TUPLES [REPEAT]]
 //! ```
 //!
-//! Prints a line of JSON for each pipeline: medians in milliseconds of the processor's one thread,
-//! of the device with all that is copied, and of a real GPU's kernel alone; bytes that the pipeline
-//! reads. Ends with an error where answers differ.
+//! Prints a line of JSON for each pipeline: the bytes that it reads, and median times in
+//! milliseconds of one CPU thread, of the device including copies, and of a real GPU's kernel
+//! alone. Fails if results differ.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use tessera_codegen::{
-    Comparison, InputCode, Machine, Op, Operation, Promise, RawInput, Select, SelectCode,
-    StageCode, StateCode, StepCode, Update, UpdateCode, ValueCode,
+    Comparison, InputCode, MachineType, Op, Operation, Promise, RawInput, Select, SelectCode,
+    StageCode, StateCode, StepCode, Tier, Update, UpdateCode, ValueCode,
 };
-use tessera_jit::{Device, Tier, compiler, kernel_nanoseconds};
+use tessera_context::Place;
+use tessera_jit::{Backend, compiler, kernel_nanoseconds};
 use tessera_types::{Error, Result};
 
-const LONG: Machine = Machine::Integer { bits: 64, signed: true };
-const SUM: Machine = Machine::Integer { bits: 128, signed: true };
-const DAY: Machine = Machine::Integer { bits: 32, signed: true };
+const LONG: MachineType = MachineType::Integer { bits: 64, signed: true };
+const SUM: MachineType = MachineType::Integer { bits: 128, signed: true };
+const DAY: MachineType = MachineType::Integer { bits: 32, signed: true };
 
-/// Columns like TPC-H's lineitem: quantity, price and discount in cents, day of shipping, group.
+/// Columns like TPC-H's lineitem: quantity, price and discount in cents, ship date, group.
 struct Tuples {
     quantity: Vec<i64>,
     price: Vec<i64>,
@@ -60,7 +61,7 @@ impl Tuples {
     }
 }
 
-fn value(op: Op, machine: Machine) -> ValueCode {
+fn value(op: Op, machine: MachineType) -> ValueCode {
     ValueCode { op, machine, nullable: false }
 }
 
@@ -68,12 +69,12 @@ fn inputs() -> Vec<InputCode> {
     [LONG, LONG, LONG, DAY].map(|machine| InputCode::column(machine, false)).to_vec()
 }
 
-fn compare(comparison: Comparison, input: usize, machine: Machine, number: i128) -> ValueCode {
+fn compare(comparison: Comparison, input: usize, machine: MachineType, number: i128) -> ValueCode {
     let operands = [value(Op::Input(input), machine), value(Op::Integer(number), machine)];
-    value(Op::Compare(comparison, Box::new(operands)), Machine::Boolean)
+    value(Op::Compare(comparison, Box::new(operands)), MachineType::Boolean)
 }
 
-/// TPC-H 6: a year, three discounts, small quantities.
+/// The predicate of TPC-H 6: a year, three discounts, small quantities.
 fn condition() -> ValueCode {
     use Comparison::{Gt, GtEq, Lt, LtEq};
     let list = vec![
@@ -84,14 +85,14 @@ fn condition() -> ValueCode {
         compare(Lt, 0, LONG, 2_400),
         compare(Gt, 1, LONG, 0),
     ];
-    value(Op::And(list), Machine::Boolean)
+    value(Op::And(list), MachineType::Boolean)
 }
 
 fn sum(offset: usize, arg: ValueCode) -> StateCode {
     StateCode { offset, step: StepCode::ExactSum, args: vec![arg] }
 }
 
-/// The price times the discount, or times what is left of it.
+/// The price times the discount, or times one minus the discount.
 fn discounted(left: bool) -> ValueCode {
     let discount = value(Op::Input(2), LONG);
     let factor = match left {
@@ -125,7 +126,7 @@ fn grouped_sums() -> UpdateCode {
     UpdateCode { inputs: inputs(), shared: Vec::new(), stages, stride: 12, grouped: true }
 }
 
-/// What a pipeline comes to, and how long it took: all of it, and a real GPU's kernel.
+/// The result of a pipeline, its total time, and the time of a GPU's kernel.
 type Timed<T> = (T, f64, f64);
 
 fn timed<T>(run: impl FnOnce() -> Result<T>) -> Result<Timed<T>> {
@@ -136,7 +137,7 @@ fn timed<T>(run: impl FnOnce() -> Result<T>) -> Result<Timed<T>> {
 }
 
 fn missing() -> Error {
-    Error::unsupported("a pipeline does not run there")
+    Error::unsupported("the pipeline cannot run on the device")
 }
 
 fn run_update(
@@ -150,14 +151,14 @@ fn run_update(
         true => (tuples.position.as_ptr(), tuples.group.as_ptr()),
         false => (std::ptr::null(), std::ptr::null()),
     };
-    // SAFETY: the inputs are those of the code, with a value for each tuple; groups are below 4,
-    // and there are four records.
+    // SAFETY: the inputs match the code and have a value for each tuple; groups are below 4, and
+    // there are four records.
     let done = unsafe { code.run(&tuples.inputs(), positions, rows, groups, area.as_mut_ptr()) };
-    // A device that has failed tells when it is asked again.
+    // The next `get` reports a failure of the device.
     promise.get(0)?;
     match done == Some(rows) {
         true => Ok(area),
-        false => Err(Error::internal(format!("{done:?} of {rows} tuples were done"))),
+        false => Err(Error::internal(format!("only {done:?} of {rows} tuples were processed"))),
     }
 }
 
@@ -177,7 +178,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Runs a pipeline on both, in turns, after once untimed.
+/// Runs a pipeline on both in turn, after one untimed run.
 fn measure<T: PartialEq>(
     name: &str,
     (tuples, bytes, repeat): (usize, usize, usize),
@@ -189,7 +190,7 @@ fn measure<T: PartialEq>(
         let (expected, took, _) = timed(&on_processor)?;
         let (found, took_there, in_kernel) = timed(&on_device)?;
         if found != expected {
-            return Err(Error::internal(format!("{name} has another answer on the device")));
+            return Err(Error::internal(format!("{name} returns different results on the device")));
         }
         if number > 0 {
             processor.push(took);
@@ -218,16 +219,16 @@ fn main() -> ExitCode {
 fn measure_all() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, otherwise: usize| match arguments.get(at) {
-        Some(text) => text.parse().map_err(|_| Error::semantic(format!("'{text}' is no number"))),
+        Some(text) => text.parse().map_err(|_| Error::semantic(format!("invalid number '{text}'"))),
         None => Ok(otherwise),
     };
-    let device: Device = arguments.first().map_or("virtual-gpu", String::as_str).parse()?;
+    let device: Backend = arguments.first().map_or("virtual-gpu", String::as_str).parse()?;
     let (count, repeat) = (number(1, 1 << 20)?.max(1), number(2, 5)?.max(1));
-    let of = |device: Device| -> Result<_> {
-        compiler(Tier::Compiled, device, None)?
-            .ok_or_else(|| Error::internal("there is no compiler"))
+    let of = |device: Backend| -> Result<_> {
+        compiler(device, Tier::Compiled, None, Place::Device)?
+            .ok_or_else(|| Error::internal("the compiler is missing"))
     };
-    let (processor, device) = (of(Device::Cpu)?, of(device)?);
+    let (processor, device) = (of(Backend::Cpu)?, of(device)?);
     let tuples = Tuples::new(count);
     for (name, code, bytes) in
         [("filtered sum", filtered_sum(), 28), ("grouped sums", grouped_sums(), 36)]

@@ -1,132 +1,108 @@
-//! The compiled tier: pieces of plans as machine code, through LLVM.
+//! The compiled tier: generates machine code for parts of plans through LLVM.
 //!
-//! Sub-operators describe what can be compiled in the form of [`tessera_codegen`]. In a build with
-//! the feature `llvm`, [`compiler`] gives the compiler that turns it into code. Code works on the
-//! same state as the vectorised tier and changes none of it where a tuple may raise an error: then
-//! the vectorised tier does the chunk, and raises the error if there is one.
+//! Sub-operators describe their computations in the IR of [`tessera_codegen`]. In a build with the
+//! feature `llvm`, [`compiler`] returns the compiler that turns it into machine code. Compiled code
+//! works on the same state as the vectorized tier. If a tuple may raise an error it leaves the
+//! state unchanged; the vectorized tier then processes the chunk and raises the error, if any.
+//!
+//! Unsafe code is in `compiler` (calls of compiled code), `function`, `linker`, `gpu`, and `lower`
+//! (computed addresses).
 //!
 //! ```
-//! use tessera_jit::{Device, Tier, compiler};
+//! use tessera_codegen::Tier;
+//! use tessera_context::Place;
+//! use tessera_jit::{Backend, compiler};
 //!
-//! assert!(compiler(Tier::Vectorized, Device::Cpu, None)?.is_none());
-//! assert_eq!(compiler(Tier::Compiled, Device::Cpu, None).is_ok(), tessera_jit::IS_BUILT);
+//! assert!(compiler(Backend::Cpu, Tier::Vectorized, None, Place::Host)?.is_none());
+//! let compiled = compiler(Backend::Cpu, Tier::Compiled, None, Place::Host);
+//! assert_eq!(compiled.is_ok(), tessera_jit::IS_BUILT);
 //! # Ok::<(), tessera_types::Error>(())
 //! ```
 
+mod backend;
 #[cfg(feature = "llvm")]
-mod ask;
+mod code_cache;
 #[cfg(feature = "llvm")]
 mod compiler;
-mod device;
+#[cfg(feature = "llvm")]
+mod constants;
 #[cfg(feature = "llvm")]
 mod function;
 #[cfg(all(feature = "llvm", any(test, fuzzing)))]
 pub mod fuzzing;
 #[cfg(feature = "llvm")]
-mod given;
-#[cfg(feature = "llvm")]
 mod gpu;
-mod in_use;
+mod lease;
 #[cfg(feature = "llvm")]
-mod kept;
-#[cfg(feature = "llvm")]
-mod loaded;
+mod linker;
 #[cfg(feature = "llvm")]
 mod lower;
 #[cfg(feature = "llvm")]
+mod stop;
+#[cfg(feature = "llvm")]
 mod target;
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
-pub use device::Device;
+pub use backend::Backend;
 #[cfg(feature = "llvm")]
 pub use gpu::cuda::kernel_nanoseconds;
 #[cfg(feature = "llvm")]
 pub use gpu::device::serve as serve_virtual_gpu;
-pub use in_use::InUse;
-use tessera_codegen::{Compiler, Function, FunctionCode};
+pub use lease::CompilerLease;
+use tessera_codegen::{Compiler, Function, FunctionCode, Tier};
+use tessera_context::Place;
 use tessera_types::{Error, Result};
 
 /// Whether this build has a compiler.
 pub const IS_BUILT: bool = cfg!(feature = "llvm");
 
-/// What a query runs as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tier {
-    /// Column by column; nothing is compiled.
-    Vectorized,
-    /// Compiled before it runs, wherever that is possible.
-    Compiled,
-    /// Vectorised at first; what many tuples go through is compiled meanwhile.
-    #[default]
-    Auto,
-}
-
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Tier::Vectorized => "vectorized",
-            Tier::Compiled => "compiled",
-            Tier::Auto => "auto",
-        })
-    }
-}
-
-impl FromStr for Tier {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Tier> {
-        let all = [Tier::Vectorized, Tier::Compiled, Tier::Auto];
-        let named = |tier: &Tier| tier.to_string().eq_ignore_ascii_case(text);
-        all.into_iter().find(named).ok_or_else(|| {
-            Error::semantic(format!("'{text}' is no tier; choose vectorized, compiled or auto"))
-        })
-    }
-}
-
-/// Checks a user's function and compiles it.
+/// Checks and compiles a user-defined function.
 ///
 /// # Errors
-/// Its module is none, or defines no such function; or this build has no compiler.
+/// Its module is invalid or lacks the function, or this build has no compiler.
 pub fn function(code: FunctionCode) -> Result<(Arc<FunctionCode>, Arc<dyn Function>)> {
     #[cfg(feature = "llvm")]
-    return function::compiled(code);
+    return function::compile(code);
     #[cfg(not(feature = "llvm"))]
     Err(Error::unsupported(format!(
-        "function {} in LLVM IR: this build has no compiler; build it with --features llvm (which needs LLVM 19)",
+        "function {}: this build cannot compile LLVM IR; build with --features llvm (requires LLVM 19)",
         code.name
     )))
 }
 
-/// Who compiles in a tier, for a device; nobody in the vectorised one. Code for the processor is
-/// kept for other processes in the directory `kept`, if there is one.
+/// Returns the compiler of a tier for a processor; `None` in the vectorized tier. Code for the CPU
+/// is cached for other processes in the directory `cache`. Device buffers are counted at `place`.
 ///
 /// # Errors
-/// The compiled tier or a device is asked for, and this build or machine has none.
+/// This build or machine does not support the tier or the processor.
 pub fn compiler(
+    backend: Backend,
     tier: Tier,
-    device: Device,
-    kept: Option<&Path>,
+    cache: Option<&Path>,
+    place: Place,
 ) -> Result<Option<Arc<dyn Compiler>>> {
-    if tier == Tier::Vectorized && device != Device::Cpu {
+    if tier == Tier::Vectorized && backend != Backend::Cpu {
         return Err(Error::semantic(
-            "only compiled code runs on a GPU: choose --tier compiled, or --device cpu",
+            "the vectorized tier cannot run on a GPU; use --tier compiled or --device cpu",
         ));
     }
     #[cfg(feature = "llvm")]
-    return Ok(match device {
-        Device::Cpu => compiler::compiler(tier, kept),
-        Device::Gpu => Some(Arc::new(gpu::Gpu::new(gpu::Cuda::get()?))),
-        Device::VirtualGpu => Some(Arc::new(gpu::Gpu::new(gpu::VirtualGpu::get()?))),
+    return Ok(match backend {
+        Backend::Cpu => compiler::compiler(tier, cache),
+        Backend::Gpu => Some(Arc::new(gpu::GpuCompiler::new(gpu::Cuda::get()?, place))),
+        Backend::VirtualGpu => {
+            Some(Arc::new(gpu::GpuCompiler::new(gpu::VirtualGpu::get()?, place)))
+        }
     });
     #[cfg(not(feature = "llvm"))]
-    match (tier, device, kept) {
-        (Tier::Compiled, ..) | (_, Device::Gpu | Device::VirtualGpu, _) => Err(Error::unsupported(
-            "this build has no compiled tier: build it with --features llvm (which needs LLVM 19), or choose --tier vectorized",
-        )),
+    match (tier, backend, cache, place) {
+        (Tier::Compiled, ..) | (_, Backend::Gpu | Backend::VirtualGpu, ..) => {
+            Err(Error::unsupported(
+                "this build has no compiled tier; build with --features llvm (requires LLVM 19) or use --tier vectorized",
+            ))
+        }
         (Tier::Vectorized | Tier::Auto, ..) => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! The machine that code is made for, and the way from IR to an object file in memory.
+//! Target processors, and code generation from IR to an object file in memory.
 
 use std::sync::LazyLock;
 
@@ -15,16 +15,15 @@ use tessera_types::{Error, Result};
 
 use crate::lower::Provider;
 
-/// What LLVM does to a function before it becomes machine code: of what takes part in its O2 only
-/// what these loops need, in a quarter of the time. Making machine code takes longer than all of
-/// it.
+/// The optimization passes: the subset of O2 that these loops need, in a quarter of its time. Code
+/// generation takes longer than all of them.
 const PASSES: &str = "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,\
                       loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg)";
 
-/// What it does then to loops that can take several tuples at once.
+/// Further passes for loops that can be vectorized.
 const LOOP_PASSES: &str = "function(loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg)";
 
-/// What code is made for.
+/// A target processor.
 #[derive(Debug, Clone)]
 pub(crate) struct Processor {
     pub(crate) provider: Provider,
@@ -33,16 +32,16 @@ pub(crate) struct Processor {
     features: String,
 }
 
-/// Names a processor that less is expected of than of the one at hand.
+/// The environment variable that selects an older processor than the one at hand.
 const PROCESSOR_VARIABLE: &str = "TESSERA_CPU";
-/// What it may name, and the last thing that such a processor can do.
+/// Its values, and the newest feature that each level requires.
 const LEVELS: [(&str, &str); 3] =
     [("x86-64-v2", "+sse4.2"), ("x86-64-v3", "+avx2"), ("x86-64-v4", "+avx512vl")];
 
 /// The processor at hand.
 static AT_HAND: LazyLock<Result<Processor>> = LazyLock::new(|| {
     Target::initialize_native(&InitializationConfig::default())
-        .map_err(|error| failed("find the target", error))?;
+        .map_err(|error| llvm_error("find the target", error))?;
     let processor = Processor {
         provider: Provider::Cpu,
         triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
@@ -56,10 +55,10 @@ static AT_HAND: LazyLock<Result<Processor>> = LazyLock::new(|| {
 });
 
 impl Processor {
-    /// The same with what all processors of a level can do.
+    /// Returns this processor limited to the features of a level.
     ///
     /// # Errors
-    /// There is no such level, or this processor is below it.
+    /// The level is unknown, or this processor lacks it.
     pub(crate) fn at_level(&self, level: &str) -> Result<Processor> {
         let reaches =
             |(_, feature): &&(&str, &str)| self.features.split(',').any(|own| own == *feature);
@@ -70,26 +69,26 @@ impl Processor {
                 reached => format!("unset it, or choose {}", reached.join(", ")),
             };
             return Err(Error::semantic(format!(
-                "{PROCESSOR_VARIABLE}={level} is no processor that this one can stand for; {choice}"
+                "{PROCESSOR_VARIABLE}={level} is unknown or unsupported by this processor; {choice}"
             )));
         }
         let (cpu, features) = (level.to_string(), String::new());
         Ok(Processor { provider: self.provider, triple: self.triple.clone(), cpu, features })
     }
 
-    /// The same, standing in for a GPU.
+    /// Returns this processor emulating a GPU.
     pub(crate) fn as_grid(&self) -> Processor {
         Processor { provider: Provider::VirtualGpu, ..self.clone() }
     }
 
-    /// An NVIDIA GPU of a compute capability, whatever there is at hand.
+    /// Returns an NVIDIA GPU of a compute capability, which this machine need not have.
     pub(crate) fn nvidia(capability: &str) -> Processor {
         Target::initialize_nvptx(&InitializationConfig::default());
         let (triple, features) = ("nvptx64-nvidia-cuda".to_string(), "+ptx80".to_string());
         Processor { provider: Provider::Nvptx, triple, cpu: capability.to_string(), features }
     }
 
-    /// A 64-bit ARM processor, whatever there is at hand.
+    /// Returns a 64-bit ARM processor, which this machine need not have.
     #[cfg(test)]
     pub(crate) fn arm() -> Processor {
         Target::initialize_aarch64(&InitializationConfig::default());
@@ -102,42 +101,43 @@ impl Processor {
         }
     }
 
-    /// The processor at hand, with all that it can do; with less, where the environment says so.
+    /// Returns the processor at hand with all its features, or with those of the level that the
+    /// environment selects.
     ///
     /// # Errors
-    /// LLVM does not know it, or the environment asks for what there is not.
+    /// LLVM does not know the processor, or the environment selects a level that it lacks.
     pub(crate) fn at_hand() -> Result<&'static Processor> {
         AT_HAND.as_ref().map_err(Error::clone)
     }
 
-    /// Whether it brings the chosen ones of several numbers together in one instruction.
+    /// Returns whether the processor has an instruction that compresses selected lanes of a vector.
     pub(crate) fn compresses(&self) -> bool {
         let has = self.features.split(',').any(|feature| feature == "+avx512f");
         self.triple.starts_with("x86_64") && (has || self.cpu == LEVELS[2].0)
     }
 
-    /// All that code depends on beside what it is made of.
+    /// Describes everything that code depends on besides the piece itself.
     pub(crate) fn describe(&self) -> String {
         format!("{} {} {} {PASSES} {LOOP_PASSES}", self.triple, self.cpu, self.features)
     }
 }
 
-/// Makes code for a processor.
+/// A code generator for a processor.
 pub(crate) struct Host<'a> {
     machine: TargetMachine,
     pub(crate) processor: &'a Processor,
 }
 
-fn failed(doing: &str, error: impl std::fmt::Display) -> Error {
+fn llvm_error(doing: &str, error: impl std::fmt::Display) -> Error {
     Error::internal(format!("the compiler could not {doing}: {error}; run with --tier vectorized"))
 }
 
 impl Host<'_> {
-    /// For a processor.
+    /// Creates a code generator.
     pub(crate) fn new(processor: &Processor) -> Result<Host<'_>> {
         let triple = &TargetTriple::create(&processor.triple);
         let target =
-            Target::from_triple(triple).map_err(|error| failed("find the target", error))?;
+            Target::from_triple(triple).map_err(|error| llvm_error("find the target", error))?;
         let options = TargetMachineOptions::new()
             .set_cpu(&processor.cpu)
             .set_features(&processor.features)
@@ -149,12 +149,12 @@ impl Host<'_> {
             });
         let machine = target.create_target_machine_from_options(triple, options);
         let machine = machine.ok_or_else(|| {
-            failed("make code for this machine", triple.as_str().to_string_lossy())
+            llvm_error("make code for this machine", triple.as_str().to_string_lossy())
         })?;
         Ok(Host { machine, processor })
     }
 
-    /// A module for this machine.
+    /// Returns an empty module for the processor.
     pub(crate) fn module<'ctx>(&self, context: &'ctx Context) -> Module<'ctx> {
         let module = context.create_module("tessera");
         module.set_triple(&TargetTriple::create(&self.processor.triple));
@@ -162,8 +162,8 @@ impl Host<'_> {
         module
     }
 
-    /// Optimises a module, whose loops may be `straight`, and gives its object file, or the
-    /// assembler's text.
+    /// Optimizes a module and returns its object file or assembly text. `straight` enables loop
+    /// vectorization.
     pub(crate) fn emit(
         &self,
         (context, module): (&Context, &Module<'_>),
@@ -180,13 +180,13 @@ impl Host<'_> {
                 function.add_attribute(AttributeLoc::Function, attribute);
             }
         }
-        module.verify().map_err(|error| failed("verify its code", error))?;
+        module.verify().map_err(|error| llvm_error("verify its code", error))?;
         let passes = if straight { format!("{PASSES},{LOOP_PASSES}") } else { PASSES.to_string() };
         let options = PassBuilderOptions::create();
         module
             .run_passes(&passes, &self.machine, options)
-            .map_err(|error| failed("optimise", error))?;
+            .map_err(|error| llvm_error("optimize", error))?;
         let emitted = self.machine.write_to_memory_buffer(module, form);
-        Ok(emitted.map_err(|error| failed("write an object", error))?.as_slice().to_vec())
+        Ok(emitted.map_err(|error| llvm_error("write an object", error))?.as_slice().to_vec())
     }
 }

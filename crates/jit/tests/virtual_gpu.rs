@@ -1,4 +1,4 @@
-//! The program that is a virtual GPU.
+//! Tests the device process of the virtual GPU.
 #![cfg(feature = "llvm")]
 
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! A queue of chunks between two pipelines, or between a pipeline and the reader of a result, that
-//! run at the same time.
+//! A chunk queue between two pipelines that run at the same time, or from a pipeline to the reader
+//! of a result.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use crate::Step;
 
 /// A queue of chunks, bounded in bytes, with any number of producers and consumers.
 ///
-/// Its calls never block: if the queue is full or empty, the caller gets a token to wait for. The
-/// reservations that come with its chunks count them against the query's budget.
+/// Calls never block: if the queue is full or empty, the caller gets a token to wait for. The
+/// reservation that comes with a chunk counts it against the query's memory budget.
 ///
 /// ```
 /// use tessera_vector::Chunk;
@@ -34,28 +34,28 @@ pub struct ByteQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// With their sizes.
+    /// Chunks with their sizes.
     chunks: VecDeque<(Chunk, usize, Option<Reservation>)>,
     bytes: usize,
-    /// No more chunks come.
+    /// Producers have finished.
     is_closed: bool,
-    /// No more chunks are wanted.
+    /// Consumers need no more chunks.
     is_stopped: bool,
     failure: Option<Error>,
-    /// Producers that wait for room, and consumers that wait for a chunk.
+    /// Producers that wait for space, and consumers that wait for a chunk.
     producers: Vec<Token>,
     consumers: Vec<Token>,
 }
 
 impl ByteQueue {
-    /// An empty queue that is full from so many bytes on.
+    /// Creates an empty queue that is full once it holds `capacity_bytes`.
     pub fn new(capacity_bytes: usize) -> Self {
         ByteQueue { capacity_bytes, state: Arc::default() }
     }
 
-    /// Takes a chunk. If the queue is full then, it gives a token that is ready when there is room
-    /// for the next chunk. A chunk that comes earlier is taken, too, so a full queue takes one more
-    /// chunk of each producer. A stopped or failed queue drops it.
+    /// Adds a chunk. If the queue is full afterward, returns a token that is ready when there is
+    /// space. A full queue still accepts chunks, so each producer can exceed the capacity by one
+    /// chunk. A stopped or failed queue drops the chunk.
     pub fn try_push(&self, chunk: Chunk, memory: Option<Reservation>) -> Option<Token> {
         let mut state = lock(&self.state);
         if state.is_stopped || state.failure.is_some() {
@@ -68,7 +68,7 @@ impl ByteQueue {
         self.room(&mut state)
     }
 
-    /// A token that is ready when there is room, if the queue is full.
+    /// Returns a token that is ready when there is space, if the queue is full.
     pub fn full(&self) -> Option<Token> {
         self.room(&mut lock(&self.state))
     }
@@ -78,7 +78,8 @@ impl ByteQueue {
         full.then(|| wait(&mut state.producers))
     }
 
-    /// The next chunk; `Blocked` while none is there, `Done` after the last one of a closed queue.
+    /// Returns the next chunk, `Blocked` if the queue is empty, or `Done` after the last one of a
+    /// closed queue.
     ///
     /// # Errors
     /// A producer has failed.
@@ -101,29 +102,28 @@ impl ByteQueue {
         Ok(Step::Blocked(wait(&mut state.consumers)))
     }
 
-    /// No more chunks come.
+    /// Closes the queue: producers have finished.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
         wake(&mut state.consumers);
     }
 
-    /// Ends the queue with an error, which every later [`ByteQueue::pop`] gives. The first one
-    /// counts.
+    /// Fails the queue: every later [`ByteQueue::pop`] returns the first error.
     pub fn fail(&self, error: Error) {
         let mut state = lock(&self.state);
         state.failure.get_or_insert(error);
         state.clear();
     }
 
-    /// No more chunks are wanted: those that are there and those that come are dropped.
+    /// Stops the queue: drops all chunks, present and future, because no consumer needs them.
     pub fn stop(&self) {
         let mut state = lock(&self.state);
         state.is_stopped = true;
         state.clear();
     }
 
-    /// Whether no more chunks are wanted.
+    /// Whether the queue was stopped.
     pub fn is_stopped(&self) -> bool {
         lock(&self.state).is_stopped
     }
@@ -140,8 +140,8 @@ impl State {
 
 fn wait(waiting: &mut Vec<Token>) -> Token {
     let token = Token::new();
-    // A producer or consumer that asks again has given up its last token.
-    waiting.retain(|token| !token.is_forgotten());
+    // A producer or consumer that waits again has dropped its previous token.
+    waiting.retain(|token| !token.is_last_reference());
     waiting.push(token.clone());
     token
 }

@@ -1,5 +1,4 @@
-//! What descriptors of sub-operators have in common: checks with their messages, and edges made
-//! from edges.
+//! Helpers for descriptors of sub-operators: checks with their messages, and output edges.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use tessera_types::{Collection, Error, Field, Item, Result, Tuple, quote_name};
 /// The constant methods of a [`tessera_plan::Descriptor`]: name, summary, parameters, least and
 /// most inputs.
 ///
-/// To be written inside the `impl` block, before `derive` and `role`.
+/// Used inside the `impl` block, before `derive` and `role`.
 #[macro_export]
 macro_rules! describe {
     ($name:literal, $summary:literal, [$($parameter:literal),*], $least:expr, $most:expr) => {
@@ -31,86 +30,86 @@ macro_rules! describe {
     };
 }
 
-/// The input edges of a sub-operator that works on chunks: all on the same device, none flowing as
+/// Returns the input edges of a sub-operator that works on chunks: all on one device, none of
 /// packets.
 ///
 /// # Errors
-/// Names the input, its trait, and the converter that is missing.
+/// Names the input, its trait, and the missing converter.
 pub fn edges<'a>(inputs: &'a Inputs<'_>) -> Result<&'a [Edge]> {
     for (position, edge) in inputs.edges.iter().enumerate() {
         if edge.traits.granularity == Granularity::Packet {
             return Err(Error::semantic(format!(
-                "input {position} flows as packets and chunks are wanted; insert an unpack"
+                "input {position} has granularity packet where chunk is needed; insert an unpack"
             )));
         }
         let (first, this) = (inputs.edges[0].traits.device, edge.traits.device);
         if first != this {
             return Err(Error::semantic(format!(
-                "input 0 is on {first} and input {position} on {this}; insert a device_cross"
+                "input {position} has device {this} where {first}, as of input 0, is needed; insert a device_cross"
             )));
         }
     }
     Ok(inputs.edges)
 }
 
-/// The only input edge, checked as [`edges`] does.
+/// Returns the only input edge, with the checks of [`edges`].
 ///
 /// # Errors
-/// As [`edges`].
+/// Those of [`edges`].
 pub fn edge<'a>(inputs: &'a Inputs<'_>) -> Result<&'a Edge> {
-    edges(inputs)?.first().ok_or_else(|| Error::internal("a sub-operator without an edge"))
+    edges(inputs)?.first().ok_or_else(|| Error::internal("a sub-operator has no input edge"))
 }
 
-/// Rejects an input of which each worker sees only a part.
+/// Rejects an input that is partitioned among workers.
 ///
 /// # Errors
 /// The locality is `worker`: an exchange is missing.
-pub fn wants_all(edge: &Edge, input: usize) -> Result<()> {
+pub fn require_all(edge: &Edge, input: usize) -> Result<()> {
     match edge.traits.locality {
         Locality::All => Ok(()),
         Locality::Worker => Err(Error::semantic(format!(
-            "input {input} ({}) has locality worker, so that each worker would see only its own part, where \
-             locality all is wanted; insert an exchange",
+            "input {input} ({}) has locality worker where all is needed, because each worker would \
+             see only its own part; insert an exchange",
             edge.tuple
         ))),
     }
 }
 
-/// As [`wants_all`], unless the node is `partial`: then each worker works on its own part, and what
-/// it gives is a part again.
+/// Like [`require_all`], unless the node is `partial`: then each worker processes its own part, and
+/// the output is partial as well.
 ///
 /// # Errors
-/// As [`wants_all`].
-pub fn wants_all_unless_partial(node: &Node, edge: &Edge, input: usize) -> Result<()> {
-    if node.params.flag("partial")? { Ok(()) } else { wants_all(edge, input) }
+/// Those of [`require_all`].
+pub fn require_all_unless_partial(node: &Node, edge: &Edge, input: usize) -> Result<()> {
+    if node.params.flag("partial")? { Ok(()) } else { require_all(edge, input) }
 }
 
-/// The edge out of a sub-operator that passes `edge` on as `tuple`: same traits.
+/// The output edge of a sub-operator that forwards `edge` as `tuple`, with the same traits.
 pub fn passes(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
     Edge { tuple, traits: edge.traits, order }
 }
 
-/// The edge out of a sub-operator whose state is shared, so that the output exists once.
-pub fn gives_one(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
+/// The output edge of a sub-operator with shared state: parallelism `one`.
+pub fn single_edge(edge: &Edge, tuple: Tuple, order: Order) -> Edge {
     Edge { tuple, traits: Traits { parallelism: Parallelism::One, ..edge.traits }, order }
 }
 
-/// The edge out of a sub-operator that keeps all tuples in one collection in this form, and yields
-/// it as the only field of one tuple.
+/// The output edge of a sub-operator that stores all tuples in one collection of format `form`: one
+/// tuple with the field `data`.
 ///
 /// # Errors
-/// As [`edge`] and [`wants_all`].
-pub fn gives_collection(inputs: &Inputs<'_>, form: &str) -> Result<Edge> {
+/// Those of [`edge`] and [`require_all`].
+pub fn collection_edge(inputs: &Inputs<'_>, form: &str) -> Result<Edge> {
     let edge = edge(inputs)?;
-    wants_all(edge, 0)?;
+    require_all(edge, 0)?;
     let data = Field::collection("data", form, edge.tuple.clone());
-    Ok(gives_one(edge, Tuple::new(vec![data]), Order::Source))
+    Ok(single_edge(edge, Tuple::new(vec![data]), Order::Source))
 }
 
-/// A field by name, with its position.
+/// Returns a field by name, with its position.
 ///
 /// # Errors
-/// There is none; `what` says whose field it is.
+/// The field does not exist; the message calls it `what`.
 pub fn field<'a>(tuple: &'a Tuple, name: &str, what: &str) -> Result<(usize, &'a Field)> {
     match tuple.index_of(name) {
         Some(index) => Ok((index, &tuple.fields()[index])),
@@ -120,35 +119,35 @@ pub fn field<'a>(tuple: &'a Tuple, name: &str, what: &str) -> Result<(usize, &'a
     }
 }
 
-/// The position of a field that can be a key: an atom.
+/// Returns the position of a key field, which must hold atoms.
 ///
 /// # Errors
-/// There is no such field, or it holds a collection.
+/// The field does not exist, or it holds a collection.
 pub fn key(tuple: &Tuple, name: &str, what: &str) -> Result<usize> {
     let (index, field) = field(tuple, name, what)?;
     match &field.item {
         Item::Atom(_) => Ok(index),
         Item::Collection(collection) => Err(Error::semantic(format!(
-            "{what} {} holds a collection ({}) where a value is wanted",
+            "{what} {} holds a collection ({}); expected a value",
             quote_name(name),
             collection.format
         ))),
     }
 }
 
-/// The positions of key fields.
+/// Returns the positions of key fields.
 ///
 /// # Errors
-/// As [`key`].
+/// Those of [`key`].
 pub fn keys(tuple: &Tuple, names: &[Arc<str>], what: &str) -> Result<Vec<usize>> {
     names.iter().map(|name| key(tuple, name, what)).collect()
 }
 
-/// Rejects keys that differ in type from those they are compared with: the maker of the plan casts.
-/// A side is what its keys are called, its tuple, and their positions.
+/// Checks that keys have the types of the keys they are compared with; a plan must cast where they
+/// differ. A side is the word for its keys, its tuple, and the positions of the keys.
 ///
 /// # Errors
-/// Two keys differ: names both and their types.
+/// Two keys differ; the message has both names and types.
 pub fn same_types(left: (&str, &Tuple, &[usize]), right: (&str, &Tuple, &[usize])) -> Result<()> {
     for (a, b) in left.2.iter().zip(right.2) {
         let (a, b) = (&left.1.fields()[*a], &right.1.fields()[*b]);
@@ -167,10 +166,10 @@ pub fn same_types(left: (&str, &Tuple, &[usize]), right: (&str, &Tuple, &[usize]
     Ok(())
 }
 
-/// A field that holds a collection in `format`: its position and the collection.
+/// Returns a field that holds a collection in `format`: its position and the collection.
 ///
 /// # Errors
-/// There is no such field, or it holds something else; the message has both types.
+/// The field does not exist, or has another type; the message has both types.
 pub fn collection<'a>(
     tuple: &'a Tuple,
     name: &str,
@@ -180,16 +179,16 @@ pub fn collection<'a>(
     match &field.item {
         Item::Collection(collection) if &*collection.format == format => Ok((index, collection)),
         other => Err(Error::semantic(format!(
-            "field {} is {other} where a collection in format {format} is wanted",
+            "field {} is {other}; expected a collection in format {format}",
             quote_name(name)
         ))),
     }
 }
 
-/// The field that an expression of a map gives: a collection passed on, or a value.
+/// Returns the field that an expression of a map produces: a forwarded collection, or a value.
 ///
 /// # Errors
-/// As [`type_of`], with the field named.
+/// Those of [`type_of`], with the name of the field.
 pub fn typed(name: &Arc<str>, expr: &Expr, tuple: &Tuple, inputs: &Inputs<'_>) -> Result<Field> {
     if let Expr::Field(source) = expr
         && let Some(field) = tuple.field(source)
@@ -202,19 +201,19 @@ pub fn typed(name: &Arc<str>, expr: &Expr, tuple: &Tuple, inputs: &Inputs<'_>) -
     Ok(Field { name: name.clone(), item: Item::Atom(atom), nullable })
 }
 
-/// Checks a boolean expression over `tuple`.
+/// Checks that `expr` is a boolean expression over `tuple`.
 ///
 /// # Errors
-/// As [`type_of`], or another type.
+/// Those of [`type_of`], or the type is not boolean.
 pub fn predicate(expr: &Expr, tuple: &Tuple, inputs: &Inputs<'_>) -> Result<()> {
     let scope = Scope { tuple, parameters: inputs.parameters, functions: inputs.functions };
     tessera_plan::typing::check_predicate(expr, scope)
 }
 
-/// Sort keys of a node with the positions of their fields.
+/// Returns the sort keys of a node with the positions of their fields.
 ///
 /// # Errors
-/// None are given, or one is not a field that holds a value.
+/// The list is empty, or a key is not a field of atoms.
 pub fn sort_keys(node: &Node, tuple: &Tuple) -> Result<Vec<(usize, SortKey)>> {
     let keys = node.params.sort_keys("keys")?;
     if keys.is_empty() {
@@ -223,34 +222,34 @@ pub fn sort_keys(node: &Node, tuple: &Tuple) -> Result<Vec<(usize, SortKey)>> {
     keys.into_iter().map(|k| Ok((key(tuple, &k.field, "sort key")?, k))).collect()
 }
 
-/// The order of a stream whose fields have been renamed or dropped: the longest prefix of the keys
-/// that is left.
+/// The order of a stream after fields were renamed or dropped: the longest prefix of keys that
+/// remain.
 ///
-/// `rename` gives the new name of a field, or nothing where it was dropped.
+/// `rename` returns the new name of a field, or `None` if it was dropped.
 pub fn renamed_order(order: &Order, rename: impl Fn(&str) -> Option<Arc<str>>) -> Order {
     let Order::Sorted(keys) = order else { return order.clone() };
-    let kept: Vec<SortKey> = keys
+    let remaining: Vec<SortKey> = keys
         .iter()
         .map_while(|key| Some(SortKey { field: rename(&key.field)?, ..key.clone() }))
         .collect();
-    if kept.is_empty() { Order::Source } else { Order::Sorted(kept) }
+    if remaining.is_empty() { Order::Source } else { Order::Sorted(remaining) }
 }
 
-/// A whole number of a node that is not negative.
+/// Returns a parameter that is a non-negative integer.
 ///
 /// # Errors
-/// It is negative, or not a whole number.
+/// The parameter is negative or not an integer.
 pub fn count(node: &Node, name: &str) -> Result<Option<usize>> {
     let Some(value) = node.params.integer_opt(name)? else { return Ok(None) };
     usize::try_from(value).map(Some).map_err(|_| {
-        Error::semantic(format!("parameter {name} must not be negative, but is {value}"))
+        Error::semantic(format!("parameter {name} must not be negative, it is {value}"))
     })
 }
 
-/// A parameter that names one field.
+/// Returns a parameter that names one field.
 ///
 /// # Errors
-/// It is missing, or not a name.
+/// The parameter is missing or not a name.
 pub fn field_name(node: &Node, name: &str) -> Result<Arc<str>> {
     match node.params.get(name) {
         Some(Value::Expr(Expr::Field(field)) | Value::Name(field)) => Ok(field.clone()),

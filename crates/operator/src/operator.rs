@@ -1,4 +1,4 @@
-//! What a sub-operator is to the executor.
+//! The traits through which the executor runs sub-operators.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,84 +11,84 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::Chunk;
 
-/// The answer of a sub-operator that was asked to go on.
+/// The result of one call of [`Reader::step`] or [`StreamWorker::step`].
 #[derive(Debug)]
 pub enum Step {
-    /// It needs the next input chunk.
+    /// The stream needs the next input chunk.
     NeedInput,
-    /// Here is output; ask again.
+    /// A chunk of output; call again for more.
     HasOutput(Chunk),
-    /// It has worked for a while and has no output yet; ask again. Whoever asks may let others have
-    /// their turn before.
+    /// No output yet after a slice of work; call again. The caller may run other work first.
     Again,
-    /// It waits; ask again when the token is ready.
+    /// The operator waits for this token; call again when it is ready.
     Blocked(Token),
-    /// Nothing more will come (sources), or no more input is wanted for this morsel (streams).
+    /// End of the source, or the stream needs no more input of this morsel.
     Done,
 }
 
-/// A nested plan in one run of the node that holds it ([`nested_plan`]): compiled once, run for
-/// every outer tuple.
+/// A nested plan in one run of its node ([`nested_plan`]): compiled once, run for every outer
+/// tuple.
 pub trait NestedPlan: Send + Sync + Debug {
-    /// Runs it for one parameter tuple (a chunk of one row) on the calling worker alone.
+    /// Runs the plan for one parameter tuple (a chunk of one row) on the calling worker alone.
     fn run(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Collected>;
 
-    /// Starts it for one parameter tuple with all workers; its result is read while it comes, in
-    /// order. Where the calling thread is a worker, which must not wait for others, the result is
-    /// complete first. Dropping the reader ends the run.
+    /// Starts the plan for one parameter tuple on all workers. The reader returns results in order,
+    /// while they are produced; if the calling thread is a worker, which must not block, the result
+    /// is complete first. Dropping the reader ends the run.
     fn stream(&self, parameters: Chunk, context: &Arc<dyn Context>) -> Result<Box<dyn Reader>>;
 
-    /// The figures of all its runs so far in this process, as lines for another.
+    /// Returns the metrics of all runs so far in this process, as lines that another process can
+    /// add.
     fn figures(&self) -> String;
 
-    /// Adds the figures that another process had of the same plan.
+    /// Adds the metrics of the same plan in another process.
     ///
     /// # Errors
-    /// They are of another plan.
+    /// The metrics belong to another plan.
     fn add_figures(&self, figures: &str) -> Result<()>;
 }
 
-/// The nested plans of a node in one run of it, in their order.
+/// The nested plans of a node in one run, in the order of the node.
 #[derive(Debug)]
 pub struct NestedPlans(Vec<Arc<dyn NestedPlan>>);
 
 impl NestedPlans {
-    /// What an executor of plans puts into [`Run::nested`].
+    /// Wraps plans for [`Run::nested`]; `None` for an empty list.
     pub fn of(plans: Vec<Arc<dyn NestedPlan>>) -> Option<Arc<dyn Any + Send + Sync>> {
         (!plans.is_empty()).then(|| Arc::new(NestedPlans(plans)) as _)
     }
 }
 
-/// The nested plan of a node that has one, in this run of the node.
+/// Returns the nested plan of the node that `run` belongs to.
 ///
 /// # Errors
-/// It has none: a mistake of the executor, as the verifier counts them.
+/// The node has none. The verifier counts nested plans, so this is a fault of the executor.
 pub fn nested_plan(run: &Run) -> Result<Arc<dyn NestedPlan>> {
     let plans = run.nested.as_ref().and_then(|nested| nested.downcast_ref::<NestedPlans>());
     let plan = plans.and_then(|NestedPlans(plans)| plans.first());
-    plan.cloned().ok_or_else(|| Error::internal("a sub-operator without its nested plan"))
+    plan.cloned().ok_or_else(|| Error::internal("a sub-operator has no nested plan"))
 }
 
-/// What lowering sees of a node's surroundings.
+/// The inputs of [`SubOperator::lower`] other than the node.
 #[derive(Debug)]
 pub struct Lowering<'a> {
-    /// The edges into the node (for a leaf: one edge with the plan's parameter tuple).
+    /// The edges into the node (for a leaf, one edge with the plan's parameter tuple).
     pub inputs: &'a [Edge],
     /// The edge out of the node.
     pub output: &'a Edge,
-    /// The parameter tuple of the plan the node stands in.
+    /// The parameter tuple of the plan that contains the node.
     pub parameters: &'a Tuple,
-    /// The result edges of its nested plans.
+    /// The result edges of the node's nested plans.
     pub nested_outputs: Vec<Edge>,
     /// The node's position in its plan.
     pub position: usize,
-    /// Functions.
+    /// The function library that expressions bind to.
     pub library: &'a Arc<Library>,
 }
 
-/// What a sub-operator does; registered under its descriptor's name.
+/// The executable side of a sub-operator; registered under its descriptor's name.
 pub trait SubOperator: tessera_plan::Descriptor {
-    /// Binds a verified node, once per plan. The variant must agree with the descriptor's role.
+    /// Lowers a verified node, once per plan. The variant must agree with the descriptor's role.
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator>;
 }
 
@@ -97,11 +97,11 @@ pub trait SubOperator: tessera_plan::Descriptor {
 pub enum Operator {
     /// Starts a pipeline.
     Source(Arc<dyn Source>),
-    /// Passes chunks on.
+    /// Transforms chunks inside a pipeline.
     Stream(Arc<dyn Stream>),
-    /// Consumes its input whole.
+    /// Ends a pipeline: consumes its whole input.
     Sink(Arc<dyn Sink>),
-    /// Passes all inputs on.
+    /// Passes the tuples of all inputs on unchanged.
     Union,
 }
 
@@ -111,34 +111,33 @@ pub trait Source: Send + Sync + Debug {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>>;
 }
 
-/// A source in one run: morsels, in the source's order.
+/// A source in one run: its morsels, in the order of the source.
 pub trait SourceRun: Send + Sync + Debug {
-    /// What must be ready before it is asked for its morsels; of the output of a sink only.
+    /// A token that must be ready before [`SourceRun::morsels`] is called. Only outputs of sinks
+    /// have one.
     fn ready(&self) -> Option<Token> {
         None
     }
 
-    /// How many morsels there are. Asked once, before the first is opened.
+    /// The number of morsels. Called once, before the first morsel is opened.
     fn morsels(&self) -> usize;
 
-    /// Whether morsels are best begun one after the other, since later ones need what earlier ones
-    /// find.
+    /// Whether morsels should start in order, because later morsels use what earlier ones found.
     fn in_order(&self) -> bool {
         false
     }
 
-    /// All morsels in the order in which they are best begun, where that is not their own: the
-    /// tuples of the first ones may make the others needless. Their positions stay what they are.
+    /// The order in which morsels should start, if it differs from their own: tuples of the first
+    /// ones may make the others unnecessary. Positions of morsels do not change.
     fn order(&self) -> Option<&[usize]> {
         None
     }
 
-    /// Begins a morsel; each is opened exactly once, by any worker.
+    /// Opens a morsel. Each morsel is opened exactly once, by any worker.
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>>;
 
-    /// As [`SourceRun::open`], for a sink that [takes long chunks](SinkRun::takes_long): they may
-    /// have up to
-    /// [`long_chunk_rows`](crate::stream_util::long_chunk_rows) tuples.
+    /// Like [`SourceRun::open`], for a sink with [`SinkRun::accepts_long_chunks`]: chunks may have
+    /// up to [`long_chunk_rows`](crate::stream_util::long_chunk_rows) tuples.
     fn open_long(&self, morsel: usize) -> Result<Box<dyn Reader>> {
         self.open(morsel)
     }
@@ -146,63 +145,64 @@ pub trait SourceRun: Send + Sync + Debug {
 
 /// Reads one morsel.
 pub trait Reader: Send {
-    /// The next chunk (never more than the context's `chunk_rows` tuples, unless it was opened for
-    /// long ones), `Blocked` or `Done`.
+    /// Returns the next chunk, `Blocked` or `Done`. A chunk has at most the context's `chunk_rows`
+    /// tuples, unless the morsel was opened with [`SourceRun::open_long`].
     fn step(&mut self) -> Result<Step>;
 }
 
-/// A lowered sub-operator that passes chunks on.
+/// A lowered sub-operator that transforms chunks inside a pipeline.
 pub trait Stream: Send + Sync + Debug {
     /// Starts a run. `sides` are the inputs other than the streaming one, in order.
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>>;
 }
 
-/// A stream in one run: what its workers share.
+/// A stream in one run: the state shared by all workers.
 pub trait StreamRun: Send + Sync + Debug {
-    /// A worker's own state.
+    /// Creates the state of one worker.
     fn worker(&self) -> Result<Box<dyn StreamWorker>>;
 
-    /// As [`StreamRun::worker`], where who gets its chunks reads tuples that lie elsewhere than in
-    /// columns, or not.
-    fn worker_before(&self, _reads_lying: bool) -> Result<Box<dyn StreamWorker>> {
+    /// Like `worker`; `accepts_lazy` says whether the consumer can read tuples that are not yet
+    /// columns.
+    fn worker_for_consumer(&self, _accepts_lazy: bool) -> Result<Box<dyn StreamWorker>> {
         self.worker()
     }
 
-    /// As [`SinkRun::reads_lying`].
-    fn reads_lying(&self) -> bool {
+    /// Like [`SinkRun::accepts_lazy`].
+    fn accepts_lazy(&self) -> bool {
         false
     }
 
-    /// Whether it passes tuples on where they lie.
-    fn passes_lying(&self) -> bool {
+    /// Whether the stream forwards tuples that are not yet columns without reading them.
+    fn passes_lazy(&self) -> bool {
         false
     }
 
-    /// What is left to emit after all input has passed through all workers (unmatched build
-    /// tuples). Asked once.
+    /// The tuples to emit after all workers have consumed all input, such as unmatched build
+    /// tuples. Called once.
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         Ok(None)
     }
 }
 
-/// A worker's share of a stream. `push` is called only after `step` answered `NeedInput` (or at the
-/// start).
+/// The state of one worker of a stream. `push` is called only after `step` returned `NeedInput`, or
+/// at the start.
 pub trait StreamWorker: Send {
-    /// Gives the next chunk (not empty).
+    /// Takes the next input chunk, which is not empty.
     fn push(&mut self, chunk: Chunk) -> Result<()>;
 
-    /// Output for what was pushed, until `NeedInput`. Every output has at most `chunk_rows` tuples.
+    /// Returns output for the pushed chunk, until `NeedInput`. A chunk has at most `chunk_rows`
+    /// tuples.
     fn step(&mut self) -> Result<Step>;
 
-    /// The morsel is complete: what was held back is then asked for with `step`, until `NeedInput`.
-    /// Called for every morsel, after the last `push` of it (and after the output of the streams
-    /// before this one).
+    /// Ends the morsel; `step` then returns what was held back, until `NeedInput`. Called for every
+    /// morsel after its last `push`, and after the streams before this one have returned their
+    /// output.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// A worker's own states of the streams of a chain, one after the other, before a sink.
+/// Creates one worker's states of a chain of streams that ends in `sink`, in the chain's order.
 ///
 /// # Errors
 /// Those of [`StreamRun::worker`].
@@ -210,10 +210,10 @@ pub fn stream_workers<'a>(
     streams: impl DoubleEndedIterator<Item = &'a Arc<dyn StreamRun>>,
     sink: &dyn SinkRun,
 ) -> Result<Vec<Box<dyn StreamWorker>>> {
-    let mut reads_lying = sink.reads_lying();
+    let mut accepts_lazy = sink.accepts_lazy();
     let worker = |stream: &'a Arc<dyn StreamRun>| {
-        let worker = stream.worker_before(reads_lying);
-        reads_lying = stream.reads_lying() || reads_lying && stream.passes_lying();
+        let worker = stream.worker_for_consumer(accepts_lazy);
+        accepts_lazy = stream.accepts_lazy() || accepts_lazy && stream.passes_lazy();
         worker
     };
     let mut workers = streams.rev().map(worker).collect::<Result<Vec<_>>>()?;
@@ -223,7 +223,7 @@ pub fn stream_workers<'a>(
 
 /// A lowered sub-operator that consumes its input whole.
 pub trait Sink: Send + Sync + Debug {
-    /// Whether its state can leave memory when the budget is spoken for.
+    /// Whether the sink can spill its state when the memory budget is exhausted.
     fn spills(&self) -> bool {
         false
     }
@@ -232,77 +232,78 @@ pub trait Sink: Send + Sync + Debug {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>>;
 }
 
-/// A sink in one run: what its workers share.
+/// A sink in one run: the state shared by all workers.
 pub trait SinkRun: Send + Sync + Debug {
-    /// A worker's own state.
+    /// Creates the state of one worker.
     fn worker(&self) -> Result<Box<dyn SinkWorker>>;
 
-    /// Whether it reads tuples that lie elsewhere than in columns: without columns, and not for
-    /// longer than needed.
-    fn reads_lying(&self) -> bool {
+    /// Whether the sink accepts tuples that are not yet columns. It must not keep them longer than
+    /// it needs.
+    fn accepts_lazy(&self) -> bool {
         false
     }
 
-    /// Whether it goes over its input once and keeps nothing for each tuple, so that chunks longer
-    /// than a cache likes cost nothing, and fewer of them less. Asked for each morsel; only what
-    /// comes straight from a source comes in such.
-    fn takes_long(&self) -> bool {
+    /// Whether the sink makes one pass over its input and keeps nothing per tuple: chunks larger
+    /// than the cache then cost nothing, and fewer chunks cost less. Called for each morsel. Only
+    /// chunks that come straight from a source are long.
+    fn accepts_long_chunks(&self) -> bool {
         false
     }
 
-    /// Whether no more input is needed; the remaining morsels are then skipped.
+    /// Whether the sink needs no more input; the remaining morsels are skipped.
     fn satisfied(&self) -> bool {
         false
     }
 
-    /// Whether morsels should start in the source's order, because their prefix decides when it is
-    /// satisfied.
+    /// Whether morsels should start in the source's order, because a prefix of them decides when
+    /// the sink is satisfied.
     fn in_order(&self) -> bool {
         false
     }
 
-    /// What can be read while input still comes, in the place of what `finish` gives: once, by one
-    /// chain, whose pipeline ends after the input has. `has_one_reader` says whether one chain
-    /// reads it; where not, giving some is an error.
+    /// An output that can be read while input still arrives, instead of the output of `finish`. One
+    /// chain reads it once, and its pipeline ends after the input. An output is an error unless
+    /// `has_one_reader`.
     fn early_output(&self, _has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         None
     }
 
-    /// All input has come; `workers` are all that were made. Quick: long work goes into tasks.
+    /// Ends the input; `workers` are all workers of this sink. Returns quickly: long work goes into
+    /// tasks.
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish>;
 }
 
-/// A worker's share of a sink.
+/// The state of one worker of a sink.
 pub trait SinkWorker: Any + Send {
-    /// A morsel begins. `position` orders morsels as their source does; a worker sees them in any
+    /// Begins a morsel. `position` orders morsels as their source does; a worker sees them in any
     /// order.
     fn begin(&mut self, _position: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Gives the next chunk (not empty) of the morsel.
+    /// Takes the next chunk of the morsel, which is not empty.
     fn push(&mut self, chunk: Chunk) -> Result<()>;
 
-    /// What to wait for before more of this morsel is given; asked after each chunk. Input that is
-    /// still given must be taken.
+    /// A token to wait for before more input of this morsel is pushed. Called after each chunk. The
+    /// sink must accept input that is pushed nevertheless.
     fn blocked(&self) -> Option<Token> {
         None
     }
 
-    /// The morsel is complete.
+    /// Ends the morsel.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Work of a finishing sink that runs on any worker.
+/// Work of a finishing sink, for any worker.
 pub type Task = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// How a sink ends: tasks, run in parallel, and what can be read when all are done.
+/// The result of [`SinkRun::finish`]: tasks to run in parallel, and the output after them.
 pub struct Finish {
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// The output; started (asked for its morsels) only after the tasks.
+    /// The output; its morsels are read only after all tasks.
     pub output: Arc<dyn SourceRun>,
 }
 
@@ -312,10 +313,10 @@ impl Debug for Finish {
     }
 }
 
-/// The worker states as the type the sink made them.
+/// Converts worker states back to the type that the sink created.
 ///
 /// # Errors
-/// A worker of another sink was handed in: a mistake of the executor.
+/// A worker belongs to another sink, which is a fault of the executor.
 pub fn downcast_workers<T: SinkWorker>(workers: Vec<Box<dyn SinkWorker>>) -> Result<Vec<T>> {
     workers
         .into_iter()
@@ -324,7 +325,7 @@ pub fn downcast_workers<T: SinkWorker>(workers: Vec<Box<dyn SinkWorker>>) -> Res
             worker
                 .downcast::<T>()
                 .map(|worker| *worker)
-                .map_err(|_| Error::internal("a worker of another sink"))
+                .map_err(|_| Error::internal("the worker belongs to another sink"))
         })
         .collect()
 }

@@ -1,4 +1,5 @@
-//! A queue whose chunks come in the order of their source, whichever worker has made them.
+//! A queue that returns chunks in the order of their source, regardless of which worker produced
+//! them.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,27 +8,27 @@ use tessera_types::Result;
 use tessera_vector::Chunk;
 
 use crate::ByteQueue;
-use crate::InOrder;
+use crate::ReorderBuffer;
 use crate::stream_util::chunks_source;
 use crate::{Finish, Reader, SinkWorker, SourceRun, Step};
 
-/// The most bytes that wait for a reader, however large the budget is.
+/// The most bytes that wait for the reader, for any memory budget.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// Of the budget, one part in so many may wait for the reader, and one may wait for chunks before
-/// it.
+/// The divisor of the memory budget for bytes that wait for the reader, and again for bytes that
+/// wait for earlier chunks.
 const WAITING_SHARE: usize = 16;
 
-/// Passes chunks on in the order of their morsels. Chunks of the first morsel that is not complete
-/// go to the reader's queue at once; those of later ones wait.
+/// Forwards chunks in the order of their morsels. Chunks of the first incomplete morsel go to the
+/// reader's queue at once; chunks of later morsels wait.
 #[derive(Debug)]
 pub struct OrderedQueue {
     context: Arc<dyn Context>,
     queue: ByteQueue,
-    ahead: InOrder<(Chunk, Reservation)>,
+    ahead: ReorderBuffer<(Chunk, Reservation)>,
     window: Mutex<Window>,
 }
 
-/// Which tuples are passed on.
+/// The tuples that are still to be skipped and to be forwarded.
 #[derive(Debug)]
 struct Window {
     skip: usize,
@@ -35,17 +36,17 @@ struct Window {
 }
 
 impl OrderedQueue {
-    /// A queue for a query with this budget.
+    /// Creates the reader's queue, with a capacity that depends on the query's memory budget.
     pub fn queue_for(context: &dyn Context) -> ByteQueue {
         ByteQueue::new((context.memory_bytes() / WAITING_SHARE).min(WAITING_BYTES_MAX))
     }
 
-    /// Passes all tuples on to a queue.
+    /// Forwards all tuples to `queue`.
     pub fn new(context: Arc<dyn Context>, queue: ByteQueue) -> Self {
         OrderedQueue::of_window(context, queue, 0, usize::MAX)
     }
 
-    /// Skips `offset` tuples, passes the next `limit` on, and closes the queue then.
+    /// Skips `offset` tuples, forwards the next `limit` tuples, and then closes the queue.
     pub fn of_window(
         context: Arc<dyn Context>,
         queue: ByteQueue,
@@ -53,20 +54,20 @@ impl OrderedQueue {
         limit: usize,
     ) -> Self {
         let window = Mutex::new(Window { skip: offset, take: limit });
-        OrderedQueue { context, queue, ahead: InOrder::default(), window }
+        OrderedQueue { context, queue, ahead: ReorderBuffer::default(), window }
     }
 
-    /// The queue of the reader.
+    /// The reader's queue.
     pub fn queue(&self) -> &ByteQueue {
         &self.queue
     }
 
-    /// Another chunk of the morsel at this position.
+    /// Adds a chunk of the morsel at `position`.
     ///
     /// # Errors
-    /// The budget has no room for it.
+    /// The chunk exceeds the memory budget.
     pub fn push(&self, position: u64, chunk: Chunk) -> Result<()> {
-        let chunk = chunk.without_much_else(0)?;
+        let chunk = chunk.compact_if_sparse(0)?;
         let mut memory = Reservation::new(self.context.clone());
         memory.grow(chunk.value_bytes())?;
         let bytes = memory.bytes();
@@ -75,30 +76,32 @@ impl OrderedQueue {
         Ok(())
     }
 
-    /// The morsel at this position is complete.
+    /// Marks the morsel at `position` as complete.
     pub fn end(&self, position: u64) {
         self.ahead.end(position);
         self.pass_on();
     }
 
-    /// The token that the morsel at this position waits for before its next chunk, if it must wait.
+    /// A token to wait for before the next chunk of the morsel at `position`, if it must wait.
     pub fn blocked(&self, position: u64) -> Option<Token> {
         let ahead_bytes_max = self.context.memory_bytes() / WAITING_SHARE;
         self.ahead.blocked(position, ahead_bytes_max).or_else(|| self.queue.full())
     }
 
-    /// A worker of a sink that passes its morsels on to this queue.
+    /// Creates a worker of a sink that forwards its morsels to this queue.
     pub fn worker(self: &Arc<Self>) -> Box<dyn SinkWorker> {
         Box::new(OrderedWorker { passed: self.clone(), position: 0 })
     }
 
-    /// Ends a sink whose workers passed everything on: the reader of the queue has its output.
+    /// Finishes a sink that uses this queue: its output is what the reader of the queue has
+    /// received.
     pub fn finish(&self) -> Finish {
         self.queue.close();
         Finish { tasks: Vec::new(), output: chunks_source(Vec::new(), self.context.chunk_rows()) }
     }
 
-    /// Whether no more chunks are wanted. If so, morsels that wait for their turn go on.
+    /// Whether no more chunks are needed. If so, workers that wait for earlier morsels are
+    /// released.
     pub fn is_satisfied(&self) -> bool {
         let satisfied = self.queue.is_stopped() || lock(&self.window).take == 0;
         if satisfied {
@@ -115,7 +118,7 @@ impl OrderedQueue {
         {}
     }
 
-    /// Passes the part of a chunk on that is in the window.
+    /// Forwards the part of a chunk that lies in the window.
     fn pass(&self, (chunk, memory): (Chunk, Reservation)) {
         let mut window = lock(&self.window);
         let skipped = window.skip.min(chunk.rows());
@@ -135,7 +138,7 @@ impl OrderedQueue {
     }
 }
 
-/// A worker of a sink over an [`OrderedQueue`].
+/// A worker of a sink that forwards to an [`OrderedQueue`].
 struct OrderedWorker {
     passed: Arc<OrderedQueue>,
     position: u64,
@@ -161,24 +164,24 @@ impl SinkWorker for OrderedWorker {
     }
 }
 
-/// Reads a queue, as a source of one morsel. When it is dropped, nothing more is wanted.
+/// A source of one morsel that reads a queue. Dropping it stops the queue.
 #[derive(Debug)]
-pub struct QueueSource(Arc<Stopped>);
+pub struct QueueSource(Arc<StopOnDrop>);
 
-/// Stops its queue.
+/// Stops its queue when dropped.
 #[derive(Debug)]
-struct Stopped(ByteQueue);
+struct StopOnDrop(ByteQueue);
 
-impl Drop for Stopped {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
 impl QueueSource {
-    /// A source of what comes through a queue.
+    /// Creates a source that reads `queue`.
     pub fn of(queue: ByteQueue) -> Arc<dyn SourceRun> {
-        Arc::new(QueueSource(Arc::new(Stopped(queue))))
+        Arc::new(QueueSource(Arc::new(StopOnDrop(queue))))
     }
 }
 
@@ -192,7 +195,7 @@ impl SourceRun for QueueSource {
     }
 }
 
-struct QueueReader(Arc<Stopped>);
+struct QueueReader(Arc<StopOnDrop>);
 
 impl Reader for QueueReader {
     fn step(&mut self) -> Result<Step> {

@@ -1,4 +1,4 @@
-//! What the partitioning sub-operators have in common: parameters, and partitions as tuples.
+//! The parameters that partitioning sub-operators share, and partitions as tuples.
 
 use std::sync::Arc;
 
@@ -11,26 +11,25 @@ use tessera_vector::{Chunk, Column, Handle};
 
 use crate::describe::{count, keys};
 
-/// The most bits of a hash that are partitioned by at once: more partitions than that are made in
-/// two steps.
+/// The most hash bits per partitioning step; more partitions take two steps.
 pub const PARTITION_BITS_MAX: usize = 16;
 
-/// How tuples are partitioned.
+/// The parameters of a partitioning.
 #[derive(Debug, Clone)]
 pub struct Partitioning {
     /// Positions of the keys.
     pub keys: Arc<[usize]>,
-    /// Bits of the hash that name the partition.
+    /// The number of hash bits that select the partition.
     pub bits: u32,
-    /// Bits above them.
+    /// The number of hash bits above them.
     pub shift: u32,
 }
 
 impl Partitioning {
-    /// The parameters `keys`, `bits` and `shift` of a node.
+    /// Reads the parameters `keys`, `bits` and `shift` of a node.
     ///
     /// # Errors
-    /// One is missing or out of its range.
+    /// A parameter is missing or out of its range.
     pub fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
         let names = node.params.names("keys")?;
         if names.is_empty() {
@@ -43,11 +42,13 @@ impl Partitioning {
         let (bits, shift) = (number("bits")?, number("shift")?);
         if bits > PARTITION_BITS_MAX {
             return Err(Error::semantic(format!(
-                "bits = {bits} would make too many partitions at once; the most is {PARTITION_BITS_MAX}"
+                "bits = {bits} makes too many partitions at once; the most is {PARTITION_BITS_MAX}"
             )));
         }
         if shift.saturating_add(bits) > 64 {
-            return Err(Error::semantic(format!("a hash has 64 bits, not {shift} + {bits}")));
+            return Err(Error::semantic(format!(
+                "shift {shift} + bits {bits} exceeds the 64 bits of a hash"
+            )));
         }
         Ok(Partitioning {
             keys: keys(tuple, &names, "key")?.into(),
@@ -56,13 +57,13 @@ impl Partitioning {
         })
     }
 
-    /// How many partitions there are.
+    /// The number of partitions.
     pub fn count(&self) -> usize {
         1 << self.bits
     }
 }
 
-/// The type of partitions of `tuple`: number and tuples.
+/// The tuple type of partitions of `tuple`: partition number and rows.
 pub fn partitions_tuple(tuple: &Tuple) -> Tuple {
     Tuple::new(vec![
         Field::new("partition", Atom::Int64),
@@ -70,7 +71,7 @@ pub fn partitions_tuple(tuple: &Tuple) -> Tuple {
     ])
 }
 
-/// Partitions as tuples, dense and in order.
+/// Converts partitions to tuples, numbered from 0 in order.
 pub fn partitions_chunk(partitions: Vec<Rows>) -> Chunk {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..partitions.len() as i64));
     let rows = partitions.len();

@@ -1,8 +1,8 @@
-//! What the unit tests of this room share.
+//! Helpers for the unit tests of this crate.
 
 use tessera_operator::testing::TestPlan;
 
-/// A plan under construction, of the sub-operators of this room and those that read and write
+/// A plan under construction, with the sub-operators of this crate and those that read and write
 /// collections.
 pub(crate) fn test_plan() -> TestPlan {
     TestPlan::new(|registry| {

@@ -1,28 +1,26 @@
-//! The optimizer: from the relations of a query to a plan of sub-operators, and every rewrite on
-//! the way.
+//! The optimizer: turns the relations of a query into a plan of sub-operators. It holds all
+//! rewrites.
 //!
-//! This list is the order of all steps. Each rewrite has an entry in [`tessera_plan::rule`], with
-//! its condition.
+//! The list below is the order of all steps. [`tessera_plan::rule`] has an entry for each rewrite,
+//! with its condition.
 //!
-//! Expressions are simplified ([`expression`]) while they are bound, and when their predicates
-//! move.
+//! Expressions are simplified ([`expression`]) when they are bound and when predicates move.
 //!
-//! 1. `logical::decorrelate` turns subqueries into joins, so that the others see joins only.
-//! 2. `logical::distinct` turns aggregates of distinct values into two groupings. Predicates can
-//!    then move below both.
-//! 3. `logical::push` moves predicates to the tables that they speak of, so that estimates count
-//!    what is left of these.
+//! 1. `logical::decorrelate` turns subqueries into joins, so that later steps see joins only.
+//! 2. `logical::distinct` splits DISTINCT aggregates into two groupings. Predicates can then move
+//!    below both.
+//! 3. `logical::push` moves predicates to their tables, so that estimates count filtered tables.
 //! 4. `logical::order` orders joins by estimated cost.
-//! 5. `logical::reduce` groups before a join where that leaves fewer tuples: it must know the order
-//!    of joins.
-//! 6. `lower` makes sub-operators.
-//! 7. [`physical::optimise`] rewrites the plan; its documentation has its own order.
-//! 8. A store that can filter takes predicates (`storage/objects`), after they have reached the
-//!    scans.
-//! 9. The platform's pass brings executors, exchanges and merges: everything before is the same on
-//!    all platforms.
+//! 5. `logical::reduce` reduces the input of groupings before a join. It needs the join order.
+//! 6. `lower` creates sub-operators.
+//! 7. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
+//! 8. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
+//! 9. The platform's pass inserts executors, exchanges and merges; all steps before are the same on
+//!    every platform.
 //!
 //! Steps 1 to 6 are [`plan`]; the session calls 7 to 9.
+
+#![forbid(unsafe_code)]
 
 pub mod expression;
 pub mod logical;
@@ -39,17 +37,17 @@ use crate::logical::estimate::Estimates;
 use crate::logical::fields::Fields;
 use crate::logical::order::order_joins;
 use crate::logical::push::push_down;
-use crate::logical::raise::Types;
 use crate::logical::reduce::reduce_groups;
 use crate::logical::relation::{Name, Relation};
+use crate::logical::types::Types;
 use crate::lower::Lowering;
 
-/// The platform-independent plan of a relation, and the tuple of its result: `output` has the name
-/// of each of its fields, and the field of the relation that it shows. Joins are ordered by cost
-/// with `join_order`, else as written.
+/// Returns the platform-independent plan of a relation and the type of its result. `output` lists
+/// the name of each result field and the field of the relation that it shows. With `join_order`,
+/// joins are ordered by cost, else they stay as written.
 ///
 /// # Errors
-/// An expression has no type; a table's sample cannot be read; planning was cancelled.
+/// An expression is ill-typed, or planning was cancelled.
 pub fn plan(
     relation: Relation,
     output: &[(Name, Name)],

@@ -1,4 +1,4 @@
-//! The run in which expressions are evaluated while planning.
+//! The run that evaluates expressions during planning.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use tessera_context::interrupt::check_here;
 use tessera_context::{Context, Place, RangeReader, Run};
 use tessera_types::{Error, Result};
 
-/// A run in which expressions are evaluated while planning.
+/// Returns a run that evaluates expressions during planning.
 pub(crate) fn planning() -> Run {
-    Run::of(Arc::new(Planning))
+    Run::new(Arc::new(PlanningContext))
 }
 
-/// The surroundings of the samples that are looked at while planning: no files, no budget.
+/// A context for evaluating samples during planning: no files, no memory budget.
 #[derive(Debug)]
-struct Planning;
+struct PlanningContext;
 
-impl Context for Planning {
+impl Context for PlanningContext {
     fn grow(&self, _place: Place, _bytes: usize) -> Result<()> {
         Ok(())
     }
@@ -35,6 +35,6 @@ impl Context for Planning {
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        Err(Error::unsupported(format!("reading {path} while planning")))
+        Err(Error::unsupported(format!("file '{path}' cannot be read during planning")))
     }
 }

@@ -1,5 +1,4 @@
-//! Rows of a table that estimates are tried on: predicates are evaluated on them, and keys
-//! compared.
+//! Samples of tables: estimates evaluate predicates on them and compare their keys.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Float64Type};
 use tessera_context::lock;
-use tessera_functions::{Bound, Library};
+use tessera_functions::{BoundExpr, Library};
 use tessera_plan::Expr;
 use tessera_types::{Field, Result, Tuple};
 use tessera_vector::hash::hash_columns;
@@ -17,78 +16,77 @@ use tessera_vector::{Chunk, Column};
 
 use crate::planning::planning;
 
-/// The word of NULL, which equals nothing.
-pub const NO_WORD: u64 = 0;
-/// In a list of row numbers: the row that an outer join made up.
+/// The hash that stands for NULL, which equals nothing.
+pub const NULL_HASH: u64 = 0;
+/// In a list of row numbers: a row of NULLs that an outer join added.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Reads a few rows of a table.
-pub trait Draw: Send + Sync + fmt::Debug {
-    /// The values of these columns in the sampled rows: the same rows in the same order each time,
-    /// whatever the columns. Nothing where they cannot be read; that is no error, since estimates
-    /// do without.
-    fn draw(&self, columns: &[usize]) -> Option<Drawn>;
+/// Reads a sample of a table.
+pub trait Sampler: Send + Sync + fmt::Debug {
+    /// Returns the values of these columns in the sampled rows. Every call returns the same rows in
+    /// the same order. Returns `None` if they cannot be read; estimates then work without.
+    fn draw(&self, columns: &[usize]) -> Option<SampledRows>;
 
-    /// Gives this for later draws, in the place of what it draws itself: all columns of the table.
-    /// Whether it is kept beyond this process.
-    fn replace(&self, drawn: &Drawn) -> bool;
+    /// Replaces the sample by `drawn`, which has all columns of the table, for later calls. Returns
+    /// whether it is stored beyond this process.
+    fn replace(&self, drawn: &SampledRows) -> bool;
 }
 
-/// What was drawn.
+/// The sampled rows of some columns.
 #[derive(Debug, Clone, Default)]
-pub struct Drawn {
-    /// The values of each column, plain, all of the same length.
+pub struct SampledRows {
+    /// The values of each column in the plain Arrow type, all of the same length.
     pub columns: Vec<ArrayRef>,
-    /// How many rows were drawn.
+    /// The number of sampled rows.
     pub rows: usize,
-    /// How many rows the table has, as far as is known.
+    /// The number of rows in the table, exact or estimated.
     pub table_rows: f64,
-    /// Whether every row of the table had the same chance; otherwise the rows are of a few places
-    /// in it.
-    pub even: bool,
-    /// How many distinct values each column has in the whole table, where that was counted.
+    /// Whether every row of the table had the same chance to be sampled. If not, the rows come from
+    /// a few places in the table.
+    pub uniform: bool,
+    /// The number of distinct values of each column in the whole table, if it was counted.
     pub distinct: Vec<Option<f64>>,
 }
 
-/// Sampled rows of a table. Columns are drawn when they are first asked for, and kept.
+/// A sample of a table. Columns are read on first use and cached.
 pub struct Sample {
     tuple: Tuple,
-    draw: Box<dyn Draw>,
+    draw: Box<dyn Sampler>,
     library: Arc<Library>,
-    known: Mutex<Known>,
+    cache: Mutex<SampleCache>,
 }
 
 #[derive(Default)]
-struct Known {
-    size: Option<Size>,
-    columns: HashMap<usize, Option<Arc<Values>>>,
+struct SampleCache {
+    size: Option<SampleSize>,
+    columns: HashMap<usize, Option<Arc<ColumnSample>>>,
 }
 
-/// How much of a table a sample is.
+/// The size of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Size {
+pub struct SampleSize {
     pub(crate) rows: usize,
     pub(crate) table_rows: f64,
-    pub(crate) even: bool,
+    pub(crate) uniform: bool,
 }
 
-impl Size {
-    /// Whether every row of the table is there.
+impl SampleSize {
+    /// Whether the sample is the whole table.
     pub fn whole(&self) -> bool {
         self.rows as f64 >= self.table_rows
     }
 }
 
-/// The values of a column.
+/// The sampled values of a column.
 #[derive(Debug)]
-pub struct Values {
+pub struct ColumnSample {
     array: ArrayRef,
-    /// A hash of each value; [`NO_WORD`] of NULL.
-    pub words: Vec<u64>,
-    /// How many distinct values the table's column has: counted, or as far as these tell (Duj1, as
-    /// for components).
+    /// A hash of each value; [`NULL_HASH`] for NULL.
+    pub hashes: Vec<u64>,
+    /// The number of distinct values in the table's column: counted, or estimated from the sample
+    /// ([`distinct`]).
     pub distinct: f64,
-    /// They were counted.
+    /// Whether `distinct` was counted.
     pub counted: bool,
 }
 
@@ -102,24 +100,27 @@ impl fmt::Debug for Sample {
 }
 
 impl Sample {
-    /// A sample of a table with these columns; `library` has the functions that predicates call.
-    pub fn new(tuple: Tuple, draw: Box<dyn Draw>, library: Arc<Library>) -> Sample {
-        Sample { tuple, draw, library, known: Mutex::default() }
+    /// Creates a sample of a table with these columns; `library` has the functions of predicates.
+    pub fn new(tuple: Tuple, draw: Box<dyn Sampler>, library: Arc<Library>) -> Sample {
+        Sample { tuple, draw, library, cache: Mutex::default() }
     }
 
-    /// Draws those of these columns that have not been, together.
+    /// Reads the columns that are not cached yet, in one call.
     pub fn load(&self, columns: &[usize]) {
-        let mut known = lock(&self.known);
+        let mut cache = lock(&self.cache);
         let missing: Vec<usize> =
-            columns.iter().copied().filter(|column| !known.columns.contains_key(column)).collect();
+            columns.iter().copied().filter(|column| !cache.columns.contains_key(column)).collect();
         if missing.is_empty() {
             return;
         }
         let drawn = self.draw.draw(&missing);
-        let size =
-            drawn.as_ref().map(|d| Size { rows: d.rows, table_rows: d.table_rows, even: d.even });
-        // The table has changed meanwhile: what was drawn before is of other rows.
-        let same = known.size.is_none() || size == known.size;
+        let size = drawn.as_ref().map(|d| SampleSize {
+            rows: d.rows,
+            table_rows: d.table_rows,
+            uniform: d.uniform,
+        });
+        // The table has changed in between: the cached columns belong to other rows.
+        let same = cache.size.is_none() || size == cache.size;
         let drawn = drawn.filter(|_| same);
         for (position, column) in missing.iter().enumerate() {
             let array = drawn.as_ref().and_then(|drawn| drawn.columns.get(position));
@@ -127,35 +128,35 @@ impl Sample {
             let counted =
                 drawn.as_ref().and_then(|drawn| drawn.distinct.get(position).copied().flatten());
             let values = array.and_then(|array| values(array, rows, counted).ok()).map(Arc::new);
-            known.columns.insert(*column, values);
+            cache.columns.insert(*column, values);
         }
-        known.size = known.size.or(size);
+        cache.size = cache.size.or(size);
     }
 
-    /// Takes a better sample, of all columns, in the place of what has been drawn. Whether it is
-    /// kept beyond this process.
-    pub fn replace(&self, drawn: &Drawn) -> bool {
-        let mut known = lock(&self.known);
-        *known = Known::default();
+    /// Replaces the sample by a better one with all columns. Returns whether it is stored beyond
+    /// this process.
+    pub fn replace(&self, drawn: &SampledRows) -> bool {
+        let mut cache = lock(&self.cache);
+        *cache = SampleCache::default();
         self.draw.replace(drawn)
     }
 
-    /// How much of the table has been drawn; nothing before something has.
-    pub fn size(&self) -> Option<Size> {
-        lock(&self.known).size
+    /// The size of the sample; `None` before the first column was read.
+    pub fn size(&self) -> Option<SampleSize> {
+        lock(&self.cache).size
     }
 
-    /// The values of a column that has been drawn.
-    pub fn values(&self, column: usize) -> Option<Arc<Values>> {
-        lock(&self.known).columns.get(&column).cloned().flatten()
+    /// The values of a column that has been read.
+    pub fn values(&self, column: usize) -> Option<Arc<ColumnSample>> {
+        lock(&self.cache).columns.get(&column).cloned().flatten()
     }
 
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// The column's field under another name, and its values in these rows; NULL in rows that are
-    /// none.
+    /// Returns the field of a column under another name, and its values in these rows; NULL for
+    /// [`NO_ROW`].
     pub fn field(&self, column: usize, name: &str, rows: &[u32]) -> Option<(Field, ArrayRef)> {
         let values = self.values(column)?;
         let field = self.tuple.fields().get(column)?.renamed(name).with_nullable(true);
@@ -170,34 +171,36 @@ impl Sample {
     }
 }
 
-fn values(array: &ArrayRef, table_rows: f64, counted: Option<f64>) -> Result<Values> {
-    let mut words = Vec::new();
-    hash_columns(&[Column::new(array.clone())], array.len(), &mut words)?;
-    for (position, word) in words.iter_mut().enumerate() {
+fn values(array: &ArrayRef, table_rows: f64, counted: Option<f64>) -> Result<ColumnSample> {
+    let mut hashes = Vec::new();
+    hash_columns(&[Column::new(array.clone())], array.len(), &mut hashes)?;
+    for (position, hash) in hashes.iter_mut().enumerate() {
         if array.is_null(position) {
-            *word = NO_WORD;
+            *hash = NULL_HASH;
         }
     }
-    let mut sorted: Vec<u64> = words.iter().copied().filter(|word| *word != NO_WORD).collect();
+    let mut sorted: Vec<u64> = hashes.iter().copied().filter(|hash| *hash != NULL_HASH).collect();
     sorted.sort_unstable();
     let runs = sorted.chunk_by(|a, b| a == b);
     let (found, once) = runs.fold((0.0, 0.0), |(found, once), run| {
         (found + 1.0, once + f64::from(u8::from(run.len() == 1)))
     });
-    let distinct = counted.unwrap_or_else(|| distinct(found, once, words.len() as f64, table_rows));
-    Ok(Values { array: array.clone(), words, distinct, counted: counted.is_some() })
+    let distinct =
+        counted.unwrap_or_else(|| distinct(found, once, hashes.len() as f64, table_rows));
+    Ok(ColumnSample { array: array.clone(), hashes, distinct, counted: counted.is_some() })
 }
 
-/// How many distinct values there are among `all` tuples, where `here` of them have `found`, and
-/// `once` of these stand there once (Haas et al., Sampling-Based Estimation of the Number of
-/// Distinct Values of an Attribute, 1995: Duj1).
+/// Estimates the number of distinct values among `all` tuples from a sample of `here` tuples that
+/// has `found` distinct values, `once` of which occur once (Haas et al., Sampling-Based Estimation
+/// of the Number of Distinct Values of an Attribute, 1995: Duj1).
 pub fn distinct(found: f64, once: f64, here: f64, all: f64) -> f64 {
     let all = all.max(here).max(1.0);
     let seen = 1.0 - (1.0 - here / all) * once / here.max(1.0);
     (found / seen.max(f64::MIN_POSITIVE)).clamp(found.max(1.0), all)
 }
 
-/// The positions at which a predicate over these columns is true; nothing where it cannot be said.
+/// Returns the positions at which a predicate over these columns is true; `None` if it cannot be
+/// evaluated.
 pub fn select(
     predicate: &Expr,
     columns: Vec<(Field, ArrayRef)>,
@@ -211,8 +214,8 @@ pub fn select(
     })
 }
 
-/// The values of an expression over these columns that are not NULL, as numbers; nothing where they
-/// are none.
+/// Returns the values of a numeric expression over these columns that are not NULL; `None` if it
+/// cannot be evaluated or is not numeric.
 pub fn numbers(
     expr: &Expr,
     columns: Vec<(Field, ArrayRef)>,
@@ -231,8 +234,8 @@ fn bound(
     expr: &Expr,
     columns: Vec<(Field, ArrayRef)>,
     library: &Arc<Library>,
-) -> Option<(Bound, Chunk)> {
+) -> Option<(BoundExpr, Chunk)> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
-    let bound = Bound::new(expr, &Tuple::new(fields), &Tuple::empty(), library).ok()?;
+    let bound = BoundExpr::new(expr, &Tuple::new(fields), &Tuple::empty(), library).ok()?;
     Some((bound, Chunk::from_arrays(arrays)))
 }

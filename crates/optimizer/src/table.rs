@@ -1,4 +1,4 @@
-//! What the front end asks of the session: tables, their scans and their statistics.
+//! Tables as the binder and the optimizer see them: scans and statistics.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use tessera_types::{Result, Tuple};
 
 use crate::sample::Sample;
 
-/// Tables by name.
-pub trait Catalog: Sync + std::fmt::Debug {
-    /// The table a reference means, `None` when there is none. A reference is the name in parts
-    /// (`schema`, `name`), or one part that is a path as written in quotes: `'dir/*.parquet'`.
+/// The tables and views of a session, by name.
+pub trait TableCatalog: Sync + std::fmt::Debug {
+    /// Returns the table with this name, or `None`. A reference is the parts of the name (`schema`,
+    /// `name`), or a single part with the text of a quoted path: `'dir/*.parquet'`.
     ///
     /// # Errors
-    /// The table is there but cannot be read.
+    /// The table exists but cannot be read.
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>>;
 
-    /// The files at a path or pattern, read as this format (`csv`, `json`, `parquet`, `arrow`) with
-    /// these options, whatever their names end in.
+    /// Returns the files at a path or pattern as a table, read in this format (`csv`, `json`,
+    /// `parquet`, `arrow`) with these options, regardless of their names.
     ///
     /// # Errors
-    /// They cannot be read so, or the format has no such option.
+    /// The files cannot be read in this format, or the format has no such option.
     fn files(
         &self,
         path: &str,
@@ -31,28 +31,28 @@ pub trait Catalog: Sync + std::fmt::Debug {
         self.table(&[path])
     }
 
-    /// The query text a view stands for, `None` when there is no view of this name.
+    /// Returns the query text of a view, or `None`.
     ///
     /// # Errors
-    /// The view is there but cannot be read.
+    /// The view exists but cannot be read.
     fn view(&self, _reference: &[&str]) -> Result<Option<Arc<str>>> {
         Ok(None)
     }
 
-    /// The names of all tables, for messages.
+    /// Returns the names of all tables, for messages.
     fn table_names(&self) -> Vec<String>;
 }
 
 /// An option of a function that reads files: `header = true`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOption {
-    /// The name as written, in lower case.
+    /// The name in lower case.
     pub name: String,
-    /// What stands behind it.
+    /// The value.
     pub value: OptionValue,
 }
 
-/// The value of an option, of texts as they are written.
+/// The value of an option; its parts are unparsed strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {
     /// `';'`, `true`, `1`.
@@ -63,43 +63,43 @@ pub enum OptionValue {
     Named(Vec<(String, String)>),
 }
 
-/// A table: what its tuples look like, how to scan it, what is known of its values.
+/// A table: the type of its tuples, its scan and its statistics.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// The name, for messages.
     pub name: String,
-    /// All its columns.
+    /// The type of its tuples, with all columns.
     pub tuple: Tuple,
     /// The sub-operator that scans it.
     pub operator: Arc<str>,
-    /// The scan's parameters but for `columns` and `filter`, which planning adds.
+    /// The parameters of the scan, except `columns` and `filter`, which planning adds.
     pub params: Params,
     /// Whether the scan takes a `filter`.
     pub filters: bool,
-    /// What is known of its values.
+    /// Statistics of its values.
     pub statistics: Statistics,
-    /// Some of its rows, where they can be read without much ado.
+    /// A sample of its rows, if it is cheap to read.
     pub sample: Option<Arc<Sample>>,
 }
 
-/// What is known of a table's values; estimates, never relied on for answers.
+/// Statistics of a table. They affect plans, never results.
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: Option<f64>,
-    /// One entry per column of the table, or none at all.
+    /// One entry per column of the table, or empty.
     pub columns: Vec<ColumnStatistics>,
 }
 
-/// What is known of a column's values; estimates, never relied on for answers.
+/// Statistics of a column. They affect plans, never results.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnStatistics {
-    /// A value no value is less than.
+    /// A lower bound of the values.
     pub min: Option<Scalar>,
-    /// A value no value is greater than.
+    /// An upper bound of the values.
     pub max: Option<Scalar>,
-    /// The share of NULLs, 0 to 1.
+    /// The fraction of NULLs, 0 to 1.
     pub null_fraction: Option<f64>,
-    /// How many distinct values there are.
+    /// The number of distinct values.
     pub distinct: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Passes over plans, from outside.
+//! Integration tests of the passes.
 
 #[path = "../../plan/tests/common/mod.rs"]
 mod common;

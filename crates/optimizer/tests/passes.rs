@@ -1,4 +1,4 @@
-//! Passes, before and after.
+//! Plans before and after each pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tessera_plan::{
 };
 use tessera_types::{Atom, Field, Result, Tuple};
 
-use crate::common::{catalogue, plan};
+use crate::common::{catalog, plan};
 
 fn check(
     pass: impl Fn(&tessera_plan::Plan) -> tessera_types::Result<tessera_plan::Plan>,
@@ -18,17 +18,17 @@ fn check(
     after: &str,
 ) {
     let before = plan(before);
-    let verified = verify(&before, &catalogue()).unwrap_or_else(|error| panic!("{error}"));
+    let verified = verify(&before, &catalog()).unwrap_or_else(|error| panic!("{error}"));
     let found = pass(&before).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(text::print(&found), text::print(&plan(after)));
-    let after = verify(&found, &catalogue()).unwrap_or_else(|error| panic!("{error}"));
+    let after = verify(&found, &catalog()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(verified.edges[before.root.index()].tuple, after.edges[found.root.index()].tuple);
 }
 
 #[test]
 fn unread_columns_go() {
     check(
-        |plan| physical::fuse(&physical::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL),
+        |plan| physical::fuse(&physical::prune_columns(plan, &catalog())?, &catalog(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64, c: int64, d: string, e: string>}
           %1 = parquet_scan() {columns = <k: int64, l: int64, m: int64, n: string>, filter = m = 7}
@@ -58,9 +58,7 @@ fn unread_columns_go() {
 #[test]
 fn inputs_of_a_union_stay_alike() {
     check(
-        |plan| {
-            physical::fuse(&physical::prune_columns(plan, &catalogue())?, &catalogue(), Rules::ALL)
-        },
+        |plan| physical::fuse(&physical::prune_columns(plan, &catalog())?, &catalog(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
           %1 = parquet_scan() {columns = <a: int64, b: int64, c: int64>}
@@ -86,7 +84,7 @@ fn inputs_of_a_union_stay_alike() {
 #[test]
 fn predicates_go_into_the_scan_but_raising_ones_stay_behind() {
     check(
-        |plan| physical::push_filters(plan, &catalogue(), Rules::ALL),
+        |plan| physical::push_filters(plan, &catalog(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>, filter = b = 3}
           %1 = filter(%0) {predicate = a > 5 AND (10 / b = 2 AND b < 7)}
@@ -108,13 +106,13 @@ fn a_filter_stays_above_a_scan_that_others_read() {
           %2 = union(%0, %1)
           return %2
         }";
-    check(|plan| physical::push_filters(plan, &catalogue(), Rules::ALL), text, text);
+    check(|plan| physical::push_filters(plan, &catalog(), Rules::ALL), text, text);
 }
 
 #[test]
-fn neighbours_fuse() {
+fn neighbors_fuse() {
     check(
-        |plan| physical::fuse(plan, &catalogue(), Rules::ALL),
+        |plan| physical::fuse(plan, &catalog(), Rules::ALL),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>}
           %1 = projection(%0) {fields = [a, b]}
@@ -132,8 +130,7 @@ fn neighbours_fuse() {
           return %2
         }",
     );
-    // Aggregates compute what maps below them would, unless a filter would keep tuples from it, or
-    // a key is renamed.
+    // Aggregates compute the maps below them, unless they have a filter or a key is renamed.
     let aggregated = |above: &str| {
         format!(
             "plan {{
@@ -145,7 +142,7 @@ fn neighbours_fuse() {
         )
     };
     check(
-        |plan| physical::fuse(plan, &catalogue(), Rules::ALL),
+        |plan| physical::fuse(plan, &catalog(), Rules::ALL),
         &aggregated("reduce_by_key(%1) {keys = [a], aggregates = {s = {function = :sum, args = [x * c]}, n = {function = :count, args = []}}}"),
         "plan {
           %0 = parquet_scan() {columns = <a: int64, b: int64>}
@@ -159,24 +156,24 @@ fn neighbours_fuse() {
         "reduce_by_key(%1) {keys = [c], aggregates = {s = {function = :sum, args = [x]}}}",
     ] {
         check(
-            |plan| physical::fuse(plan, &catalogue(), Rules::ALL),
+            |plan| physical::fuse(plan, &catalog(), Rules::ALL),
             &aggregated(kept),
             &aggregated(kept),
         );
     }
-    // Not where work would be done twice.
+    // No fusion if work would be done twice.
     let twice = "plan {
           %0 = parquet_scan() {columns = <a: int64>}
           %1 = map(%0) {exprs = {x = a + 1}}
           %2 = map(%1) {exprs = {y = x * x}}
           return %2
         }";
-    check(|plan| physical::fuse(plan, &catalogue(), Rules::ALL), twice, twice);
+    check(|plan| physical::fuse(plan, &catalog(), Rules::ALL), twice, twice);
 }
 
 #[test]
 fn aggregates_over_all_tuples_take_filters_of_numbers() {
-    let filtered = |plan: &tessera_plan::Plan| physical::filter_aggregates(plan, &catalogue());
+    let filtered = |plan: &tessera_plan::Plan| physical::filter_aggregates(plan, &catalog());
     check(
         filtered,
         "plan {
@@ -193,7 +190,7 @@ fn aggregates_over_all_tuples_take_filters_of_numbers() {
         }",
     );
     let stay = [
-        // Texts, groups, many fields, a filter of its own, a function of the library.
+        // Not for strings, groups, many fields, aggregates with a filter, or library functions.
         ("<a: int64, t: string>", "t = 'x'", "reduce", "{n = {function = count, args = []}}"),
         ("<a: int64>", "a < 5", "reduce_by_key", "{n = {function = count, args = []}}"),
         (
@@ -233,7 +230,7 @@ fn aggregates_over_all_tuples_take_filters_of_numbers() {
 #[test]
 fn equal_state_is_built_once() {
     check(
-        |plan| physical::share_common(plan, &catalogue()),
+        |plan| physical::share_common(plan, &catalog()),
         "plan {
           %0 = parquet_scan() {columns = <a: int64>}
           %1 = reduce_by_key(%0) {keys = [a]}
@@ -265,7 +262,7 @@ fn many_meet_one_in_a_merge() {
           return %5
         }",
     );
-    let after = physical::insert_merges(&before, &catalogue(), start).unwrap();
+    let after = physical::insert_merges(&before, &catalog(), start).unwrap();
     assert_eq!(
         text::print(&after),
         text::print(&plan(
@@ -279,9 +276,9 @@ fn many_meet_one_in_a_merge() {
         ))
     );
     let zipped = tessera_plan::Plan { root: tessera_plan::NodeId(3), ..before };
-    let after = physical::insert_merges(&zipped, &catalogue(), start).unwrap();
+    let after = physical::insert_merges(&zipped, &catalog(), start).unwrap();
     assert!(text::print(&after).contains("zip(%3, %2)"), "{}", text::print(&after));
-    verify_in(&after, &catalogue(), start).unwrap();
+    verify_in(&after, &catalog(), start).unwrap();
 }
 
 /// A leaf that counts how often it is verified.
@@ -316,26 +313,26 @@ impl Descriptor for Counted {
     }
 }
 
-/// How often a plan is verified by the passes, and by the merges and key filters of a platform.
+/// Returns how often the passes verify a plan, and how often merges and key filters do.
 fn verified(text: &str) -> (usize, usize) {
-    let (counted, mut catalogue) = (Counted::default(), catalogue());
-    catalogue.register(Arc::new(counted.clone()));
-    let passed = physical::optimise(&plan(text), &catalogue, Rules::ALL).unwrap();
+    let (counted, mut catalog) = (Counted::default(), catalog());
+    catalog.register(Arc::new(counted.clone()));
+    let passed = physical::optimize(&plan(text), &catalog, Rules::ALL).unwrap();
     let by_passes = counted.0.swap(0, Ordering::Relaxed);
-    let filtered = physical::place_key_filters(&passed, &catalogue, Traits::DRIVER).unwrap();
+    let filtered = physical::place_key_filters(&passed, &catalog, Traits::DRIVER).unwrap();
     let start = Traits { parallelism: Parallelism::Many, ..Traits::DRIVER };
-    physical::insert_merges(&filtered, &catalogue, start).unwrap();
+    physical::insert_merges(&filtered, &catalog, start).unwrap();
     (by_passes, counted.0.load(Ordering::Relaxed))
 }
 
 #[test]
 fn passes_share_what_the_verifier_says() {
-    // Debug builds look at what each pass has changed.
+    // Debug builds verify each changed plan.
     let checks = usize::from(cfg!(debug_assertions));
-    // No pass changes it; merges are inserted while its edges are found.
+    // No pass changes the plan; inserting merges derives its edges.
     let same = "plan {%0 = counted() %1 = filter(%0) {predicate = x = y} return %1}";
     assert_eq!(verified(same), (1, 1 + checks));
-    // Once before columns are dropped and once after it; the projection at the end then goes.
+    // Verified once before columns are pruned and once after; then the last projection is removed.
     let dropped = "plan {
       %0 = counted()
       %1 = sort(%0) {keys = [{field = x}]}

@@ -1,10 +1,10 @@
-//! What an edge of the plan carries: a stream of tuples of one type, with four traits and an order.
+//! Edges of a plan: the type, the four traits and the order of a stream of tuples.
 
 use std::sync::Arc;
 
 use tessera_types::Tuple;
 
-/// Which kind of device the tuples are processed on (HetExchange, Table 4.1).
+/// The kind of device that processes the tuples (HetExchange, Table 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Device {
     /// CPU cores.
@@ -13,22 +13,22 @@ pub enum Device {
     Gpu,
 }
 
-/// How many instances produce the stream.
+/// The number of instances that produce the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Parallelism {
-    /// One.
+    /// One instance.
     One,
-    /// Many at once.
+    /// Several instances at once.
     Many,
 }
 
-/// Whose tuples an instance can see.
+/// The part of the tuples that an instance can access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Locality {
-    /// Each worker holds a part that the others cannot see, split in no particular way.
+    /// Each worker holds a part that other workers cannot access, partitioned arbitrarily.
     Worker,
-    /// Whatever belongs together is in one place: shared memory, or partitioned or copied by an
-    /// exchange.
+    /// All tuples that belong together are in one place: in shared memory, or partitioned or copied
+    /// by an exchange.
     All,
 }
 
@@ -41,7 +41,7 @@ pub enum Granularity {
     Packet,
 }
 
-/// The four traits of an edge. Exactly one sub-operator kind converts each (architecture §5).
+/// The four traits of an edge. One kind of sub-operator converts each (`docs/architecture.md` §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Traits {
     /// Converted by DeviceCross.
@@ -55,7 +55,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// One CPU instance that sees everything: where every plan starts and ends.
+    /// One CPU instance that can access all tuples: the traits at the start and end of every plan.
     pub const DRIVER: Traits = Traits {
         device: Device::Cpu,
         parallelism: Parallelism::One,
@@ -64,36 +64,36 @@ impl Traits {
     };
 }
 
-/// A key of an order.
+/// A sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SortKey {
     /// The field.
     pub field: Arc<str>,
-    /// Largest first.
+    /// Whether the largest value comes first.
     pub descending: bool,
-    /// NULLs before everything else.
+    /// Whether NULLs come first.
     pub nulls_first: bool,
 }
 
-/// What is promised about the order of a stream.
+/// The guaranteed order of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing.
+    /// No order.
     None,
-    /// That of the source.
+    /// The order of the source.
     Source,
     /// Sorted by these keys.
     Sorted(Vec<SortKey>),
 }
 
-/// The type of a stream, its traits and its order.
+/// The type, the traits and the order of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
     /// The type of the tuples.
     pub tuple: Tuple,
     /// The four traits.
     pub traits: Traits,
-    /// The promised order.
+    /// The guaranteed order.
     pub order: Order,
 }
 

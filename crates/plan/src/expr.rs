@@ -8,23 +8,23 @@ use tessera_types::{Atom, Tuple};
 
 use crate::scalar::Scalar;
 
-/// Up to so many names are compared one by one.
+/// Up to this many names, a linear search is faster than a hash set.
 const FEW_FIELDS: usize = 16;
 
-/// The most parts of an expression that its fingerprint looks at.
+/// The maximum number of nodes that a fingerprint covers.
 const FINGERPRINT_PARTS: usize = 64;
 
 /// An expression over the fields of one tuple.
 ///
 /// Functions are names: comparisons (`eq`, `not_eq`, `lt`, `lt_eq`, `gt`, `gt_eq`, `is_distinct`,
 /// `is_not_distinct`), checked arithmetic (`add`, `sub`, `mul`, `div`, `mod`, `neg`), pattern
-/// matches (`like`, `ilike`, `regex`, `iregex`), and everything of DataFusion's function library
-/// under its own name. What a name takes and gives is told by [`crate::Functions`].
+/// matches (`like`, `ilike`, `regex`, `iregex`), and DataFusion's function library under its own
+/// names. [`crate::Functions`] defines their types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
     /// A field of the input tuple, by name.
     Field(Arc<str>),
-    /// A field of the nested plan's parameter tuple: a constant of the run.
+    /// A field of the nested plan's parameter tuple, constant during a run.
     Parameter(Arc<str>),
     /// A constant with its type.
     Constant(Scalar, Atom),
@@ -35,24 +35,25 @@ pub enum Expr {
         /// Its arguments.
         args: Vec<Expr>,
     },
-    /// A conversion; with `safe`, a value that does not convert gives NULL, else an error.
+    /// A cast. A value that cannot be converted gives NULL if `safe` is set, else an error.
     Cast {
-        /// What is converted.
+        /// The expression to convert.
         input: Box<Expr>,
-        /// To which type.
+        /// The target type.
         to: Atom,
-        /// NULL instead of an error.
+        /// Whether a failed conversion gives NULL instead of an error.
         safe: bool,
     },
-    /// `CASE WHEN condition THEN value … ELSE otherwise END`; a branch not taken never raises.
+    /// `CASE WHEN condition THEN value … ELSE otherwise END`; only the chosen branch can raise an
+    /// error.
     Case {
         /// Conditions with their values, tried in order.
         branches: Vec<(Expr, Expr)>,
-        /// The value when no condition holds; NULL when absent.
+        /// The value if no condition is true; NULL if absent.
         otherwise: Option<Box<Expr>>,
     },
-    /// Conjunction, left to right; a row that an earlier conjunct rejected never raises in a later
-    /// one.
+    /// Conjunction, left to right; later conjuncts are not evaluated for rows that an earlier one
+    /// rejects.
     And(Vec<Expr>),
     /// Disjunction, left to right.
     Or(Vec<Expr>),
@@ -60,19 +61,19 @@ pub enum Expr {
     Not(Box<Expr>),
     /// Whether the value is NULL.
     IsNull(Box<Expr>),
-    /// The first value that is not NULL; later arguments are evaluated only where needed.
+    /// The first value that is not NULL; later arguments are evaluated only if needed.
     Coalesce(Vec<Expr>),
-    /// The *try* form of a predicate: `true` for a row on which the input raises.
+    /// The *try* form of a predicate: `true` for rows on which the input raises an error.
     Try(Box<Expr>),
 }
 
 impl Expr {
-    /// A field by name.
+    /// A reference to a field.
     pub fn field(name: impl Into<Arc<str>>) -> Expr {
         Expr::Field(name.into())
     }
 
-    /// A call.
+    /// A function call.
     pub fn call(function: impl Into<Arc<str>>, args: Vec<Expr>) -> Expr {
         Expr::Call { function: function.into(), args }
     }
@@ -97,12 +98,12 @@ impl Expr {
         Expr::Constant(Scalar::Null, atom)
     }
 
-    /// A raising conversion.
+    /// A cast that raises an error if it fails.
     pub fn cast(self, to: Atom) -> Expr {
         Expr::Cast { input: Box::new(self), to, safe: false }
     }
 
-    /// The conjunction of `conjuncts`: `true` for none, the only one for one.
+    /// The conjunction of `conjuncts`: `true` for none, the conjunct itself for one.
     pub fn all(mut conjuncts: Vec<Expr>) -> Expr {
         match conjuncts.len() {
             0 => Expr::boolean(true),
@@ -111,7 +112,7 @@ impl Expr {
         }
     }
 
-    /// What a predicate is the conjunction of, in order: nested ANDs flattened.
+    /// The conjuncts of a predicate, in order, with nested ANDs flattened.
     pub fn conjuncts(&self) -> Vec<Expr> {
         let (mut pending, mut found) = (vec![self], Vec::new());
         while let Some(expr) = pending.pop() {
@@ -163,7 +164,7 @@ impl Expr {
         }
     }
 
-    /// A number that equal expressions share, and that tells most others apart.
+    /// Returns a hash: equal for equal expressions, different for most others.
     pub fn fingerprint(&self) -> u64 {
         let (mut hasher, mut pending) = (DefaultHasher::new(), vec![self]);
         for _ in 0..FINGERPRINT_PARTS {
@@ -180,7 +181,7 @@ impl Expr {
         hasher.finish()
     }
 
-    /// Calls `visit` on this expression and everything below it, parents first.
+    /// Calls `visit` on this expression and all its descendants, parents first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         let mut pending = vec![self];
         while let Some(expr) = pending.pop() {
@@ -189,7 +190,7 @@ impl Expr {
         }
     }
 
-    /// The names of the fields it reads, in order of first appearance.
+    /// The names of the fields that the expression reads, in order of first appearance.
     pub fn fields(&self) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = Vec::new();
         let mut many: HashSet<Arc<str>> = HashSet::new();
@@ -212,7 +213,7 @@ impl Expr {
         names
     }
 
-    /// One expression per field of `tuple`: the identity.
+    /// One expression per field of `tuple`: the identity projection.
     pub fn identity(tuple: &Tuple) -> Vec<(Arc<str>, Expr)> {
         tuple
             .fields()

@@ -1,4 +1,4 @@
-//! Plans as graphs, and the builder that makes them.
+//! Plans as graphs, and their builder.
 
 use std::sync::Arc;
 
@@ -6,37 +6,37 @@ use tessera_types::Tuple;
 
 use crate::value::{Params, Value};
 
-/// A node of a plan, by position.
+/// The position of a node in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// The position in [`Plan::nodes`].
+    /// The index into [`Plan::nodes`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// One sub-operator in a plan.
+/// A sub-operator in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Which sub-operator: a name of the catalogue.
+    /// The name of the sub-operator in the catalog.
     pub operator: Arc<str>,
-    /// The nodes whose output it reads.
+    /// The nodes that produce its inputs.
     pub inputs: Vec<NodeId>,
-    /// Its parameters.
+    /// The parameters.
     pub params: Params,
-    /// Its nested plans.
+    /// The nested plans.
     pub nested: Vec<Plan>,
-    /// The output type its author expects; the verifier rejects the plan when it derives another.
+    /// The declared output type; the verifier rejects the plan if the derived type differs.
     pub expected: Option<Tuple>,
-    /// How many tuples the planner expects it to yield, for people to compare and for passes that
-    /// choose what pays; part of no text form.
+    /// The planner's estimate of the output tuples, for EXPLAIN and for cost-based passes. The text
+    /// form omits it.
     pub estimated_rows: Option<u64>,
 }
 
 impl Node {
-    /// A node of whose output nothing is expected.
+    /// Creates a node without a declared type or an estimate.
     pub fn new(
         operator: impl Into<Arc<str>>,
         inputs: Vec<NodeId>,
@@ -54,14 +54,15 @@ impl Node {
     }
 }
 
-/// A DAG of sub-operators. Nodes stand in topological order: inputs before their consumers.
+/// A DAG of sub-operators in topological order: inputs precede their consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The parameter tuple: what ParameterLookup yields and `$name` reads. Empty at the top.
+    /// The parameter tuple, which ParameterLookup yields and `$name` reads. Empty for a top-level
+    /// plan.
     pub parameters: Tuple,
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// The node whose output is the plan's result.
+    /// The node that produces the result of the plan.
     pub root: NodeId,
 }
 
@@ -84,24 +85,24 @@ pub struct Builder {
 }
 
 impl Node {
-    /// A parameter, where given.
+    /// Returns the parameter `name`, if present.
     pub fn param(&self, name: &str) -> Option<&Value> {
         self.params.get(name)
     }
 }
 
 impl Plan {
-    /// A node by id.
+    /// Returns the node `id`.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// Ids in topological order.
+    /// Returns the ids in topological order.
     pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// The consumers of each node; the plan's result counts for none.
+    /// Returns the consumers of each node. The plan's result is not counted as a consumer.
     pub fn consumers(&self) -> Vec<Vec<NodeId>> {
         let mut consumers = vec![Vec::new(); self.nodes.len()];
         for id in self.ids() {
@@ -137,7 +138,7 @@ impl Builder {
         self.push(Node::new(operator, inputs.to_vec(), params, nested))
     }
 
-    /// Adds a node as it is.
+    /// Adds a node.
     pub fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
@@ -148,17 +149,17 @@ impl Builder {
         &self.parameters
     }
 
-    /// The nodes so far.
+    /// The nodes added so far.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// A node so far, to be changed.
+    /// Returns a mutable reference to an added node.
     pub fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.index())
     }
 
-    /// Adds every node of another plan (same parameters assumed), and gives the new id of its root.
+    /// Adds all nodes of another plan with the same parameters, and returns the new id of its root.
     pub fn append(&mut self, plan: Plan) -> NodeId {
         let offset = self.nodes.len() as u32;
         let root = NodeId(plan.root.0 + offset);
@@ -169,7 +170,7 @@ impl Builder {
         root
     }
 
-    /// The plan that yields the output of `root`.
+    /// Returns the plan with the output of `root` as its result.
     pub fn finish(self, root: NodeId) -> Plan {
         Plan { parameters: self.parameters, nodes: self.nodes, root }
     }

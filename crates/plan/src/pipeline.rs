@@ -1,70 +1,70 @@
-//! The cut of a plan into pipelines.
+//! The division of a plan into pipelines.
 //!
-//! A pipeline ends at a materialisation point: a sub-operator that consumes its input whole, an
-//! operator with several consumers, or an input that must be complete before its consumer starts (a
-//! *side*). In between it is a tree (Modularis §2.3.1 step 4): several chains, more than one only
-//! below a union, flowing into one end.
+//! A pipeline ends at a materialization point: a sub-operator that consumes its input completely,
+//! an operator with several consumers, or an input that must be complete before its consumer starts
+//! (a *side*). In between it is a tree (Modularis §2.3.1 step 4): one or, below a union, several
+//! chains that flow into one end.
 
 use std::collections::HashMap;
 
 use tessera_types::Result;
 
-use crate::catalogue::{Catalogue, Role};
 use crate::graph::{NodeId, Plan};
+use crate::operator_catalog::{OperatorCatalog, Role};
 
-/// Where a chain's tuples come from.
+/// The source of a chain's tuples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// A sub-operator that starts a pipeline.
+pub enum ChainStart {
+    /// A source sub-operator.
     Node(NodeId),
-    /// What another pipeline (by position) has produced.
+    /// The output of another pipeline, given by position.
     Pipeline(usize),
 }
 
-/// A run of streaming sub-operators from one start.
+/// A sequence of streaming sub-operators that starts at one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// Where the tuples come from.
-    pub start: Start,
-    /// The sub-operators they pass, in order.
+    /// The source of the tuples.
+    pub start: ChainStart,
+    /// The streaming sub-operators, in order.
     pub streams: Vec<NodeId>,
 }
 
-/// Where a pipeline ends.
+/// The end of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// In a sub-operator that consumes its input whole.
+pub enum PipelineEnd {
+    /// A sub-operator that consumes its input completely.
     Sink(NodeId),
-    /// In a collection of the output of this node, for its consumers.
+    /// A buffer that collects the output of this node for its consumers.
     Collect(NodeId),
 }
 
 /// Chains that flow into one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
-    /// The chains; tuples of an earlier one come first where order is kept.
+    /// The chains; where order is kept, tuples of earlier chains come first.
     pub chains: Vec<Chain>,
-    /// Where they end.
-    pub end: End,
+    /// The end.
+    pub end: PipelineEnd,
 }
 
-/// A plan cut into pipelines, each after those it needs; the last one yields the plan's result.
+/// The pipelines of a plan, each after those it depends on; the last one yields the plan's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipelines {
     /// The pipelines.
     pub pipelines: Vec<Pipeline>,
-    /// For each node with sides: input position and the pipeline that collects it.
+    /// For each node with sides: the input positions and the pipelines that collect them.
     pub sides: HashMap<NodeId, Vec<(usize, usize)>>,
 }
 
-/// Cuts a verified plan.
+/// Divides a verified plan into pipelines.
 ///
 /// # Errors
-/// A sub-operator is not in the catalogue.
-pub fn cut(plan: &Plan, catalogue: &Catalogue) -> Result<Pipelines> {
+/// A sub-operator is not in the catalog.
+pub fn cut(plan: &Plan, catalog: &OperatorCatalog) -> Result<Pipelines> {
     let mut cutter = Cutter {
         plan,
-        catalogue,
+        catalog,
         shared: plan.consumers().iter().map(|list| list.len() > 1).collect(),
         out: Pipelines { pipelines: Vec::new(), sides: HashMap::new() },
         sinks: HashMap::new(),
@@ -76,7 +76,7 @@ pub fn cut(plan: &Plan, catalogue: &Catalogue) -> Result<Pipelines> {
 
 struct Cutter<'a> {
     plan: &'a Plan,
-    catalogue: &'a Catalogue,
+    catalog: &'a OperatorCatalog,
     shared: Vec<bool>,
     out: Pipelines,
     sinks: HashMap<NodeId, usize>,
@@ -89,33 +89,33 @@ impl Cutter<'_> {
             return Ok(pipeline);
         }
         let chains = self.produce(node)?;
-        let pipeline = self.push(chains, End::Collect(node));
+        let pipeline = self.push(chains, PipelineEnd::Collect(node));
         self.collected.insert(node, pipeline);
         Ok(pipeline)
     }
 
-    fn push(&mut self, chains: Vec<Chain>, end: End) -> usize {
+    fn push(&mut self, chains: Vec<Chain>, end: PipelineEnd) -> usize {
         self.out.pipelines.push(Pipeline { chains, end });
         self.out.pipelines.len() - 1
     }
 
-    /// The chains that carry the output of `node` to one consumer.
+    /// The chains that deliver the output of `node` to one consumer.
     fn consume(&mut self, node: NodeId) -> Result<Vec<Chain>> {
         if !self.shared[node.index()] {
             return self.produce(node);
         }
         let pipeline = self.collect(node)?;
-        Ok(vec![Chain { start: Start::Pipeline(pipeline), streams: Vec::new() }])
+        Ok(vec![Chain { start: ChainStart::Pipeline(pipeline), streams: Vec::new() }])
     }
 
     fn produce(&mut self, node: NodeId) -> Result<Vec<Chain>> {
         let inputs = self.plan.node(node).inputs.clone();
         let role =
-            self.catalogue.descriptor(&self.plan.node(node).operator)?.role(self.plan.node(node));
+            self.catalog.descriptor(&self.plan.node(node).operator)?.role(self.plan.node(node));
         match role {
             Role::Source => {
                 self.sides(node, &inputs, None)?;
-                Ok(vec![Chain { start: Start::Node(node), streams: Vec::new() }])
+                Ok(vec![Chain { start: ChainStart::Node(node), streams: Vec::new() }])
             }
             Role::Stream(input) => {
                 self.sides(node, &inputs, Some(input))?;
@@ -136,12 +136,12 @@ impl Cutter<'_> {
                     None => {
                         self.sides(node, &inputs, Some(input))?;
                         let chains = self.consume(inputs[input])?;
-                        let pipeline = self.push(chains, End::Sink(node));
+                        let pipeline = self.push(chains, PipelineEnd::Sink(node));
                         self.sinks.insert(node, pipeline);
                         pipeline
                     }
                 };
-                Ok(vec![Chain { start: Start::Pipeline(pipeline), streams: Vec::new() }])
+                Ok(vec![Chain { start: ChainStart::Pipeline(pipeline), streams: Vec::new() }])
             }
         }
     }

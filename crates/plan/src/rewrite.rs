@@ -1,19 +1,19 @@
-//! What rewrites of plans are made of. Nothing here knows a sub-operator.
+//! Tools for rewriting plans, independent of any sub-operator.
 
 use tessera_types::{Atom, Result};
 
-use crate::catalogue::Functions;
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
+use crate::operator_catalog::Functions;
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
-/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with its inputs already
-/// translated, adds what it likes to the new plan and gives the id that stands for the node there.
-/// Nested plans are left as they are; nodes that nothing reads any more are dropped.
+/// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with translated inputs,
+/// adds nodes to the new plan and returns the id that replaces the node. Nested plans are not
+/// visited; unreachable nodes are removed.
 ///
 /// # Errors
-/// Those of `rewrite`.
+/// Returns the errors of `rewrite`.
 pub fn map_nodes(
     plan: &Plan,
     rewrite: &mut dyn FnMut(&mut Builder, NodeId, Node) -> Result<NodeId>,
@@ -33,11 +33,11 @@ pub fn map_nodes(
 
 fn translated(ids: &[NodeId], old: NodeId) -> Result<NodeId> {
     ids.get(old.index()).copied().ok_or_else(|| {
-        tessera_types::Error::semantic(format!("%{} is read before it stands in the plan", old.0))
+        tessera_types::Error::semantic(format!("node %{} is used before it is defined", old.0))
     })
 }
 
-/// Which nodes the result depends on.
+/// Returns for each node whether the result depends on it.
 pub fn reachable(plan: &Plan) -> Vec<bool> {
     let mut reachable = vec![false; plan.nodes.len()];
     if let Some(root) = reachable.get_mut(plan.root.index()) {
@@ -55,7 +55,7 @@ pub fn reachable(plan: &Plan) -> Vec<bool> {
     reachable
 }
 
-/// Drops the nodes that the result does not depend on.
+/// Removes the nodes that the result does not depend on.
 pub fn remove_unreachable(plan: &Plan) -> Plan {
     let keep = reachable(plan);
     let mut next = 0;
@@ -67,7 +67,7 @@ pub fn remove_unreachable(plan: &Plan) -> Plan {
             id
         })
         .collect();
-    // An id out of range stays out of range, for the verifier to find.
+    // An id that is out of range stays out of range, for the verifier to report.
     let renumbered = |id: NodeId| positions.get(id.index()).copied().unwrap_or(NodeId(u32::MAX));
     let nodes = plan.nodes.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(node, _)| {
         let mut node = node.clone();
@@ -81,8 +81,7 @@ pub fn remove_unreachable(plan: &Plan) -> Plan {
     }
 }
 
-/// Drops the types that the author declared: a pass may narrow tuples, and the declarations have
-/// been checked.
+/// Removes the declared output types: they have been checked, and a pass may narrow tuples.
 pub fn without_declared_types(mut plan: Plan) -> Plan {
     for node in &mut plan.nodes {
         node.expected = None;
@@ -92,7 +91,7 @@ pub fn without_declared_types(mut plan: Plan) -> Plan {
     plan
 }
 
-/// How many nodes read each node; the plan's result counts as a reader.
+/// Returns how many nodes read each node; the plan's result counts as a reader.
 pub fn readers(plan: &Plan) -> Vec<usize> {
     let reachable = reachable(plan);
     let mut readers = vec![0; plan.nodes.len()];
@@ -105,18 +104,18 @@ pub fn readers(plan: &Plan) -> Vec<usize> {
     readers
 }
 
-/// Whether evaluating it can raise on some tuple; `true` also for an expression that has no type.
+/// Whether evaluating the expression can raise an error; `true` for an ill-typed expression.
 pub fn can_raise(expr: &Expr, scope: Scope<'_>) -> bool {
-    raising(expr, scope).is_none_or(|(_, raises)| raises)
+    type_and_raises(expr, scope).is_none_or(|(_, raises)| raises)
 }
 
-/// The type, and whether it can raise. The type is found on the way, since asking for it at each
-/// level would take time quadratic in the depth.
-fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
+/// Returns the type and whether the expression can raise an error. One pass computes both, since
+/// typing each level separately would take quadratic time.
+fn type_and_raises(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
     let children = expr
         .children()
         .into_iter()
-        .map(|child| raising(child, scope))
+        .map(|child| type_and_raises(child, scope))
         .collect::<Option<Vec<_>>>()?;
     let any = children.iter().any(|(_, raises)| *raises);
     Some(match expr {
@@ -133,7 +132,7 @@ fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
             let (from, _) = children.first()?;
             (to.clone(), any || (!safe && scope.functions.cast_can_raise(from, to)))
         }
-        // The first value, after the first condition or alone after ELSE.
+        // The first value: it follows the first condition, or is the only child (ELSE).
         Expr::Case { branches, .. } => {
             (children.get(usize::from(!branches.is_empty())).or(children.first())?.0.clone(), any)
         }
@@ -143,7 +142,7 @@ fn raising(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
     })
 }
 
-/// Whether it calls a function that gives another value each time.
+/// Whether the expression calls a volatile function.
 pub fn is_volatile(expr: &Expr, functions: &dyn Functions) -> bool {
     let mut found = false;
     expr.walk(&mut |expr| {
@@ -154,7 +153,7 @@ pub fn is_volatile(expr: &Expr, functions: &dyn Functions) -> bool {
     found
 }
 
-/// Calls `visit` on every expression in a parameter's value.
+/// Calls `visit` on every expression in a parameter value.
 pub fn expressions<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Expr)) {
     match value {
         Value::Expr(expr) => visit(expr),

@@ -1,45 +1,45 @@
-//! The rewrites: every rule by which an expression, a relation or a plan becomes another one that
-//! means the same.
+//! The list of rewrite rules: each turns an expression, a relation or a plan into an equivalent
+//! one.
 //!
-//! [`RULES`] is the one list of them. A rule is on unless `SET disabled_rules` names it; a query
-//! gives the same rows either way. [`reference()`] makes `docs/reference/rules.md` of the list.
+//! [`RULES`] lists them all. A rule is on unless `SET disabled_rules` names it; the rows of a query
+//! do not depend on it. [`reference()`] generates `docs/reference/rules.md` from the list.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 use tessera_types::{Error, Result, nearest};
 
-/// What a rule rewrites.
+/// The kind of object that a rule rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Expressions, while a query is bound and its predicates are moved.
     Expression,
-    /// Relations: the query before it is a plan.
+    /// Relations: the logical form of a query.
     Relation,
     /// Plans of sub-operators.
     Plan,
 }
 
-/// A rule and what is said of it.
+/// The description of a rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// The rule.
     pub rule: Rule,
-    /// Its name in `SET disabled_rules`.
+    /// The name in `SET disabled_rules`.
     pub name: &'static str,
-    /// What it rewrites.
+    /// The kind of object that it rewrites.
     pub level: Level,
-    /// What becomes of what.
+    /// The rewrite.
     pub effect: &'static str,
-    /// When that gives the same rows.
+    /// The condition under which the rows stay the same.
     pub condition: &'static str,
-    /// The file it stands in.
+    /// The file that implements it.
     pub place: &'static str,
 }
 
 macro_rules! rules {
     ($($level:ident $rule:ident $name:literal $place:literal $effect:literal if $condition:literal;)*) => {
-        /// A rule; [`RULES`] says what each one does.
+        /// A rewrite rule; [`RULES`] describes each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Rule {
             $(#[doc = $effect] $rule,)*
@@ -59,166 +59,166 @@ macro_rules! rules {
 
 rules! {
     Expression FoldConstants "fold_constants" "crates/functions/src/fold.rs"
-        "an expression over constants is its value"
+        "an expression over constants becomes its value"
         if "it is not volatile, does not raise, and the value has at most 64 KiB";
     Expression SameTypeCast "same_type_cast" "crates/optimizer/src/expression/mod.rs"
         "`cast(x as T)` is `x`"
         if "x has type T";
     Expression StrictNull "strict_null" "crates/optimizer/src/expression/comparisons.rs"
-        "a call with a written NULL is NULL"
+        "a call with a literal NULL is NULL"
         if "it is a comparison other than IS DISTINCT FROM, `+ - * / %`, LIKE or ILIKE";
     Expression FlipComparison "flip_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`5 < x` is `x > 5`"
         if "only the left side is a constant";
     Expression DistinctFromNull "distinct_from_null" "crates/optimizer/src/expression/comparisons.rs"
         "`x IS DISTINCT FROM NULL` is `x IS NOT NULL`"
-        if "the NULL is written";
+        if "the NULL is a literal";
     Expression BooleanEquality "boolean_equality" "crates/optimizer/src/expression/comparisons.rs"
         "`b = true` is `b`, `b = false` is `NOT b`"
         if "b is boolean";
     Expression UnwrapCast "unwrap_cast" "crates/optimizer/src/expression/comparisons.rs"
         "`cast(x as T) < c` is `x < d`"
-        if "the cast never raises and keeps every value and their order, and c converted to the type of x and back is c";
+        if "the cast never raises an error and preserves values and their order, and c survives the conversion to the type of x and back";
     Expression DateComparison "date_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`cast(d as timestamp) < t` is a comparison of dates"
-        if "d is a date, the cast raises where it overflows, t is a constant without time zone, and = and <> only at midnight";
+        if "d is a date, the cast raises an error on overflow, t is a constant without time zone, and for = and <> it is midnight";
     Expression LikeWithoutWildcards "like_without_wildcards" "crates/optimizer/src/expression/comparisons.rs"
         "`s LIKE 'abc'` is `s = 'abc'`"
-        if "s is text and the constant pattern holds neither % nor _ nor a backslash";
+        if "s is a string and the constant pattern contains no %, _ or backslash";
     Expression DoubleNot "double_not" "crates/optimizer/src/expression/connectives.rs"
         "`NOT NOT b` is `b`"
         if "always";
     Expression NegateComparison "negate_comparison" "crates/optimizer/src/expression/comparisons.rs"
         "`NOT a < b` is `a >= b`"
-        if "it is one of the eight comparisons: all values of a type are ordered, NaN too";
+        if "it is one of the eight comparisons; every type has a total order, including NaN";
     Expression PushNot "push_not" "crates/optimizer/src/expression/connectives.rs"
-        "`NOT (a AND b)` is `NOT a OR NOT b`, and the other way round"
+        "`NOT (a AND b)` is `NOT a OR NOT b`, and vice versa"
         if "the operands are not all equalities of one value with constants";
     Expression FlattenConnectives "flatten_connectives" "crates/optimizer/src/expression/connectives.rs"
-        "AND within AND and OR within OR are one"
+        "nested ANDs are flattened, as are nested ORs"
         if "always; the order of operands is kept";
     Expression NeutralOperands "neutral_operands" "crates/optimizer/src/expression/connectives.rs"
         "`a AND true` is `a`, `a OR false` is `a`"
         if "the operand is a constant";
     Expression DecidingOperand "deciding_operand" "crates/optimizer/src/expression/connectives.rs"
         "`a AND false` is `false`, `a OR true` is `true`"
-        if "operands before it stay up to the last one that can raise or is volatile";
+        if "the operands before it remain, up to the last one that can raise an error or is volatile";
     Expression RepeatedOperands "repeated_operands" "crates/optimizer/src/expression/connectives.rs"
-        "`a AND b AND a` is `a AND b`, likewise of OR"
-        if "a is not volatile; the first one stays";
+        "`a AND b AND a` is `a AND b`, likewise for OR"
+        if "a is not volatile; its first occurrence remains";
     Expression DeadBranches "dead_branches" "crates/optimizer/src/expression/branches.rs"
-        "CASE without the branches that are never taken"
-        if "a condition is the constant false, NULL or, for all branches behind it, true";
+        "CASE loses the branches that are never taken"
+        if "the condition of the branch is constant false or NULL, or an earlier one is constant true";
     Expression CoalesceValues "coalesce_values" "crates/optimizer/src/expression/branches.rs"
-        "coalesce within coalesce is one, without NULLs and without what stands behind a constant"
-        if "NULLs and constants are written";
+        "nested coalesce is flattened; NULLs and the arguments after a constant are removed"
+        if "NULLs and constants are literals";
 
     Relation FactorDisjunctions "factor_disjunctions" "crates/optimizer/src/logical/push.rs"
         "`(a AND b) OR (a AND c)` is `a AND (b OR c)`"
-        if "a neither raises nor is volatile";
+        if "a neither raises errors nor is volatile";
     Relation EmptyFilter "empty_filter" "crates/optimizer/src/logical/push.rs"
-        "a filter that keeps no tuple becomes an empty relation, and its input is not computed"
+        "a filter that rejects every tuple becomes an empty relation; its input is not computed"
         if "a predicate is the constant false or NULL";
     Relation PushFilterScan "push_filter_scan" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes into the scan"
-        if "it neither raises nor is volatile";
+        "a predicate moves into the scan"
+        if "it neither raises errors nor is volatile";
     Relation PushFilterMap "push_filter_map" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes below computed columns, with their expressions in the place of their names"
-        if "what it becomes neither raises nor is volatile";
+        "a predicate moves below computed columns; their expressions replace their names"
+        if "the new predicate neither raises errors nor is volatile";
     Relation PushFilterJoin "push_filter_join" "crates/optimizer/src/logical/push.rs"
-        "a predicate of one side goes into that side, one of both becomes a condition"
-        if "it neither raises nor is volatile, and the join does not add NULLs to that side";
+        "a predicate over one side moves into that side, a predicate over both becomes a join condition"
+        if "it neither raises errors nor is volatile, and the join does not add NULLs to that side";
     Relation PushFilterAggregate "push_filter_aggregate" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes below a grouping"
-        if "it reads keys only, there is one grouping, and it neither raises nor is volatile over what they are computed from";
+        "a predicate moves below a grouping"
+        if "it reads keys only, there is a single grouping set, and it neither raises errors nor is volatile over the expressions of the keys";
     Relation PushFilterUnion "push_filter_union" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes into all inputs of UNION ALL"
-        if "it neither raises nor is volatile";
+        "a predicate moves into all inputs of UNION ALL"
+        if "it neither raises errors nor is volatile";
     Relation PushFilterSort "push_filter_sort" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes below an order"
-        if "the order has no limit, and the predicate neither raises nor is volatile";
+        "a predicate moves below a sort"
+        if "the sort has no limit, and the predicate neither raises errors nor is volatile";
     Relation PushFilterUnnest "push_filter_unnest" "crates/optimizer/src/logical/push.rs"
-        "a predicate goes below unnest"
-        if "it reads no element or list, and neither raises nor is volatile";
+        "a predicate moves below unnest"
+        if "it reads no element or list, and neither raises errors nor is volatile";
     Relation OuterToInner "outer_to_inner" "crates/optimizer/src/logical/push.rs"
-        "an outer join is an inner one, or one that is outer on one side"
-        if "a predicate above is never true where the added fields are NULL";
+        "an outer join becomes an inner join, or a full outer join a one-sided one"
+        if "a predicate above it rejects rows in which the added fields are NULL";
     Relation ImpliedPredicates "implied_predicates" "crates/optimizer/src/logical/push.rs"
-        "of `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)`, `a.x = 1 OR a.x = 3` is tested on a, too"
-        if "the join is inner, and the condition neither raises nor is volatile";
+        "`(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` adds the predicate `a.x = 1 OR a.x = 3` on a"
+        if "the join is inner, and the condition neither raises errors nor is volatile";
     Relation SinkSemiJoins "sink_semi_joins" "crates/optimizer/src/logical/push.rs"
-        "a semi or anti join goes below filters and computed columns, next to the joins there"
-        if "its conditions neither raise nor are volatile, here and there";
+        "a semi or anti join moves below filters and computed columns, next to the joins there"
+        if "its conditions neither raise errors nor are volatile, before and after the move";
     Relation FirstOfSort "first_of_sort" "crates/optimizer/src/logical/push.rs"
-        "LIMIT of ORDER BY keeps the first rows only"
-        if "only computed columns stand between the two";
+        "ORDER BY with LIMIT becomes a top-k sort"
+        if "only computed columns are between the two";
     Relation UnnestLateral "unnest_lateral" "crates/optimizer/src/logical/lateral_unnest.rs"
-        "`FROM t, unnest(t.l)` unnests beside the row, without a nested plan"
-        if "the lateral side is lists of one row with computed columns and filters; of LEFT JOIN, neither of these nor a condition";
-    Relation LateralLimit "lateral_limit" "crates/optimizer/src/logical/lateral_limit.rs"
-        "a correlated subquery with a LIMIT is a join: the first rows for each combination of the outer values that it reads"
-        if "an equality with outer values finds its rows, nothing in it is volatile, and the outer rows can be computed twice or kept";
+        "`FROM t, unnest(t.l)` becomes an unnest of t, without a nested plan"
+        if "the lateral side unnests lists of one row, with computed columns and filters; for LEFT JOIN without these and without a condition";
+    Relation LateralLimit "lateral_limit" "crates/optimizer/src/logical/lateral_limit/mod.rs"
+        "a correlated subquery with a LIMIT becomes a join with the first rows for each combination of the outer values"
+        if "equalities with outer values select its rows, nothing in it is volatile, and the outer rows can be computed twice or stored";
     Relation SingleRowSubquery "single_row_subquery" "crates/optimizer/src/logical/decorrelate.rs"
-        "the join with a scalar subquery does not watch for a second row"
-        if "the subquery always has exactly one";
+        "the join with a scalar subquery does not check for a second row"
+        if "the subquery always returns exactly one row";
     Relation DistinctAggregates "distinct_aggregates" "crates/optimizer/src/logical/distinct.rs"
-        "aggregates with DISTINCT are two groupings, the first by the value, too"
-        if "all are of one value that is not volatile, and others can be merged from parts of a fixed width";
+        "DISTINCT aggregates become two groupings, the first with the value as a further key"
+        if "all have the same argument, which is not volatile, and other aggregates can be merged from fixed-width partial states";
     Relation OrderJoins "order_joins" "crates/optimizer/src/logical/order/mod.rs"
-        "joins are in the order that is estimated cheapest"
-        if "they are inner, or hang on what they read; what raises is tested last, a join with a volatile condition stays as written";
+        "joins are reordered to the order with the lowest estimated cost"
+        if "they are inner, or attached to the relations that they read; conditions that can raise errors are tested last, and a join with a volatile condition is not moved";
     Relation ReduceGroups "reduce_groups" "crates/optimizer/src/logical/reduce.rs"
-        "the input of a grouping is cut down to the groups that a join asks for"
-        if "the join is on its keys, what asks is the same each time, and it is estimated to pay";
+        "the input of a grouping is reduced to the groups that a join needs"
+        if "the join is on its keys, the other side is deterministic, and the estimated cost is lower";
     Relation BuildSmallerSide "build_smaller_side" "crates/optimizer/src/lower/join.rs"
-        "a join builds its table of the left side"
-        if "that is estimated smaller, and the kind of join can be turned round";
+        "a join builds its hash table from the left side"
+        if "the left side is estimated to be smaller, and the kind of join can be mirrored";
 
     Plan DropIdle "drop_idle" "crates/optimizer/src/physical/fuse.rs"
-        "a map, projection or filter that changes nothing is left out"
-        if "it yields all fields in their order; the predicate is true";
+        "a map, projection or filter without effect is removed"
+        if "it yields all fields in their order, or its predicate is true";
     Plan FuseFilters "fuse_filters" "crates/optimizer/src/physical/fuse.rs"
-        "a filter of a filter is one, in the order of both"
-        if "nothing else reads the lower one";
+        "consecutive filters become one, in their order"
+        if "the lower one has no other consumer";
     Plan FuseMaps "fuse_maps" "crates/optimizer/src/physical/fuse.rs"
-        "maps and projections of maps and projections are one"
-        if "nothing else reads the lower one, and no expression that costs something is evaluated twice";
+        "consecutive maps and projections become one"
+        if "the lower one has no other consumer, and no expensive expression is evaluated twice";
     Plan FuseAggregates "fuse_aggregates" "crates/optimizer/src/physical/fuse.rs"
-        "aggregates compute what the map below them did"
-        if "keys are fields as they are, nothing is evaluated twice, and no aggregate has a filter or an order";
+        "aggregates compute the expressions of the map below them"
+        if "keys are plain fields, no expression is evaluated twice, and no aggregate has a filter or an order";
     Plan PushIntoScans "push_into_scans" "crates/optimizer/src/physical/push.rs"
-        "a conjunct goes from a filter into the scan below it"
-        if "it reads no parameter, and neither raises nor is volatile";
+        "a conjunct moves from a filter into the scan below it"
+        if "it reads no parameter, and neither raises errors nor is volatile";
     Plan TryInScans "try_in_scans" "crates/optimizer/src/physical/push.rs"
-        "the scan tests a conjunct that can raise, too; rows for which it raises pass"
-        if "it reads no parameter and is not volatile; the filter stays";
+        "the scan also tests a conjunct that can raise an error; it passes rows for which an error is raised"
+        if "it reads no parameter and is not volatile; the filter remains";
     Plan ShareCommon "share_common" "crates/optimizer/src/physical/share.rs"
-        "equal sub-plans that consume their input whole do the work once"
+        "equal sub-plans that end in a pipeline breaker run once"
         if "nothing in them is volatile or writes a file";
     Plan PruneColumns "prune_columns" "crates/optimizer/src/physical/prune.rs"
-        "fields that nothing reads are not computed, read or carried"
-        if "the number of tuples stays";
+        "unused fields are not computed, read or passed on"
+        if "the number of tuples does not change";
     Plan FilterAggregates "filter_aggregates" "crates/optimizer/src/physical/filter_aggregates.rs"
-        "aggregates without keys take over the filter below them"
+        "aggregates without keys absorb the filter below them"
         if "it tests numbers, the functions are count, sum, min, max and avg, and they read at most two more fields";
     Plan PushThresholds "push_thresholds" "crates/optimizer/src/physical/threshold.rs"
-        "scans leave out what sorts behind the first rows so far"
-        if "what lies between passes tuples on one by one, and neither raises nor is volatile";
+        "scans skip tuples that sort after the current top k"
+        if "the sub-operators between them work tuple by tuple, raise no errors and are not volatile";
     Plan KeyFilters "key_filters" "crates/optimizer/src/physical/key_filters.rs"
-        "a filter of the keys of a join's table stands further up its stream"
-        if "the join drops tuples without a match, what lies between neither raises nor is volatile, and it is estimated to pay";
+        "a filter built from the keys of a join's hash table is applied earlier in the probe stream"
+        if "the join drops tuples without a match, the sub-operators between raise no errors and are not volatile, and the estimated cost is lower";
     Plan PartialAggregates "partial_aggregates" "crates/optimizer/src/physical/distribute/aggregate.rs"
-        "each worker aggregates its part before tuples cross"
+        "each worker aggregates its part before the exchange"
         if "the functions can be merged, without DISTINCT or an order";
     Plan PartialFirst "partial_first" "crates/optimizer/src/physical/distribute/mod.rs"
-        "each worker keeps the first rows of its part before tuples cross"
+        "each worker selects the first rows of its part before the exchange"
         if "there is a limit";
     Plan SelectInStore "select_in_store" "crates/storage/objects/src/select/pass.rs"
         "the store filters, projects and counts an object itself"
-        if "smart_storage is on, and the store is trusted with the types and the predicate";
+        if "smart_storage is on, and the store supports the types and the predicate";
 }
 
-/// A set of rules: those that are on.
+/// A set of enabled rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Rules(u64);
 
@@ -230,27 +230,27 @@ impl Rules {
     /// No rule.
     pub const NONE: Rules = Rules(0);
 
-    /// Whether a rule is among them.
+    /// Whether the set contains a rule.
     pub const fn has(self, rule: Rule) -> bool {
         self.0 >> rule as u32 & 1 == 1
     }
 
-    /// These rules and one more.
+    /// Returns the set with a rule added.
     #[must_use]
     pub const fn with(self, rule: Rule) -> Rules {
         Rules(self.0 | 1 << rule as u32)
     }
 
-    /// These rules but one.
+    /// Returns the set with a rule removed.
     #[must_use]
     pub const fn without(self, rule: Rule) -> Rules {
         Rules(self.0 & !(1 << rule as u32))
     }
 
-    /// All rules but those that a text names: `all`, `none`, or names with commas between them.
+    /// Returns all rules except those in `names`: `all`, `none`, or names separated by commas.
     ///
     /// # Errors
-    /// A name that no rule has.
+    /// A name is unknown.
     pub fn all_but(names: &str) -> Result<Rules> {
         match names.trim().to_ascii_lowercase().as_str() {
             "all" => return Ok(Rules::NONE),
@@ -266,7 +266,7 @@ impl Rules {
         })
     }
 
-    /// The text that [`Rules::all_but`] reads as these rules.
+    /// Returns the text that [`Rules::all_but`] parses to this set.
     pub fn disabled(self) -> String {
         match self {
             Rules::ALL => "none".to_string(),
@@ -298,20 +298,25 @@ fn unknown(name: &str) -> Error {
     Error::semantic(format!("unknown rule '{name}'{hint}; docs/reference/rules.md lists all rules"))
 }
 
-/// `docs/reference/rules.md`: all rules as a page.
+/// Returns the text of `docs/reference/rules.md`.
 pub fn reference() -> String {
     let mut page = String::from(
         "# Rules\n\n\
-         Every rewrite of a query, made from the list in `crates/plan/src/rule.rs`. A query gives the same rows with and without\n\
-         each of them; `SET disabled_rules = 'push_not,order_joins'` turns rules off, `'all'` all of them. Not rules, and always done:\n\
-         subqueries become joins where that is possible, equalities between the sides of an inner join its keys, and equalities of one\n\
-         value with constants a set; conjuncts that cannot raise are evaluated in the order of their cost.\n\n\
-         A rule never adds an error. It may drop one of a value that nothing needs, and which of several errors a query gives is open.\n",
+         All rewrite rules for queries, generated from the list in `crates/plan/src/rule.rs`. A query returns the same rows with and\n\
+         without each of them; `SET disabled_rules = 'push_not,order_joins'` turns rules off, `'all'` turns all off. Some rewrites are not\n\
+         rules and always happen: subqueries become joins where possible, equalities between the sides of an inner join become its keys,\n\
+         equalities of one value with constants become a set, and conjuncts that cannot raise errors are evaluated in the order of their\n\
+         cost.\n\n\
+         A rule never adds an error. It may remove an error of an unused value, and if a query has several errors, any one of them may be\n\
+         reported.\n",
     );
     for (level, title) in
         [(Level::Expression, "Expressions"), (Level::Relation, "Relations"), (Level::Plan, "Plans")]
     {
-        let _ = write!(page, "\n## {title}\n\n| rule | does | where | in |\n|---|---|---|---|\n");
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| rule | rewrite | condition | file |\n|---|---|---|---|\n"
+        );
         for Entry { name, effect, condition, place, .. } in
             RULES.iter().filter(|entry| entry.level == level)
         {
@@ -359,7 +364,7 @@ mod tests {
         }
     }
 
-    /// With `TESSERA_WRITE_REFERENCE` set, writes the page.
+    /// Writes the page if `TESSERA_WRITE_REFERENCE` is set.
     #[test]
     fn the_page_of_rules_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/rules.md");

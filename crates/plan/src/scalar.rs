@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tessera_types::{Atom, Slot, TimeUnit};
 
-/// A value of some atom; the type stands beside it (in [`crate::Expr::Constant`]).
+/// A value of an atom. [`crate::Expr::Constant`] stores its type.
 ///
-/// Equality is structural (`NaN` equals `NaN`), so that plans compare.
+/// Equality is structural (`NaN` equals `NaN`), so that plans can be compared.
 #[derive(Debug, Clone)]
 pub enum Scalar {
     /// NULL of any type.
@@ -33,7 +33,7 @@ pub enum Scalar {
         /// Nanoseconds.
         nanoseconds: i64,
     },
-    /// The values of a list, the slots of a struct, or a map's key and value alternating.
+    /// The values of a list, the fields of a struct, or the alternating keys and values of a map.
     Nested(Arc<[Scalar]>),
 }
 
@@ -43,7 +43,7 @@ impl Scalar {
         matches!(self, Scalar::Null)
     }
 
-    /// Feeds what equal values have in common.
+    /// Feeds the hasher with data that is equal for equal values.
     pub(crate) fn fingerprint(&self, hasher: &mut impl Hasher) {
         match self {
             Scalar::Null | Scalar::Interval { .. } => {}
@@ -56,8 +56,7 @@ impl Scalar {
         }
     }
 
-    /// Whether this is a value of `atom`: of its kind, in its range, with no NULL where none may
-    /// be.
+    /// Whether this is a valid value of `atom`: of its kind, in its range, NULL only where allowed.
     pub fn fits(&self, atom: &Atom) -> bool {
         match (self, atom) {
             (Scalar::Null, _) => true,

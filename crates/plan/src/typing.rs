@@ -1,29 +1,28 @@
-//! Types of expressions.
+//! Typing of expressions.
 
 use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
 
-use crate::catalogue::Functions;
 use crate::expr::Expr;
+use crate::operator_catalog::Functions;
 
-/// The deepest expression that is typed and evaluated; deeper ones are refused before they overflow
-/// a stack.
+/// The maximum depth of an expression; deeper ones are rejected before they overflow the stack.
 pub const EXPR_DEPTH_MAX: usize = 12_000;
 
-/// Where names of an expression resolve.
+/// The scope in which names of an expression are resolved.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// The input tuple.
     pub tuple: &'a Tuple,
     /// The parameter tuple of the plan.
     pub parameters: &'a Tuple,
-    /// Types of functions.
+    /// The types of functions.
     pub functions: &'a dyn Functions,
 }
 
-/// The type of an expression, and whether its value may be NULL.
+/// Returns the type of an expression, and whether its value may be NULL.
 ///
 /// # Errors
-/// An unknown name, or types that do not fit, with the names and both types.
+/// A name is unknown, or types do not match; the message has the names and both types.
 pub fn type_of(expr: &Expr, scope: Scope<'_>) -> Result<(Atom, bool)> {
     type_at(expr, scope, 0)
 }
@@ -31,15 +30,16 @@ pub fn type_of(expr: &Expr, scope: Scope<'_>) -> Result<(Atom, bool)> {
 /// Checks that `expr` is a boolean: a predicate.
 ///
 /// # Errors
-/// As [`type_of`], or another type than boolean.
+/// See [`type_of`]; also, the type is not boolean.
 pub fn check_predicate(expr: &Expr, scope: Scope<'_>) -> Result<()> {
     boolean(expr, scope, 0, "a predicate").map(|_| ())
 }
 
 fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> {
     if depth > EXPR_DEPTH_MAX {
-        let message =
-            format!("an expression nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
+        let message = format!(
+            "the expression is nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)"
+        );
         return Err(Error::new(tessera_types::Code::Limit, message));
     }
     let below = |expr: &Expr| type_at(expr, scope, depth + 1);
@@ -49,7 +49,7 @@ fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> 
         Expr::Constant(value, atom) if !value.fits(atom) => {
             let constant = crate::text::print_expr(expr);
             return Err(Error::semantic(format!(
-                "the constant {constant} is no value of type {atom}"
+                "constant {constant} is not a valid value of type {atom}"
             )));
         }
         Expr::Constant(value, atom) => (atom.clone(), value.is_null()),
@@ -102,12 +102,12 @@ fn lookup(name: &str, tuple: &Tuple, what: &str) -> Result<(Atom, bool)> {
         Some(field) => match &field.item {
             Item::Atom(atom) => Ok((atom.clone(), field.nullable)),
             Item::Collection(collection) => Err(Error::semantic(format!(
-                "{what} {} holds a collection ({}), which no expression can read",
+                "{what} {} holds a collection ({}) and cannot be used in an expression; scan it first",
                 quote_name(name),
                 collection.format
             ))),
         },
-        None => Err(Error::semantic(format!("there is no {what} {} in {tuple}", quote_name(name)))),
+        None => Err(Error::semantic(format!("unknown {what} {} in {tuple}", quote_name(name)))),
     }
 }
 
@@ -120,12 +120,12 @@ fn boolean(expr: &Expr, scope: Scope<'_>, depth: usize, what: &str) -> Result<bo
 
 fn same_type(values: &[(Atom, bool)], what: &str) -> Result<(Atom, bool)> {
     let Some((first, _)) = values.first() else {
-        return Err(Error::semantic(format!("{what} without a value")));
+        return Err(Error::semantic(format!("{what} has no values; it needs at least one")));
     };
     match values.iter().find(|(atom, _)| atom != first) {
-        Some((other, _)) => {
-            Err(Error::semantic(format!("{what} mixes {first} and {other}; cast one of them")))
-        }
+        Some((other, _)) => Err(Error::semantic(format!(
+            "{what} has values of types {first} and {other}; cast one of them"
+        ))),
         None => Ok((first.clone(), values.iter().any(|(_, nullable)| *nullable))),
     }
 }

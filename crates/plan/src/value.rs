@@ -12,11 +12,11 @@ use crate::expr::Expr;
 pub enum Value {
     /// `true` or `false`.
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A name from a fixed set, such as a join kind; `:inner` in the text form.
     Name(Arc<str>),
-    /// Text in single quotes.
+    /// A string in single quotes.
     String(Arc<str>),
     /// A tuple type.
     Tuple(Tuple),
@@ -28,7 +28,7 @@ pub enum Value {
     Record(Vec<(Arc<str>, Value)>),
 }
 
-/// Named parameters, in order of writing.
+/// Named parameters in the order they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Params {
     entries: Vec<(Arc<str>, Value)>,
@@ -52,29 +52,29 @@ impl Value {
         Value::Name(name.into())
     }
 
-    /// Text.
+    /// A string.
     pub fn string(text: impl Into<Arc<str>>) -> Value {
         Value::String(text.into())
     }
 
-    /// Named expressions, as Map and ReduceByKey take them.
+    /// Named expressions, the form that Map and ReduceByKey take.
     pub fn exprs(exprs: impl IntoIterator<Item = (Arc<str>, Expr)>) -> Value {
         Value::Record(exprs.into_iter().map(|(name, expr)| (name, Value::Expr(expr))).collect())
     }
 
-    /// Field names, as Projection takes them.
+    /// Field names, the form that Projection takes.
     pub fn names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Value {
         Value::List(names.into_iter().map(|name| Value::Expr(Expr::field(name.as_ref()))).collect())
     }
 }
 
 impl Params {
-    /// No parameters.
+    /// Creates an empty list of parameters.
     pub fn new() -> Self {
         Params::default()
     }
 
-    /// The same parameters and one more (or another value for one that is there).
+    /// Returns the parameters with `name` set to `value`.
     pub fn with(mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
@@ -89,33 +89,33 @@ impl Params {
         }
     }
 
-    /// Takes a parameter away, where given.
+    /// Removes a parameter, if present.
     pub fn remove(&mut self, name: &str) {
         self.entries.retain(|(existing, _)| &**existing != name);
     }
 
-    /// Takes a parameter's value away, where given.
+    /// Removes a parameter and returns its value, if present.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         let place = self.entries.iter().position(|(existing, _)| &**existing == name)?;
         Some(self.entries.remove(place).1)
     }
 
-    /// A parameter, where given.
+    /// Returns the value of a parameter, if present.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().find(|(existing, _)| &**existing == name).map(|(_, value)| value)
     }
 
-    /// Name and value of each, in order.
+    /// Iterates over names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
         self.entries.iter().map(|(name, value)| (name, value))
     }
 
-    /// Value of each, for rewriting.
+    /// Iterates over the values, for rewriting.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
-    /// Whether there are none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -128,7 +128,7 @@ impl Params {
     pub fn expr(&self, name: &str) -> Result<&Expr> {
         match self.required(name)? {
             Value::Expr(expr) => Ok(expr),
-            _ => Err(wrong(name, "an expression")),
+            _ => Err(invalid_parameter(name, "an expression")),
         }
     }
 
@@ -140,7 +140,7 @@ impl Params {
     /// Named expressions: `{a = x + 1, b = y}`.
     pub fn exprs(&self, name: &str) -> Result<Vec<(Arc<str>, &Expr)>> {
         let Value::Record(entries) = self.required(name)? else {
-            return Err(wrong(
+            return Err(invalid_parameter(
                 name,
                 "named expressions in braces (a constant with its type: 1::int64)",
             ));
@@ -149,7 +149,7 @@ impl Params {
             .iter()
             .map(|(field, value)| match value {
                 Value::Expr(expr) => Ok((field.clone(), expr)),
-                _ => Err(wrong(
+                _ => Err(invalid_parameter(
                     name,
                     "named expressions in braces (a constant with its type: 1::int64)",
                 )),
@@ -160,49 +160,50 @@ impl Params {
     /// Field names in brackets: `[a, b]`.
     pub fn names(&self, name: &str) -> Result<Vec<Arc<str>>> {
         let Value::List(values) = self.required(name)? else {
-            return Err(wrong(name, "field names in brackets"));
+            return Err(invalid_parameter(name, "field names in brackets"));
         };
         values
             .iter()
             .map(|value| match value {
                 Value::Expr(Expr::Field(field)) => Ok(field.clone()),
-                _ => Err(wrong(name, "field names in brackets")),
+                _ => Err(invalid_parameter(name, "field names in brackets")),
             })
             .collect()
     }
 
-    /// Field names that may be absent (then none).
+    /// Field names; empty if the parameter is absent.
     pub fn names_opt(&self, name: &str) -> Result<Vec<Arc<str>>> {
         if self.get(name).is_some() { self.names(name) } else { Ok(Vec::new()) }
     }
 
-    /// Texts in brackets.
+    /// Strings in brackets.
     pub fn strings(&self, name: &str) -> Result<Vec<Arc<str>>> {
         let Value::List(values) = self.required(name)? else {
-            return Err(wrong(name, "strings in brackets"));
+            return Err(invalid_parameter(name, "strings in brackets"));
         };
         values
             .iter()
             .map(|value| match value {
                 Value::String(text) => Ok(text.clone()),
-                _ => Err(wrong(name, "strings in brackets")),
+                _ => Err(invalid_parameter(name, "strings in brackets")),
             })
             .collect()
     }
 
-    /// A text.
+    /// A string parameter.
     pub fn string(&self, name: &str) -> Result<&Arc<str>> {
         match self.required(name)? {
             Value::String(text) => Ok(text),
-            _ => Err(wrong(name, "a string")),
+            _ => Err(invalid_parameter(name, "a string")),
         }
     }
 
-    /// A name: of a field that is there (`field`) or one from a fixed set or yet to be (`:name`).
+    /// A name parameter: an existing field (`field`), or a name from a fixed set or of a new field
+    /// (`:name`).
     pub fn name(&self, name: &str) -> Result<&Arc<str>> {
         match self.required(name)? {
             Value::Name(found) | Value::Expr(Expr::Field(found)) => Ok(found),
-            _ => Err(wrong(name, "a name")),
+            _ => Err(invalid_parameter(name, "a name")),
         }
     }
 
@@ -210,20 +211,20 @@ impl Params {
     pub fn tuple(&self, name: &str) -> Result<&Tuple> {
         match self.required(name)? {
             Value::Tuple(tuple) => Ok(tuple),
-            _ => Err(wrong(name, "a tuple type")),
+            _ => Err(invalid_parameter(name, "a tuple type")),
         }
     }
 
-    /// A whole number that may be absent.
+    /// An integer parameter that may be absent.
     pub fn integer_opt(&self, name: &str) -> Result<Option<i64>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Integer(number)) => Ok(Some(*number)),
-            Some(_) => Err(wrong(name, "a whole number")),
+            Some(_) => Err(invalid_parameter(name, "an integer")),
         }
     }
 
-    /// A whole number.
+    /// An integer.
     pub fn integer(&self, name: &str) -> Result<i64> {
         self.integer_opt(name)?
             .ok_or_else(|| Error::semantic(format!("parameter {name} is missing")))
@@ -234,14 +235,14 @@ impl Params {
         match self.get(name) {
             None => Ok(false),
             Some(Value::Boolean(flag)) => Ok(*flag),
-            Some(_) => Err(wrong(name, "true or false")),
+            Some(_) => Err(invalid_parameter(name, "true or false")),
         }
     }
 
     /// Sort keys: `[{field = a, descending = true, nulls_first = false}, …]`.
     pub fn sort_keys(&self, name: &str) -> Result<Vec<SortKey>> {
         let Value::List(values) = self.required(name)? else {
-            return Err(wrong(name, "sort keys in brackets"));
+            return Err(invalid_parameter(name, "sort keys in brackets"));
         };
         values.iter().map(|value| SortKey::from_value(name, value)).collect()
     }
@@ -252,20 +253,27 @@ impl Params {
             Value::Name(found) => choices.iter().find(|choice| **choice == &**found),
             _ => None,
         };
-        found.copied().ok_or_else(|| wrong(name, &format!("one of :{}", choices.join(", :"))))
+        found
+            .copied()
+            .ok_or_else(|| invalid_parameter(name, &format!("one of :{}", choices.join(", :"))))
     }
 }
 
 impl SortKey {
-    /// The key that a parameter's value is; `name` is the parameter's.
+    /// Parses a sort key from an element of the parameter `name`.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a sort key.
     pub fn from_value(name: &str, value: &Value) -> Result<SortKey> {
-        let bad = || wrong(name, "sort keys: {field = a, descending = true, nulls_first = false}");
+        let bad = || {
+            invalid_parameter(
+                name,
+                "sort keys: {field = a, descending = true, nulls_first = false}",
+            )
+        };
         let Value::Record(entries) = value else { return Err(bad()) };
         let mut key = SortKey { field: "".into(), descending: false, nulls_first: false };
-        // A column may well have the empty name.
+        // A column may have an empty name, so it cannot mark a missing one.
         let mut is_named = false;
         for (entry, value) in entries {
             match (&**entry, value) {
@@ -281,7 +289,7 @@ impl SortKey {
         if is_named { Ok(key) } else { Err(bad()) }
     }
 
-    /// The key as a parameter's value.
+    /// Returns the key as a parameter value.
     pub fn to_value(&self) -> Value {
         let mut entries = vec![(Arc::from("field"), Value::Expr(Expr::Field(self.field.clone())))];
         if self.descending {
@@ -294,6 +302,6 @@ impl SortKey {
     }
 }
 
-fn wrong(name: &str, what: &str) -> Error {
+fn invalid_parameter(name: &str, what: &str) -> Error {
     Error::semantic(format!("parameter {name} must be {what}"))
 }

@@ -1,67 +1,71 @@
-//! The verifier: gives every edge its type and traits, or says what is wrong where.
+//! The verifier: derives the type and traits of every edge, or reports what is wrong and where.
 //!
-//! What a single sub-operator asks of its inputs and parameters is its [`Descriptor`]'s business.
-//! What holds for all of them is here: names, counts and order of nodes; tuples without doubled
-//! fields; the rules for traits.
+//! A sub-operator's [`Descriptor`] checks its inputs and parameters. This module checks what holds
+//! for all: names, the number and order of nodes, unique field names, and the rules for traits:
 //!
-//! - A plan's result is one stream of chunks that sees everything, on the device the plan started
-//!   on.
+//! - The result of a plan is one stream of chunks with locality all, on the device that the plan
+//!   started on.
 //! - Only the trait converters (`router`, `mem_move`, `device_cross`, `unpack`) take packets.
-//! - All inputs of a node agree on device and granularity. Those of a source (a zip, a merge join)
-//!   agree on locality and parallelism too; of a union's output each worker sees a part only, if
-//!   that is so of one of the inputs. A *side* of a streaming node sees everything (locality all),
-//!   and is one, shared by the instances of the stream, or as many as they.
+//! - All inputs of a node have the same device and granularity. Those of a source (a zip, a merge
+//!   join) also have the same locality and parallelism. The output of a union has locality worker
+//!   if one of its inputs has. A *side* of a streaming node has locality all; it exists once,
+//!   shared by all instances of the stream, or once per instance.
 
 use tessera_types::{Code, Error, Result, Tuple};
 
 use crate::PLAN_DEPTH_MAX;
-use crate::catalogue::{Catalogue, Descriptor, Inputs, Role};
 use crate::edge::{Edge, Granularity, Locality, Parallelism, Traits};
 use crate::graph::{Node, Plan};
+use crate::operator_catalog::{Descriptor, Inputs, OperatorCatalog, Role};
 
-/// A plan whose every edge has been checked.
+/// The result of verification: the derived edges of a plan.
 #[derive(Debug, Clone)]
-pub struct Verified {
-    /// The traits the plan starts with.
+pub struct VerifiedPlan {
+    /// The initial traits of the plan.
     pub start: Traits,
-    /// The edge out of each node.
+    /// The output edge of each node.
     pub edges: Vec<Edge>,
     /// The verified nested plans of each node.
-    pub nested: Vec<Vec<Verified>>,
+    pub nested: Vec<Vec<VerifiedPlan>>,
 }
 
-/// Checks `plan` as a whole plan: run by the driver, yielding to the driver.
+/// Verifies a top-level plan: the driver runs it and receives its result.
 ///
 /// # Errors
-/// The first node that is wrong, named by position and sub-operator, with the field and both types.
-pub fn verify(plan: &Plan, catalogue: &Catalogue) -> Result<Verified> {
-    let verified = verify_at(plan, catalogue, Traits::DRIVER, 0)?;
+/// Reports the first invalid node by position and sub-operator, with the field and both types.
+pub fn verify(plan: &Plan, catalog: &OperatorCatalog) -> Result<VerifiedPlan> {
+    let verified = verify_at(plan, catalog, Traits::DRIVER, 0)?;
     check_result(plan, &verified)?;
     Ok(verified)
 }
 
-/// Checks `plan` as a nested plan whose leaves start with these traits, without a word on the
-/// traits of its result; passes ask it what an executor would see.
+/// Verifies a nested plan with leaves of the traits `start`, without checking the traits of its
+/// result. Passes use it to see the edges inside of an executor.
 ///
 /// # Errors
-/// As [`verify`].
-pub fn verify_in(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Verified> {
-    verify_at(plan, catalogue, start, 0)
+/// See [`verify`].
+pub fn verify_in(plan: &Plan, catalog: &OperatorCatalog, start: Traits) -> Result<VerifiedPlan> {
+    verify_at(plan, catalog, start, 0)
 }
 
-fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) -> Result<Verified> {
+fn verify_at(
+    plan: &Plan,
+    catalog: &OperatorCatalog,
+    start: Traits,
+    depth: usize,
+) -> Result<VerifiedPlan> {
     if depth > PLAN_DEPTH_MAX {
         let message =
             format!("plans are nested deeper than {PLAN_DEPTH_MAX} levels (PLAN_DEPTH_MAX)");
         return Err(Error::new(Code::Limit, message));
     }
     plan.parameters.check()?;
-    let mut verified = Verified { start, edges: Vec::new(), nested: Vec::new() };
+    let mut verified = VerifiedPlan { start, edges: Vec::new(), nested: Vec::new() };
     for (position, node) in plan.nodes.iter().enumerate() {
         let (edge, nested) =
-            verify_node(node, &plan.parameters, position, &verified.edges, catalogue, start, depth)
-                .and_then(|made| {
-                    check_producers(plan, node, &verified.edges, catalogue).map(|()| made)
+            verify_node(node, &plan.parameters, position, &verified.edges, catalog, start, depth)
+                .and_then(|derived| {
+                    check_producers(plan, node, &verified.edges, catalog).map(|()| derived)
                 })
                 .map_err(|error| {
                     error.context(format!("sub-operator {} (%{position})", node.operator))
@@ -71,31 +75,36 @@ fn verify_at(plan: &Plan, catalogue: &Catalogue, start: Traits, depth: usize) ->
     }
     if verified.edges.get(plan.root.index()).is_none() {
         let message =
-            format!("the plan returns %{}, but has {} nodes", plan.root.0, plan.nodes.len());
+            format!("the plan returns %{}, but has only {} nodes", plan.root.0, plan.nodes.len());
         return Err(Error::semantic(message));
     }
     Ok(verified)
 }
 
-fn check_producers(plan: &Plan, node: &Node, edges: &[Edge], catalogue: &Catalogue) -> Result<()> {
+fn check_producers(
+    plan: &Plan,
+    node: &Node,
+    edges: &[Edge],
+    catalog: &OperatorCatalog,
+) -> Result<()> {
     let before =
         |input: &crate::NodeId| Some((plan.nodes.get(input.index())?, edges.get(input.index())?));
     let (producers, edges): (Vec<&Node>, Vec<&Edge>) =
         node.inputs.iter().filter_map(before).unzip();
-    catalogue.descriptor(&node.operator)?.check_producers(node, &producers, &edges)
+    catalog.descriptor(&node.operator)?.check_producers(node, &producers, &edges)
 }
 
-/// Checks one node whose inputs have these edges; `parameters` are those of the plan it stands in.
+/// Verifies one node with these input edges; `parameters` are those of the plan that contains it.
 pub fn verify_node(
     node: &Node,
     parameters: &Tuple,
     position: usize,
     edges: &[Edge],
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     start: Traits,
     depth: usize,
-) -> Result<(Edge, Vec<Verified>)> {
-    let descriptor = catalogue.descriptor(&node.operator)?;
+) -> Result<(Edge, Vec<VerifiedPlan>)> {
+    let descriptor = catalog.descriptor(&node.operator)?;
     let (least, most) = descriptor.arity();
     if node.inputs.len() < least || node.inputs.len() > most {
         let wanted = match most {
@@ -103,18 +112,23 @@ pub fn verify_node(
             usize::MAX => format!("{least} or more"),
             _ => format!("{least} to {most}"),
         };
-        return Err(Error::semantic(format!("takes {wanted} inputs, has {}", node.inputs.len())));
+        return Err(Error::semantic(format!(
+            "expected {wanted} inputs, found {}",
+            node.inputs.len()
+        )));
     }
     if let Some((name, _)) =
         node.params.iter().find(|(name, _)| !descriptor.parameters().contains(&&***name))
     {
         let known = descriptor.parameters().join(", ");
         let known = if known.is_empty() { "none" } else { &known };
-        return Err(Error::semantic(format!("has no parameter {name}; it takes {known}")));
+        return Err(Error::semantic(format!(
+            "unknown parameter {name}; known parameters: {known}"
+        )));
     }
     if node.nested.len() != descriptor.nested() {
         let (wanted, found) = (descriptor.nested(), node.nested.len());
-        return Err(Error::semantic(format!("takes {wanted} nested plans, has {found}")));
+        return Err(Error::semantic(format!("expected {wanted} nested plans, found {found}")));
     }
     let mut inputs = Vec::with_capacity(node.inputs.len().max(1));
     for input in &node.inputs {
@@ -122,7 +136,7 @@ pub fn verify_node(
             Some(edge) if input.index() < position => inputs.push(edge.clone()),
             _ => {
                 return Err(Error::semantic(format!(
-                    "reads %{}, which does not stand before it",
+                    "input %{} is not defined before this node",
                     input.0
                 )));
             }
@@ -130,47 +144,49 @@ pub fn verify_node(
     }
     check_inputs(node, &**descriptor, &inputs)?;
     if inputs.is_empty() {
-        // A leaf starts with the traits of the plan it stands in.
+        // A leaf starts with the initial traits of its plan.
         inputs.push(Edge { tuple: parameters.clone(), traits: start, order: crate::Order::Source });
     }
     let mut nested = Vec::new();
     let mut results = Vec::new();
     for (index, inner) in node.nested.iter().enumerate() {
-        let given = descriptor.nested_input(node, &inputs, index)?;
-        if inner.parameters != given.tuple {
+        let passed = descriptor.nested_input(node, &inputs, index)?;
+        if inner.parameters != passed.tuple {
             return Err(Error::semantic(format!(
-                "hands {} to its nested plan, which declares {}",
-                given.tuple, inner.parameters
+                "passes {} to a nested plan that declares {}",
+                passed.tuple, inner.parameters
             )));
         }
-        let verified = verify_at(inner, catalogue, given.traits, depth + 1)?;
+        let verified = verify_at(inner, catalog, passed.traits, depth + 1)?;
         check_result(inner, &verified)?;
         results.extend(verified.edges.get(inner.root.index()).cloned());
         nested.push(verified);
     }
-    let functions = catalogue.functions();
+    let functions = catalog.functions();
     let inputs = Inputs { edges: &inputs, nested: &results, parameters, functions };
     let edge = descriptor.derive(node, &inputs)?;
     edge.tuple.check()?;
     match &node.expected {
         Some(expected) if *expected != edge.tuple => {
             let difference = difference(expected, &edge.tuple);
-            let message =
-                format!("is declared to yield {expected} but yields {}: {difference}", edge.tuple);
+            let message = format!(
+                "declared type {expected} differs from derived type {}: {difference}",
+                edge.tuple
+            );
             Err(Error::semantic(message))
         }
         _ => Ok((edge, nested)),
     }
 }
 
-/// The first field in which two tuples differ.
+/// Describes the first field in which two tuples differ.
 fn difference(expected: &Tuple, found: &Tuple) -> String {
     for (position, (expected, found)) in expected.fields().iter().zip(found.fields()).enumerate() {
         if expected != found {
-            return format!("field {position} is declared `{expected}` and is `{found}`");
+            return format!("field {position} is declared as `{expected}` but is `{found}`");
         }
     }
-    format!("{} fields are declared, there are {}", expected.len(), found.len())
+    format!("{} fields declared, {} found", expected.len(), found.len())
 }
 
 fn mismatch(
@@ -180,13 +196,11 @@ fn mismatch(
     wants: impl std::fmt::Display,
     insert: &str,
 ) -> Error {
-    Error::semantic(format!(
-        "{what} has {trait_name} {has} where {wants} is needed; insert {insert}"
-    ))
+    Error::semantic(format!("{what} has {trait_name} {has}, expected {wants}; insert {insert}"))
 }
 
-/// The rule for a plan's result.
-fn check_result(plan: &Plan, verified: &Verified) -> Result<()> {
+/// Checks the traits of a plan's result.
+fn check_result(plan: &Plan, verified: &VerifiedPlan) -> Result<()> {
     let Some(traits) = verified.edges.get(plan.root.index()).map(|edge| edge.traits) else {
         return Ok(());
     };
@@ -226,7 +240,7 @@ fn check_result(plan: &Plan, verified: &Verified) -> Result<()> {
     Ok(())
 }
 
-/// The rules for the traits of a node's inputs; the message names the converter that is missing.
+/// Checks the traits of a node's inputs; the message names the missing converter.
 fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Result<()> {
     for (position, edge) in inputs.iter().enumerate() {
         let what = format!("input {position} (%{})", node.inputs[position].0);
@@ -256,7 +270,7 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
     let stream = match role {
         Role::Stream(input) | Role::Sink(input) if input < inputs.len() => Some(input),
         Role::Stream(input) | Role::Sink(input) => {
-            let message = format!("streams its input {input}, but has {}", inputs.len());
+            let message = format!("streams input {input}, but has only {} inputs", inputs.len());
             return Err(Error::semantic(message));
         }
         Role::Source | Role::Union => None,
@@ -266,7 +280,7 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
     for (position, edge) in inputs.iter().enumerate().filter(|(position, _)| *position != against) {
         let traits = edge.traits;
         let what = format!("input {position} (%{})", node.inputs[position].0);
-        let wants = |value: &dyn std::fmt::Display| format!("{value}, as of input {against},");
+        let wants = |value: &dyn std::fmt::Display| format!("{value} as in input {against}");
         if traits.device != with.device {
             return Err(mismatch(
                 &what,
@@ -276,7 +290,7 @@ fn check_inputs(node: &Node, descriptor: &dyn Descriptor, inputs: &[Edge]) -> Re
                 "a device_cross",
             ));
         }
-        // The tuples of an input that exists once come out of one of the instances of a union.
+        // An input that exists once is emitted by one of the union's instances.
         let parallelism_fits = role == Role::Union
             || traits.parallelism == with.parallelism
             || (stream.is_some() && traits.parallelism == Parallelism::One);

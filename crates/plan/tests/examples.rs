@@ -1,4 +1,4 @@
-//! The plans of `plans/` and of the documentation parse and round-trip.
+//! The plans in `plans/` and in the documentation parse and round-trip.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn plans_by_hand_round_trip() {
         }
     }
     assert!(seen >= 6, "{seen}");
-    let page = std::fs::read_to_string(root.join("docs/plan-language.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/reference/plan-language.md")).unwrap();
     let example = page.split("```").nth(1).unwrap();
-    text::parse(example).unwrap_or_else(|error| panic!("docs/plan-language.md: {error}"));
+    text::parse(example).unwrap_or_else(|error| panic!("docs/reference/plan-language.md: {error}"));
 }

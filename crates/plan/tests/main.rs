@@ -1,4 +1,4 @@
-//! Tests of plans from outside.
+//! Integration tests of the public interface.
 
 mod common;
 mod examples;

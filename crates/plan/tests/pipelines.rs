@@ -1,10 +1,11 @@
-//! The cut into pipelines.
+//! Tests of the division into pipelines.
 
-use tessera_plan::pipeline::{Chain, End, Start, cut};
+use tessera_plan::pipeline::{Chain, ChainStart, PipelineEnd, cut};
 
-use crate::common::{catalogue, plan};
+use crate::common::{catalog, plan};
 
-/// The pipelines of a plan over scans `%0` and `%1`, one a line: chains ` + ` chains ` -> ` end.
+/// Returns the pipelines of a plan over scans `%0` and `%1`, one per line: chains ` + ` chains ` ->
+/// ` end.
 fn pipelines(body: &str) -> Vec<String> {
     let text = format!(
         "plan {{
@@ -14,13 +15,13 @@ fn pipelines(body: &str) -> Vec<String> {
         }}"
     );
     let plan = plan(&text);
-    let catalogue = catalogue();
-    tessera_plan::verify(&plan, &catalogue).unwrap();
-    let cut = cut(&plan, &catalogue).unwrap();
+    let catalog = catalog();
+    tessera_plan::verify(&plan, &catalog).unwrap();
+    let cut = cut(&plan, &catalog).unwrap();
     let chain = |chain: &Chain| {
         let start = match chain.start {
-            Start::Node(id) => format!("%{}", id.0),
-            Start::Pipeline(pipeline) => format!("pipeline {pipeline}"),
+            ChainStart::Node(id) => format!("%{}", id.0),
+            ChainStart::Pipeline(pipeline) => format!("pipeline {pipeline}"),
         };
         chain.streams.iter().fold(start, |text, id| format!("{text} %{}", id.0))
     };
@@ -28,8 +29,8 @@ fn pipelines(body: &str) -> Vec<String> {
     for pipeline in &cut.pipelines {
         let chains: Vec<String> = pipeline.chains.iter().map(chain).collect();
         let end = match pipeline.end {
-            End::Sink(id) => format!("sink %{}", id.0),
-            End::Collect(id) => format!("collect %{}", id.0),
+            PipelineEnd::Sink(id) => format!("sink %{}", id.0),
+            PipelineEnd::Collect(id) => format!("collect %{}", id.0),
         };
         out.push(format!("{} -> {end}", chains.join(" + ")));
     }

@@ -1,20 +1,20 @@
-//! What the verifier accepts and rejects, and that nothing makes it panic.
+//! Tests of the verifier: what it accepts and rejects, and that it never panics.
 
 use proptest::prelude::*;
 
 use tessera_plan::{Builder, Expr, Params, Plan, Rules, text, verify};
 use tessera_types::{Code, Tuple};
 
-use crate::common::{catalogue, plan};
+use crate::common::{catalog, plan};
 
 fn error(text: &str) -> String {
-    match verify(&plan(text), &catalogue()) {
+    match verify(&plan(text), &catalog()) {
         Ok(_) => panic!("accepted:\n{text}"),
         Err(error) => error.to_string(),
     }
 }
 
-/// A plan over scans `%l` and `%r` of a table `<a: int64, b: int64?>`.
+/// Returns a plan over scans `%l` and `%r` of a table `<a: int64, b: int64?>`.
 fn over_scans(body: &str) -> String {
     format!(
         "plan {{
@@ -25,7 +25,7 @@ fn over_scans(body: &str) -> String {
     )
 }
 
-/// The same inside an executor.
+/// Returns the same plan inside of an executor.
 fn over_many(body: &str) -> String {
     format!("plan {{ %0 = executor() {{platform = :local}} {} return %0 }}", over_scans(body))
 }
@@ -39,29 +39,32 @@ fn messages_name_the_sub_operator_the_field_and_both_types() {
         ),
         (
             "%f = filter(%l) {predicate = x = 1} return %f",
-            "there is no field x in <a: int64, b: int64?>",
+            "unknown field x in <a: int64, b: int64?>",
         ),
         (
             "%f: <a: int64> = filter(%l) {predicate = true::boolean} return %f",
-            "declared to yield <a: int64> but yields",
+            "declared type <a: int64> differs from derived type",
         ),
         (
             "%f: <a: int32, b: int64?> = filter(%l) {predicate = a = 1} return %f",
-            "field 0 is declared `a: int32` and is `a: int64`",
+            "field 0 is declared as `a: int32` but is `a: int64`",
         ),
-        ("%f = filter(%l, %r) {predicate = a = 1} return %f", "takes 1 inputs, has 2"),
+        ("%f = filter(%l, %r) {predicate = a = 1} return %f", "expected 1 inputs, found 2"),
         (
             "%f = filter(%l) {preticate = a = 1} return %f",
-            "has no parameter preticate; it takes predicate",
+            "unknown parameter preticate; known parameters: predicate",
         ),
-        ("%f = filtre(%l) return %f", "there is no sub-operator called filtre"),
-        ("%f = filter(%l) {predicate = RAW 'x'::boolean} return %f", "no value of type boolean"),
-        ("%f = filter(%l) {predicate = a = 300::int8} return %f", "no value of type int8"),
-        ("%f = zip(%l, %l) return %f", "field a stands twice"),
+        ("%f = filtre(%l) return %f", "unknown sub-operator filtre"),
+        (
+            "%f = filter(%l) {predicate = RAW 'x'::boolean} return %f",
+            "not a valid value of type boolean",
+        ),
+        ("%f = filter(%l) {predicate = a = 300::int8} return %f", "not a valid value of type int8"),
+        ("%f = zip(%l, %l) return %f", "duplicate field a in"),
         ("%f = probe(%l, %r) {keys = [c], join = :outer} return %f", "join must be one of :inner"),
         (
             "%f = nested_map(%l) plan <a: int64> { %0 = parameter_lookup() return %0 } return %f",
-            "hands <a: int64, b: int64?> to its nested plan, which declares <a: int64>",
+            "passes <a: int64, b: int64?> to a nested plan that declares <a: int64>",
         ),
     ] {
         let found = error(&over_scans(body));
@@ -72,37 +75,34 @@ fn messages_name_the_sub_operator_the_field_and_both_types() {
 #[test]
 fn a_trait_that_changes_wants_its_converter() {
     for (body, message) in [
-        ("return %l", "has parallelism many where one is needed; insert a merge"),
+        ("return %l", "has parallelism many, expected one; insert a merge"),
         ("%b = build(%r) {keys = [c]} return %b", "insert an exchange"),
         (
             "%e = exchange(%r) %m = merge(%l) %z = zip(%e, %m) return %z",
-            "parallelism one where many, as of input 0, is needed; insert a router",
+            "parallelism one, expected many as in input 0; insert a router",
         ),
         (
             "%e = exchange(%r) {keys = [c]} %z = zip(%l, %e) return %z",
-            "has locality all where worker is needed",
+            "has locality all, expected worker",
         ),
-        (
-            "%k = pack(%l) return %k",
-            "has granularity packet where chunk is needed; insert an unpack",
-        ),
+        ("%k = pack(%l) return %k", "has granularity packet, expected chunk; insert an unpack"),
         (
             "%k = pack(%l) %f = filter(%k) {predicate = a = 1} return %f",
             "sub-operator filter (%3): input 0 (%2) has granularity packet",
         ),
         (
             "%k = router(%l) {fan_out = 2} return %k",
-            "has granularity chunk where packet is needed; insert a pack",
+            "has granularity chunk, expected packet; insert a pack",
         ),
         (
             "%k = pack(%l) %g = device_cross(%k) {to = :gpu} %u = unpack(%g) %m = merge(%u) return %m",
-            "has device gpu where cpu is needed; insert a device_cross",
+            "has device gpu, expected cpu; insert a device_cross",
         ),
         (
             "%k = pack(%l) %g = device_cross(%k) {to = :gpu} %u = unpack(%g) %z = zip(%r, %u) return %z",
-            "has device gpu where cpu, as of input 0, is needed; insert a device_cross",
+            "has device gpu, expected cpu as in input 0; insert a device_cross",
         ),
-        ("%k = pack(%l) %g = device_cross(%k) {to = :cpu} return %g", "on device cpu already"),
+        ("%k = pack(%l) %g = device_cross(%k) {to = :cpu} return %g", "already on device cpu"),
     ] {
         let found = error(&over_many(body));
         assert!(found.contains(message), "{body}\n{found}");
@@ -124,7 +124,7 @@ fn a_heterogeneous_plan_verifies_and_explains() {
          %m = merge(%u2)
          return %m",
     ));
-    let verified = verify(&written, &catalogue()).unwrap();
+    let verified = verify(&written, &catalog()).unwrap();
     let explained = text::explain(&written, &verified);
     assert!(
         explained.contains(
@@ -133,7 +133,7 @@ fn a_heterogeneous_plan_verifies_and_explains() {
         "{explained}"
     );
     let back = text::parse(&explained).unwrap();
-    let again = verify(&back, &catalogue()).unwrap();
+    let again = verify(&back, &catalog()).unwrap();
     assert_eq!(text::explain(&back, &again), explained);
 }
 
@@ -148,14 +148,14 @@ fn nesting_is_bounded() {
         let id = outer.add_nested("nested_map", &[start], Params::new(), vec![plan]);
         plan = outer.finish(id);
     }
-    let error = verify(&plan, &catalogue()).unwrap_err();
+    let error = verify(&plan, &catalog()).unwrap_err();
     assert_eq!(error.code(), Code::Limit);
     assert!(error.message().contains("PLAN_DEPTH_MAX"), "{error}");
     assert!(text::parse(&text::print(&plan)).unwrap_err().message().contains("PLAN_DEPTH_MAX"));
     let deep = (0..3_000).fold(Expr::field("a"), |e, _| Expr::Not(Box::new(e)));
     let mut plan = Builder::new(Tuple::empty());
     let id = plan.add("filter", &[], Params::new().with("predicate", deep));
-    assert!(verify(&plan.finish(id), &catalogue()).is_err());
+    assert!(verify(&plan.finish(id), &catalog()).is_err());
 }
 
 const SOURCES: &[&str] = &[
@@ -189,42 +189,42 @@ const SOURCES: &[&str] = &[
 }",
 ];
 
-/// Takes any text: parse, verify, explain, cut and every pass must answer, one way or the other.
+/// Parses, verifies, explains, divides and rewrites a text; each step may fail but not panic.
 fn try_all(written: &str) {
     let Ok(plan) = text::parse(written) else { return };
     try_plan(&plan);
 }
 
 fn try_plan(plan: &Plan) {
-    let catalogue = catalogue();
-    let Ok(verified) = verify(plan, &catalogue) else {
+    let catalog = catalog();
+    let Ok(verified) = verify(plan, &catalog) else {
         let _ = text::print(plan);
         return;
     };
     let explained = text::explain(plan, &verified);
     assert!(text::parse(&explained).is_ok(), "{explained}");
-    tessera_plan::pipeline::cut(plan, &catalogue).unwrap();
-    let optimised = tessera_optimizer::physical::optimise(plan, &catalogue, Rules::ALL)
+    tessera_plan::pipeline::cut(plan, &catalog).unwrap();
+    let optimized = tessera_optimizer::physical::optimize(plan, &catalog, Rules::ALL)
         .unwrap_or_else(|e| panic!("{e}\n{explained}"));
-    let after = verify(&optimised, &catalogue)
-        .unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimised)));
+    let after =
+        verify(&optimized, &catalog).unwrap_or_else(|e| panic!("{e}\n{}", text::print(&optimized)));
     assert_eq!(
-        after.edges[optimised.root.index()].tuple,
+        after.edges[optimized.root.index()].tuple,
         verified.edges[plan.root.index()].tuple,
         "{explained}\n{}",
-        text::print(&optimised)
+        text::print(&optimized)
     );
 }
 
 #[test]
 fn the_sources_of_mutations_verify() {
     for source in SOURCES {
-        verify(&plan(source), &catalogue()).unwrap_or_else(|error| panic!("{error}"));
+        verify(&plan(source), &catalog()).unwrap_or_else(|error| panic!("{error}"));
         try_all(source);
     }
 }
 
-/// Splits a text where its tokens may end.
+/// Splits a text at token boundaries.
 fn tokens(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -240,8 +240,7 @@ fn tokens(text: &str) -> Vec<&str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Tokens dropped, doubled, or put in each other's place: fields dropped, types changed, edges
-    /// moved.
+    /// Drops, doubles and swaps tokens: removes fields, changes types, moves edges.
     #[test]
     fn mutated_plans_never_panic(
         source in 0..SOURCES.len(),
@@ -282,7 +281,7 @@ proptest! {
         try_all(&format!("plan {{ %0 = f() {{p = {text}}} return %0 }}"));
     }
 
-    /// Edges and results moved in the plan itself, also out of range.
+    /// Moves edges and results in the plan itself, also out of range.
     #[test]
     fn moved_edges_never_panic(
         source in 0..SOURCES.len(),

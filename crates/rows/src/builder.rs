@@ -1,39 +1,30 @@
-//! Rows being filled.
+//! Rows under construction.
+
+mod fields;
+mod strings;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
 
 use tessera_context::Reservation;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 use tessera_vector::hash::hash_fields;
-use tessera_vector::physical::interval_to_bits;
 
 use super::compare::{Candidates, Heap, NullKeys, RowsRef};
 use super::compiled::Tuples;
-use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
-use super::layout::{HASH_OFFSET, Kind, RowLayout};
+use super::layout::{HASH_OFFSET, RowLayout};
 use super::memory::{Fixed, Pages};
-use super::packing::Packed;
-use super::range::RowRange;
+use super::resolved_columns::{ResolvedColumns, long_bytes};
 use super::sealed::{Part, Rows, Side};
+use strings::{HEAP_PAGE_BYTES_FIRST, HEAP_PAGE_BYTES_MOST, Translation, push_bytes};
 
-/// Bytes of a full page of rows, roughly.
+/// Approximate bytes of a full page of rows.
 const PAGE_BYTES: usize = 1 << 18;
-/// Bytes of the first heap page; each later one is twice as long as the one before it, up to the
-/// most.
-const HEAP_PAGE_BYTES_FIRST: usize = 1 << 12;
-const HEAP_PAGE_BYTES_MOST: usize = 1 << 22;
-/// The longest string a view can describe.
-const VIEW_BYTES_MAX: usize = i32::MAX as usize;
-/// Dictionaries of at most this many values keep a translation of their views, so that each string
-/// is copied once.
-const TRANSLATED_VALUES_MOST: usize = 4_096;
 
-/// Rows being filled: append tuples, change states, compare keys; then [`RowsBuilder::seal`].
+/// Rows under construction: append tuples, change states, compare keys; then [`RowsBuilder::seal`].
 #[derive(Debug)]
 pub struct RowsBuilder {
     layout: Arc<RowLayout>,
@@ -42,22 +33,15 @@ pub struct RowsBuilder {
     heap: Vec<Vec<u8>>,
     sides: Vec<Side>,
     has_nulls: Vec<bool>,
-    /// By field; none for a builder that copies every string.
+    /// Cached dictionary translations by field; empty for a builder that copies every string.
     translations: Vec<Option<Translation>>,
     translates: bool,
     heap_page_bytes_most: usize,
     reservation: Reservation,
 }
 
-/// Views of a dictionary's strings in our heap; 0 for one that was not needed yet.
-#[derive(Debug)]
-struct Translation {
-    values: ArrayRef,
-    views: Vec<u128>,
-}
-
 impl RowsBuilder {
-    /// No rows yet. Memory is counted on `reservation`, which goes to the sealed rows.
+    /// Creates an empty builder. `reservation` counts its memory and passes to the sealed rows.
     pub fn new(layout: Arc<RowLayout>, reservation: Reservation) -> RowsBuilder {
         let shift = (PAGE_BYTES / layout.stride_bytes()).max(16).ilog2();
         RowsBuilder {
@@ -74,8 +58,8 @@ impl RowsBuilder {
         }
     }
 
-    /// As [`RowsBuilder::new`], in pages of about this many bytes: for one of many builders that
-    /// grow alike, so that they do not take much memory all at once.
+    /// Like [`RowsBuilder::new`], with pages of about this many bytes: for builders that grow in
+    /// parallel, so that they do not all allocate large pages at once.
     pub fn in_pages(
         layout: Arc<RowLayout>,
         page_bytes: usize,
@@ -89,7 +73,8 @@ impl RowsBuilder {
         }
     }
 
-    /// As [`RowsBuilder::new`], for about this many rows, of which each has its strings to itself.
+    /// Like [`RowsBuilder::new`], with capacity for about this many rows, whose strings are not
+    /// shared between rows.
     ///
     /// # Errors
     /// The memory budget is exhausted.
@@ -110,17 +95,17 @@ impl RowsBuilder {
         self.heap.iter().map(Vec::len).sum()
     }
 
-    /// The words of all rows, and the pages of the heap.
+    /// Returns the words of all rows, and the pages of the heap.
     pub fn into_words(self) -> (Vec<u64>, Vec<Vec<u8>>) {
         (self.pages.into_words(self.rows), self.heap)
     }
 
-    /// The words of all rows, page by page.
+    /// Returns the words of all rows, page by page.
     pub fn runs(&self) -> impl Iterator<Item = &[u64]> {
         self.pages.runs(self.rows)
     }
 
-    /// No rows again, in the same memory; for rows that refer to nothing.
+    /// Removes all rows but keeps the memory; only for rows without heap or side references.
     pub fn clear_rows(&mut self) {
         debug_assert!(
             self.heap.is_empty()
@@ -135,12 +120,12 @@ impl RowsBuilder {
         &self.layout
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -150,8 +135,8 @@ impl RowsBuilder {
         self.reservation.bytes()
     }
 
-    /// Appends the tuples of a chunk that count; hashes are those of the `keys`, zero when there
-    /// are none.
+    /// Appends the selected tuples of a chunk; their hashes are those of `keys`, or zero without
+    /// keys.
     ///
     /// # Errors
     /// As [`RowsBuilder::append`].
@@ -165,15 +150,15 @@ impl RowsBuilder {
         self.append_tuples(&Tuples::of(chunk), hashes, selection)
     }
 
-    /// Appends tuples: all of `incoming`, or those at the positions of `selection`. Hashes are by
-    /// position too. Gives the numbers of the new rows.
+    /// Appends the tuples of `incoming`, or those at the positions of `selection`; hashes are by
+    /// position too. Returns the numbers of the new rows.
     ///
     /// # Errors
     /// The memory budget is exhausted, a string is longer than 2 GiB, or a column does not fit its
     /// field.
     pub fn append(
         &mut self,
-        incoming: &Incoming,
+        incoming: &ResolvedColumns,
         hashes: Option<&[u64]>,
         selection: Option<&[u32]>,
     ) -> Result<Range<u64>> {
@@ -182,7 +167,7 @@ impl RowsBuilder {
         Ok(self.end_append(len))
     }
 
-    /// As [`RowsBuilder::append`], of the tuples of a chunk.
+    /// Like [`RowsBuilder::append`], for the tuples of a chunk.
     ///
     /// # Errors
     /// As [`RowsBuilder::append`], and those of compiling.
@@ -206,7 +191,7 @@ impl RowsBuilder {
         Ok(self.end_append(len))
     }
 
-    /// Makes memory for tuples; gives the first row, and how many there will be.
+    /// Reserves memory for tuples; returns the number of the first new row, and how many there are.
     fn begin_append(&mut self, rows: usize, selection: Option<&[u32]>) -> Result<(usize, usize)> {
         if selection.is_some_and(|selection| selection.iter().any(|p| *p as usize >= rows)) {
             return Err(Error::internal("a selection beyond its columns"));
@@ -223,237 +208,12 @@ impl RowsBuilder {
         start..start + len as u64
     }
 
-    /// All fields of rows that there is memory for.
-    fn append_all(
-        &mut self,
-        incoming: &Incoming,
-        (start, len): (usize, usize),
-        hashes: Option<&[u64]>,
-        selection: Option<&[u32]>,
-    ) -> Result<()> {
-        self.pages.allocate(start + len);
-        if let Some(hashes) = hashes.filter(|_| self.layout.is_hashed()) {
-            let hash = |p: usize| hashes.get(p).copied().unwrap_or_default();
-            put(&mut self.pages, start, len, HASH_OFFSET, selection, hash);
-        }
-        let alike =
-            |range: &RowRange| self.layout.alike(&range.layout).filter(|_| range.is_whole());
-        if let Some((range, (own, theirs))) =
-            incoming.range().and_then(|range| Some((range, alike(range)?)))
-        {
-            let from = (&range.part.pages, theirs);
-            match selection {
-                None => self.pages.copy_rows(start, own, from, range.first..range.first + len),
-                Some(selection) => {
-                    let rows = selection.iter().map(|position| range.first + *position as usize);
-                    self.pages.copy_rows(start, own, from, rows);
-                }
-            }
-            self.has_nulls
-                .iter_mut()
-                .zip(&range.part.has_nulls)
-                .for_each(|(any, more)| *any |= more);
-            return Ok(());
-        }
-        if incoming.columns().len() != self.layout.fields.len() {
-            return Err(Error::internal("a tuple of another width was packed into rows"));
-        }
-        if self.layout.has_packed() {
-            self.pages.clear(start, len);
-        }
-        if let Some(validity) = self.layout.validity_offset() {
-            for byte in 0..self.layout.fields.len().div_ceil(8) {
-                put(&mut self.pages, start, len, validity + byte, selection, |_| u8::MAX);
-            }
-        }
-        for (field, column) in incoming.columns().iter().enumerate() {
-            self.append_field(field, column, start, len, selection)?;
-        }
-        Ok(())
-    }
-
-    fn append_field(
-        &mut self,
-        field: usize,
-        column: &Resolved,
-        start: usize,
-        len: usize,
-        selection: Option<&[u32]>,
-    ) -> Result<()> {
-        let place = &self.layout.fields[field];
-        let offset = place.offset;
-        let fits = match (&column.values, &place.kind) {
-            (Values::Handles(_), kind) => *kind == Kind::Handle,
-            (_, Kind::Handle) => false,
-            (values, Kind::Encoded(_)) => matches!(values, Values::View(..) | Values::Null),
-            (_, Kind::Value(physical, _) | Kind::Packed(Packed { physical, .. })) => {
-                column.values.width_bytes() == physical.width_bytes()
-                    || matches!(column.values, Values::Null)
-            }
-        };
-        if !fits {
-            return Err(Error::internal(format!(
-                "a column does not fit field {field} of its rows"
-            )));
-        }
-        if let Kind::Packed(packed) = &place.kind {
-            let position = |row: usize| selection.map_or(row, |selection| selection[row] as usize);
-            packed.add(&mut self.pages, (start, len, offset), column, position)?;
-            return self.mark_nulls(field, column, start, len, selection);
-        }
-        macro_rules! values {
-            ($values:expr) => {{
-                let value = |p: usize| $values.get(column.at(p)).copied().unwrap_or_default();
-                put(&mut self.pages, start, len, offset, selection, value);
-            }};
-        }
-        match &column.values {
-            Values::Null => {}
-            Values::Boolean(bits) => {
-                let value = |p: usize| {
-                    let at = column.at(p);
-                    u8::from(at < bits.len() && bits.value(at))
-                };
-                put(&mut self.pages, start, len, offset, selection, value);
-            }
-            Values::Bits8(values) => values!(values),
-            Values::Bits16(values) => values!(values),
-            Values::Bits32(values) => values!(values),
-            Values::Bits64(values) => values!(values),
-            Values::Bits128(values) => values!(values),
-            Values::Interval(values) => {
-                let value = |p: usize| values.get(column.at(p)).map_or(0, |v| interval_to_bits(*v));
-                put(&mut self.pages, start, len, offset, selection, value);
-            }
-            Values::View(views, array) => {
-                self.append_views(field, column, views, array, start, len, selection)?;
-            }
-            Values::Nested(array) => {
-                // The values of a constant or a dictionary are fewer than its rows.
-                let positions = match (selection, &column.index) {
-                    (None, None) => None,
-                    (Some(selection), None) => Some(selection.to_vec()),
-                    (None, Some(index)) => Some(index.to_vec()),
-                    (Some(selection), Some(index)) => {
-                        Some(selection.iter().map(|position| index[*position as usize]).collect())
-                    }
-                };
-                self.sides.push(Side::Array(match positions {
-                    None => array.clone(),
-                    Some(positions) => arrow::compute::take(
-                        array,
-                        &arrow::array::UInt32Array::from(positions),
-                        None,
-                    )?,
-                }));
-                self.append_references(offset, start, len)?;
-            }
-            Values::Handles(handles) => {
-                self.sides.push(Side::Handles(match selection {
-                    None => handles.clone(),
-                    Some(selection) => {
-                        selection.iter().map(|p| handles[*p as usize].clone()).collect()
-                    }
-                }));
-                self.append_references(offset, start, len)?;
-            }
-        }
-        self.mark_nulls(field, column, start, len, selection)
-    }
-
-    fn mark_nulls(
-        &mut self,
-        field: usize,
-        column: &Resolved,
-        start: usize,
-        len: usize,
-        selection: Option<&[u32]>,
-    ) -> Result<()> {
-        if let Some(nulls) = &column.nulls {
-            let validity = self.layout.validity_offset();
-            let validity =
-                validity.ok_or_else(|| Error::internal("a field that is never NULL may be"))?;
-            let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
-            for row in 0..len {
-                let position = selection.map_or(row, |selection| selection[row] as usize);
-                if nulls.is_null(position) {
-                    self.pages.clear_bit(start + row, byte, mask);
-                    self.has_nulls[field] = true;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// References to the last side, one per row.
-    fn append_references(&mut self, offset: usize, start: usize, len: usize) -> Result<()> {
-        let side = self.sides.last().map_or(0, Side::memory_bytes);
-        self.reservation.grow(side)?;
-        let index = self.sides.len() as u64 - 1;
-        self.pages.write_run(start, len, offset, (0..len as u64).map(|row| index | row << 32));
-        Ok(())
-    }
-
-    #[expect(clippy::too_many_arguments)]
-    fn append_views(
-        &mut self,
-        field: usize,
-        column: &Resolved,
-        views: &[u128],
-        array: &ArrayRef,
-        start: usize,
-        len: usize,
-        selection: Option<&[u32]>,
-    ) -> Result<()> {
-        let offset = self.layout.fields[field].offset;
-        let buffers = view_buffers(array);
-        let view_at = |p: usize| {
-            if column.is_null(p) { 0 } else { views.get(column.at(p)).copied().unwrap_or_default() }
-        };
-        if buffers.is_empty() {
-            put(&mut self.pages, start, len, offset, selection, view_at);
-            return Ok(());
-        }
-        let translated =
-            self.translates && column.index.is_some() && views.len() <= TRANSLATED_VALUES_MOST;
-        let mut translation = self.translations[field].take().filter(|t| {
-            translated && std::ptr::addr_eq(Arc::as_ptr(&t.values), Arc::as_ptr(array))
-        });
-        if translated && translation.is_none() {
-            translation = Some(Translation { values: array.clone(), views: vec![0; views.len()] });
-        }
-        for row in 0..len {
-            let position = selection.map_or(row, |selection| selection[row] as usize);
-            let mut view = view_at(position);
-            if view as u32 > 12 {
-                let known = translation.as_mut().and_then(|t| t.views.get_mut(column.at(position)));
-                view = match known {
-                    Some(known) if *known != 0 => *known,
-                    known => {
-                        let bytes = long_bytes(view, buffers).ok_or_else(|| {
-                            Error::internal("a string view points outside its buffers")
-                        })?;
-                        let most = self.heap_page_bytes_most;
-                        let view = push_bytes(&mut self.heap, most, &mut self.reservation, bytes)?;
-                        if let Some(known) = known {
-                            *known = view;
-                        }
-                        view
-                    }
-                };
-            }
-            self.pages.write(start + row, offset, view);
-        }
-        self.translations[field] = translation;
-        Ok(())
-    }
-
-    /// The hash of a row.
+    /// Returns the hash of a row.
     pub fn hash(&self, row: u64) -> u64 {
         self.pages.read(row as usize, HASH_OFFSET)
     }
 
-    /// The value of a state field of a row.
+    /// Returns the value of a state field of a row.
     #[inline(always)]
     pub fn state<T: Fixed>(&self, row: u64, state: usize) -> T {
         self.pages.read(row as usize, self.layout.state_offset(state))
@@ -465,7 +225,7 @@ impl RowsBuilder {
         self.pages.write(row as usize, self.layout.state_offset(state), value);
     }
 
-    /// Replaces the state of each row by `update(old, position in rows)`, in order. A row may stand
+    /// Replaces the state of each row by `update(old, position in rows)`, in order. A row may occur
     /// several times.
     ///
     /// # Errors
@@ -485,8 +245,8 @@ impl RowsBuilder {
         Ok(())
     }
 
-    /// Keeps bytes in the heap and gives their 16-byte view (at most 12 bytes lie in the view
-    /// itself).
+    /// Copies bytes to the heap and returns their 16-byte view; up to 12 bytes are stored in the
+    /// view itself.
     ///
     /// # Errors
     /// The memory budget is exhausted, or there are more than 2 GiB.
@@ -494,43 +254,43 @@ impl RowsBuilder {
         push_bytes(&mut self.heap, self.heap_page_bytes_most, &mut self.reservation, bytes)
     }
 
-    /// The bytes of a view that [`RowsBuilder::push_bytes`] gave; `view` is borrowed because short
-    /// ones lie in it.
+    /// Returns the bytes of a view from [`RowsBuilder::push_bytes`]; borrows `view`, which stores
+    /// short ones.
     pub fn bytes<'a>(&'a self, view: &'a [u8; 16]) -> &'a [u8] {
         let bits = u128::from_le_bytes(*view);
         let len = bits as u32 as usize;
         if len <= 12 { &view[4..4 + len] } else { long_bytes(bits, &self.heap).unwrap_or_default() }
     }
 
-    /// Keeps the candidates whose row has keys equal to those at their position: field `fields[i]`
-    /// is compared with column `i` of `keys`.
+    /// Retains the candidates whose row and position have equal keys: compares field `fields[i]`
+    /// with column `i` of `keys`.
     ///
     /// # Errors
     /// A column does not fit its field.
     pub fn retain_equal(
         &self,
         fields: &[usize],
-        keys: &Incoming,
+        keys: &ResolvedColumns,
         nulls: NullKeys,
         candidates: &mut Candidates,
     ) -> Result<()> {
         let view = RowsRef {
             layout: &self.layout,
             pages: &self.pages,
-            heap: Heap::Filling(&self.heap),
+            heap: Heap::Unsealed(&self.heap),
             sides: &self.sides,
             has_nulls: &self.has_nulls,
         };
         view.retain_equal(fields, keys, nulls, candidates)
     }
 
-    /// The rows as they are from now on.
+    /// Makes the rows immutable.
     pub fn seal(self) -> Rows {
         let layout = self.layout.clone();
         Rows::new(layout, vec![Arc::new(self.seal_part())])
     }
 
-    /// The rows as one part.
+    /// Makes the rows immutable, as one part.
     pub fn seal_part(self) -> Part {
         Part {
             pages: self.pages,
@@ -541,73 +301,4 @@ impl RowsBuilder {
             reservations: vec![self.reservation],
         }
     }
-}
-
-impl Values {
-    fn width_bytes(&self) -> usize {
-        match self {
-            Values::Null => 0,
-            Values::Boolean(_) | Values::Bits8(_) => 1,
-            Values::Bits16(_) => 2,
-            Values::Bits32(_) => 4,
-            Values::Bits64(_) | Values::Nested(_) | Values::Handles(_) => 8,
-            Values::Bits128(_) | Values::Interval(_) | Values::View(..) => 16,
-        }
-    }
-}
-
-#[inline(always)]
-fn put<T: Fixed>(
-    pages: &mut Pages,
-    start: usize,
-    len: usize,
-    offset: usize,
-    selection: Option<&[u32]>,
-    value: impl Fn(usize) -> T,
-) {
-    match selection {
-        None => pages.write_run(start, len, offset, (0..len).map(value)),
-        Some(selection) => {
-            pages.write_run(
-                start,
-                len,
-                offset,
-                selection.iter().map(|position| value(*position as usize)),
-            );
-        }
-    }
-}
-
-fn push_bytes(
-    heap: &mut Vec<Vec<u8>>,
-    page_bytes_most: usize,
-    reservation: &mut Reservation,
-    bytes: &[u8],
-) -> Result<u128> {
-    let len = bytes.len();
-    if len <= 12 {
-        let mut view = [0u8; 16];
-        view[..4].copy_from_slice(&(len as u32).to_le_bytes());
-        view[4..4 + len].copy_from_slice(bytes);
-        return Ok(u128::from_le_bytes(view));
-    }
-    if len > VIEW_BYTES_MAX {
-        return Err(Error::new(
-            Code::Limit,
-            format!("a string of {len} bytes; the most is {VIEW_BYTES_MAX}"),
-        ));
-    }
-    let room = heap.last().map_or(0, |page| page.capacity() - page.len());
-    if room < len {
-        let next = HEAP_PAGE_BYTES_FIRST << heap.len().min(16);
-        let capacity = next.min(page_bytes_most).max(len);
-        reservation.grow(capacity)?;
-        heap.push(Vec::with_capacity(capacity));
-    }
-    let index = heap.len() - 1;
-    let page = &mut heap[index];
-    let offset = page.len();
-    page.extend_from_slice(bytes);
-    let prefix = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    Ok(len as u128 | u128::from(prefix) << 32 | (index as u128) << 64 | (offset as u128) << 96)
 }

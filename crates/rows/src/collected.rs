@@ -1,4 +1,4 @@
-//! The output of a node, complete: chunks in memory, and chunks that have left it.
+//! The complete output of a node: chunks in memory and spilled chunks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use tessera_vector::{CHUNK_ROWS, Chunk, Column, concat_chunks};
 
 use crate::spill::{SpillFile, TupleBlock, read_tuples, write_tuples};
 
-/// Chunks are put together until a block has so many bytes, about, or as many tuples as a chunk.
+/// Chunks are concatenated into a block of about this many bytes, or of a chunk's number of tuples.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// A chunk in memory, or in a scratch file.
+/// A chunk in memory or in a scratch file.
 #[derive(Debug, Clone)]
-pub struct KeptChunk(Place);
+pub struct SpillableChunk(Place);
 
 #[derive(Debug, Clone)]
 enum Place {
@@ -22,19 +22,19 @@ enum Place {
     File(Arc<SpillFile>, TupleBlock),
 }
 
-impl From<Chunk> for KeptChunk {
+impl From<Chunk> for SpillableChunk {
     fn from(chunk: Chunk) -> Self {
-        KeptChunk(Place::Memory(chunk))
+        SpillableChunk(Place::Memory(chunk))
     }
 }
 
-impl KeptChunk {
-    /// What was written to a scratch file.
+impl SpillableChunk {
+    /// Refers to tuples in a scratch file.
     pub fn in_file(file: &Arc<SpillFile>, block: TupleBlock) -> Self {
-        KeptChunk(Place::File(file.clone(), block))
+        SpillableChunk(Place::File(file.clone(), block))
     }
 
-    /// How many tuples it has.
+    /// The number of tuples.
     pub fn rows(&self) -> usize {
         match &self.0 {
             Place::Memory(chunk) => chunk.rows(),
@@ -42,12 +42,12 @@ impl KeptChunk {
         }
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no tuples.
     pub fn is_empty(&self) -> bool {
         self.rows() == 0
     }
 
-    /// The chunk; read each time where it has left memory.
+    /// Returns the chunk; a spilled chunk is read on each call.
     ///
     /// # Errors
     /// The scratch file cannot be read.
@@ -58,18 +58,18 @@ impl KeptChunk {
         }
     }
 
-    /// The same tuples without a selection vector.
+    /// Returns the same tuples without a selection vector.
     ///
     /// # Errors
     /// As [`Chunk::compact`].
-    pub fn compact(&self) -> Result<KeptChunk> {
+    pub fn compact(&self) -> Result<SpillableChunk> {
         match &self.0 {
             Place::Memory(chunk) => Ok(chunk.clone().compact()?.into()),
             Place::File(..) => Ok(self.clone()),
         }
     }
 
-    /// The chunk, if it is in memory.
+    /// Returns the chunk if it is in memory.
     pub fn in_memory(&self) -> Option<&Chunk> {
         match &self.0 {
             Place::Memory(chunk) => Some(chunk),
@@ -78,106 +78,106 @@ impl KeptChunk {
     }
 }
 
-/// The output of a node, complete, in order.
+/// The complete output of a node, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Collected {
-    chunks: Vec<KeptChunk>,
+    chunks: Vec<SpillableChunk>,
 }
 
 impl Collected {
-    /// Of these chunks.
-    pub fn new(chunks: impl IntoIterator<Item = impl Into<KeptChunk>>) -> Self {
+    /// Collects these chunks.
+    pub fn new(chunks: impl IntoIterator<Item = impl Into<SpillableChunk>>) -> Self {
         Collected { chunks: chunks.into_iter().map(Into::into).collect() }
     }
 
-    /// How many tuples there are.
+    /// The number of tuples.
     pub fn rows(&self) -> usize {
-        self.chunks.iter().map(KeptChunk::rows).sum()
+        self.chunks.iter().map(SpillableChunk::rows).sum()
     }
 
-    /// All chunks, wherever they are.
-    pub fn kept(&self) -> &[KeptChunk] {
+    /// Returns all chunks, in memory or spilled.
+    pub fn spillable_chunks(&self) -> &[SpillableChunk] {
         &self.chunks
     }
 
-    /// All chunks, one after the other; those that have left memory are read.
+    /// Iterates over all chunks; reads those that are spilled.
     pub fn chunks(&self) -> impl Iterator<Item = Result<Chunk>> + '_ {
-        self.chunks.iter().map(KeptChunk::chunk)
+        self.chunks.iter().map(SpillableChunk::chunk)
     }
 
-    /// The only tuple, as a chunk of one row without a selection.
+    /// Returns the only tuple, as a chunk of one row without a selection.
     ///
     /// # Errors
-    /// There are more or fewer.
+    /// There is not exactly one tuple.
     pub fn single(&self) -> Result<Chunk> {
         let mut filled = self.chunks.iter().filter(|chunk| !chunk.is_empty());
         match (filled.next(), filled.next()) {
-            (Some(kept), None) if kept.rows() == 1 => kept.chunk()?.compact(),
+            (Some(chunk), None) if chunk.rows() == 1 => chunk.chunk()?.compact(),
             _ => Err(Error::data(format!("exactly one tuple was expected, not {}", self.rows()))),
         }
     }
 }
 
-/// What all workers that keep the output of one node have in common.
+/// State shared by all workers that collect the output of one node.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct OutputCollector {
     file: Arc<SpillFile>,
     run: Run,
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     held_bytes: AtomicUsize,
 }
 
-impl Keeping {
-    /// Nothing is kept yet; what leaves memory counts for the run's node.
-    pub fn new(run: &Run) -> Arc<Keeping> {
-        Arc::new(Keeping {
+impl OutputCollector {
+    /// Creates an empty collector; spilled bytes are counted for the run's node.
+    pub fn new(run: &Run) -> Arc<OutputCollector> {
+        Arc::new(OutputCollector {
             file: SpillFile::new(run),
             run: run.clone(),
             held_bytes: AtomicUsize::new(0),
         })
     }
 
-    /// What one worker keeps.
-    pub fn keeper(self: &Arc<Self>) -> Keeper {
+    /// Creates the state of one worker.
+    pub fn worker(self: &Arc<Self>) -> OutputCollectorWorker {
         let memory = Reservation::new(self.run.context.clone());
-        Keeper { keeping: self.clone(), memory, morsels: Vec::new(), written: 0 }
+        OutputCollectorWorker { collector: self.clone(), memory, morsels: Vec::new(), written: 0 }
     }
 }
 
-/// The chunks that one worker keeps, by morsel. All leave memory when the query's budget is spoken
-/// for.
+/// The chunks that one worker has collected, by morsel; spilled when the query's budget is
+/// exhausted.
 #[derive(Debug)]
-pub struct Keeper {
-    keeping: Arc<Keeping>,
+pub struct OutputCollectorWorker {
+    collector: Arc<OutputCollector>,
     memory: Reservation,
-    morsels: Vec<(u64, Vec<KeptChunk>)>,
-    /// So many morsels have no chunk in memory.
+    morsels: Vec<(u64, Vec<SpillableChunk>)>,
+    /// The number of morsels that are spilled.
     written: usize,
 }
 
-impl Keeper {
-    /// What comes next belongs to the morsel of this position.
+impl OutputCollectorWorker {
+    /// Starts the morsel at this position.
     pub fn begin(&mut self, position: u64) {
         self.morsels.push((position, Vec::new()));
     }
 
-    /// Keeps a chunk.
+    /// Appends a chunk.
     ///
     /// # Errors
-    /// The budget is exhausted and the chunk cannot leave memory, or the scratch directory is full.
+    /// The budget is exhausted and the chunk cannot be spilled, or the scratch directory is full.
     pub fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let context = &self.keeping.run.context;
-        let chunk = chunk.without_much_else(context.chunk_rows())?;
+        let context = &self.collector.run.context;
+        let chunk = chunk.compact_if_sparse(context.chunk_rows())?;
         let bytes = chunk.value_bytes();
-        let held = &self.keeping.held_bytes;
-        let leaves = if can_leave(&chunk) {
+        let held = &self.collector.held_bytes;
+        let spills = if can_spill(&chunk) {
             !context.may_hold(held.load(Ordering::Relaxed), bytes)
                 || self.memory.grow(bytes).is_err()
         } else {
             self.memory.grow(bytes)?;
             false
         };
-        if !leaves {
+        if !spills {
             held.fetch_add(bytes, Ordering::Relaxed);
         }
         if self.morsels.is_empty() {
@@ -186,18 +186,18 @@ impl Keeper {
         if let Some((_, chunks)) = self.morsels.last_mut() {
             chunks.push(chunk.into());
         }
-        if leaves { self.write() } else { Ok(()) }
+        if spills { self.write() } else { Ok(()) }
     }
 
-    /// All chunks leave memory.
+    /// Spills all chunks.
     fn write(&mut self) -> Result<()> {
-        let file = &self.keeping.file;
+        let file = &self.collector.file;
         for (_, chunks) in &mut self.morsels[self.written..] {
             let first = chunks.iter().position(|chunk| chunk.in_memory().is_some());
             let mut waiting: Vec<Chunk> = Vec::new();
             let (mut rows, mut bytes) = (0, 0);
-            for kept in first.map(|first| chunks.split_off(first)).unwrap_or_default() {
-                let chunk = kept.chunk()?;
+            for chunk in first.map(|first| chunks.split_off(first)).unwrap_or_default() {
+                let chunk = chunk.chunk()?;
                 let (more_rows, more_bytes) = (chunk.rows(), chunk.value_bytes());
                 if rows + more_rows > CHUNK_ROWS || bytes + more_bytes > BLOCK_BYTES {
                     chunks.extend(written(file, &mut waiting)?);
@@ -208,38 +208,38 @@ impl Keeper {
             }
             chunks.extend(written(file, &mut waiting)?);
         }
-        // The last morsel may go on.
+        // The last morsel may get more chunks.
         self.written = self.morsels.len().saturating_sub(1);
-        self.keeping.held_bytes.fetch_sub(self.memory.bytes(), Ordering::Relaxed);
+        self.collector.held_bytes.fetch_sub(self.memory.bytes(), Ordering::Relaxed);
         self.memory.resize(0)
     }
 
-    /// What all workers have kept, in order, and the memory that it takes.
-    pub fn collect(keepers: Vec<Keeper>) -> (Collected, Vec<Reservation>) {
+    /// Returns the chunks of all workers in order, and the reservations of their memory.
+    pub fn collect(workers: Vec<OutputCollectorWorker>) -> (Collected, Vec<Reservation>) {
         let (mut morsels, mut memory) = (Vec::new(), Vec::new());
-        for keeper in keepers {
-            morsels.extend(keeper.morsels);
-            memory.push(keeper.memory);
+        for worker in workers {
+            morsels.extend(worker.morsels);
+            memory.push(worker.memory);
         }
         morsels.sort_by_key(|(position, _)| *position);
         (Collected::new(morsels.into_iter().flat_map(|(_, chunks)| chunks)), memory)
     }
 }
 
-/// Collections that sub-operators made cannot be written.
-fn can_leave(chunk: &Chunk) -> bool {
+/// Returns whether a chunk can be spilled: collections created by sub-operators cannot.
+fn can_spill(chunk: &Chunk) -> bool {
     chunk.stored().iter().all(|column| !matches!(column, Column::Handles(_)))
 }
 
-/// Writes chunks as one.
-fn written(file: &Arc<SpillFile>, waiting: &mut Vec<Chunk>) -> Result<Option<KeptChunk>> {
+/// Concatenates chunks and writes them as one block.
+fn written(file: &Arc<SpillFile>, waiting: &mut Vec<Chunk>) -> Result<Option<SpillableChunk>> {
     if waiting.iter().all(Chunk::is_empty) {
         waiting.clear();
         return Ok(None);
     }
     let block = write_tuples(file, &concat_chunks(waiting)?)?;
     waiting.clear();
-    Ok(Some(KeptChunk::in_file(file, block)))
+    Ok(Some(SpillableChunk::in_file(file, block)))
 }
 
 #[cfg(test)]
@@ -264,19 +264,22 @@ mod tests {
     fn chunks_leave_memory_and_come_back_in_order() {
         for budget in [usize::MAX, 60_000, 2_000] {
             let context = TestContext::with_state_budget(61, 2, budget);
-            let keeping = Keeping::new(&run_in(&context));
-            let mut keepers = [keeping.keeper(), keeping.keeper()];
+            let collector = OutputCollector::new(&run_in(&context));
+            let mut workers = [collector.worker(), collector.worker()];
             for morsel in 0..40 {
-                let keeper = &mut keepers[morsel as usize % 2];
-                keeper.begin(morsel as u64);
+                let worker = &mut workers[morsel as usize % 2];
+                worker.begin(morsel as u64);
                 for piece in 0..3 {
                     let first = morsel * 150 + piece * 50;
-                    keeper.push(chunk(first..first + 50)).unwrap();
+                    worker.push(chunk(first..first + 50)).unwrap();
                 }
             }
-            let (collected, _memory) = Keeper::collect(keepers.into());
-            let in_memory =
-                collected.kept().iter().filter(|kept| kept.in_memory().is_some()).count();
+            let (collected, _memory) = OutputCollectorWorker::collect(workers.into());
+            let in_memory = collected
+                .spillable_chunks()
+                .iter()
+                .filter(|chunk| chunk.in_memory().is_some())
+                .count();
             assert_eq!(in_memory < 120, budget < usize::MAX);
             assert_eq!(collected.rows(), 6_000);
             let mut next = 0;

@@ -1,13 +1,13 @@
-//! Write-combining buffers: rows on their way to partitions, some for each, so that what leaves the
-//! caches leaves in whole lines (Modularis §2.3.2; Balkesen et al., ICDE 2013).
+//! Write-combining buffers: gather the rows of each partition, so that they leave the caches as
+//! whole lines (Modularis §2.3.2; Balkesen et al., ICDE 2013).
 
 use tessera_types::Result;
 
-use super::incoming::{Incoming, Values};
 use super::layout::{Kind, RowLayout};
+use super::resolved_columns::{ResolvedColumns, Values};
 
-/// What takes the rows of a full buffer, with its partition.
-pub(crate) type Full<'a> = &'a mut dyn FnMut(usize, &[u64]) -> Result<()>;
+/// Receives the partition and the rows of a full buffer.
+pub(crate) type FlushFn<'a> = &'a mut dyn FnMut(usize, &[u64]) -> Result<()>;
 
 /// A buffer of `rows` rows for each partition.
 #[derive(Debug)]
@@ -15,17 +15,17 @@ pub(crate) struct Combiner {
     buffers: Vec<u64>,
     filled: Vec<u32>,
     rows: usize,
-    /// Words of a row.
+    /// Words per row.
     stride: usize,
 }
 
 impl Combiner {
-    /// Bytes that [`Combiner::new`] takes.
+    /// The bytes that [`Combiner::new`] allocates.
     pub(crate) fn bytes(partitions: usize, rows: usize, stride_bytes: usize) -> usize {
         partitions * (rows * stride_bytes + 4)
     }
 
-    /// Empty buffers.
+    /// Creates empty buffers.
     pub(crate) fn new(partitions: usize, rows: usize, stride_bytes: usize) -> Combiner {
         let stride = stride_bytes / 8;
         let rows = rows.max(1);
@@ -37,8 +37,8 @@ impl Combiner {
         }
     }
 
-    /// Moves rows, which lie one after the other in `words`, to the buffers of their partitions;
-    /// `full` empties those that are.
+    /// Moves the consecutive rows in `words` to the buffers of their partitions; passes full
+    /// buffers to `full`.
     ///
     /// # Errors
     /// Those of `full`.
@@ -46,7 +46,7 @@ impl Combiner {
         &mut self,
         words: &[u64],
         partitions: impl Iterator<Item = usize>,
-        full: Full<'_>,
+        full: FlushFn<'_>,
     ) -> Result<()> {
         match self.stride {
             1 => self.put_rows(words.as_chunks::<1>().0.iter(), partitions, full),
@@ -59,17 +59,17 @@ impl Combiner {
         }
     }
 
-    /// Moves rows whose words are just values in columns, without making them rows first; whether
-    /// they are such.
+    /// Moves rows that consist of plain column values, without building them first. Returns `false`
+    /// if the columns are not plain values.
     ///
     /// # Errors
     /// Those of `full`.
     pub(crate) fn put_values(
         &mut self,
         layout: &RowLayout,
-        incoming: &Incoming,
+        incoming: &ResolvedColumns,
         partitions: impl Iterator<Item = usize>,
-        full: Full<'_>,
+        full: FlushFn<'_>,
     ) -> Result<bool> {
         if incoming.range().is_some() {
             return Ok(false);
@@ -106,13 +106,13 @@ impl Combiner {
         Ok(true)
     }
 
-    /// Generic, so that the copy of a short row is a few moves.
+    /// Generic over the stride, so that the copy of a short row compiles to a few moves.
     #[inline(always)]
     fn put_rows<R: AsRef<[u64]>>(
         &mut self,
         rows: impl Iterator<Item = R>,
         partitions: impl Iterator<Item = usize>,
-        full: Full<'_>,
+        full: FlushFn<'_>,
     ) -> Result<()> {
         for (row, partition) in rows.zip(partitions) {
             let row = row.as_ref();
@@ -126,11 +126,11 @@ impl Combiner {
         Ok(())
     }
 
-    /// Hands out what is in a partition's buffer, if anything.
+    /// Passes a partition's buffer to `full`, unless it is empty.
     ///
     /// # Errors
     /// Those of `full`.
-    pub(crate) fn empty(&mut self, partition: usize, full: Full<'_>) -> Result<()> {
+    pub(crate) fn empty(&mut self, partition: usize, full: FlushFn<'_>) -> Result<()> {
         let rows = std::mem::take(&mut self.filled[partition]) as usize;
         let start = partition * self.rows * self.stride;
         if rows == 0 {
@@ -140,11 +140,11 @@ impl Combiner {
         }
     }
 
-    /// Hands out what is in all buffers.
+    /// Passes all non-empty buffers to `full`.
     ///
     /// # Errors
     /// Those of `full`.
-    pub(crate) fn empty_all(&mut self, full: Full<'_>) -> Result<()> {
+    pub(crate) fn empty_all(&mut self, full: FlushFn<'_>) -> Result<()> {
         (0..self.filled.len()).try_for_each(|partition| self.empty(partition, full))
     }
 }

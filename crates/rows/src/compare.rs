@@ -1,4 +1,4 @@
-//! Comparing keys of rows with keys of columns, a column at a time over a list of candidates.
+//! Compares keys of rows with keys of columns, column by column over a list of candidates.
 
 use arrow::buffer::Buffer;
 
@@ -7,13 +7,13 @@ use tessera_vector::physical::{
     Physical, canonical32, canonical64, interval_from_bits, interval_length,
 };
 
-use super::incoming::{Incoming, Resolved, Values, long_bytes, view_buffers};
 use super::layout::{Kind, RowLayout};
 use super::memory::{Fixed, Pages};
 use super::nested::values_equal;
+use super::resolved_columns::{ResolvedColumn, ResolvedColumns, Values, long_bytes, view_buffers};
 use super::sealed::Side;
 
-/// Pairs of a row and a position in an [`Incoming`], in order.
+/// Pairs of a row and a position in an [`ResolvedColumns`], in order.
 #[derive(Debug, Default, Clone)]
 pub struct Candidates {
     /// The row of each pair.
@@ -29,17 +29,17 @@ pub enum NullKeys {
     Unequal,
     /// NULL equals NULL: grouping, and joins on `IS NOT DISTINCT FROM`.
     Equal,
-    /// NULL may equal anything: pairs that SQL's `IN` cannot call unequal.
+    /// NULL may equal anything: finds pairs that SQL's `IN` cannot rule out.
     Unknown,
 }
 
 impl Candidates {
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -57,13 +57,13 @@ impl Candidates {
         self.positions.push(position);
     }
 
-    /// Keeps the pairs for which `keep` is true.
+    /// Retains the pairs for which `keep` is true.
     #[inline(always)]
     pub fn retain(&mut self, keep: impl FnMut(u64, usize) -> bool) {
         self.retain_from(0, keep);
     }
 
-    /// As [`Candidates::retain`]; those before `first` stay.
+    /// Like [`Candidates::retain`], but all pairs before `first` stay.
     #[inline(always)]
     pub fn retain_from(&mut self, first: usize, mut keep: impl FnMut(u64, usize) -> bool) {
         let len = self.positions.len();
@@ -80,14 +80,14 @@ impl Candidates {
     }
 }
 
-/// Strings of rows: still growing, or sealed.
+/// Strings of rows that are under construction or sealed.
 #[derive(Debug, Clone, Copy)]
 pub enum Heap<'a> {
-    Filling(&'a [Vec<u8>]),
+    Unsealed(&'a [Vec<u8>]),
     Sealed(&'a [Buffer]),
 }
 
-/// Rows to compare with.
+/// The rows to compare with.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsRef<'a> {
     pub layout: &'a RowLayout,
@@ -100,18 +100,18 @@ pub struct RowsRef<'a> {
 impl Heap<'_> {
     fn bytes(&self, view: u128) -> Option<&[u8]> {
         match self {
-            Heap::Filling(pages) => long_bytes(view, pages),
+            Heap::Unsealed(pages) => long_bytes(view, pages),
             Heap::Sealed(buffers) => long_bytes(view, buffers),
         }
     }
 }
 
 impl RowsRef<'_> {
-    /// Keeps the candidates whose keys are equal.
+    /// Retains the candidates with equal keys.
     pub fn retain_equal(
         &self,
         fields: &[usize],
-        keys: &Incoming,
+        keys: &ResolvedColumns,
         nulls: NullKeys,
         candidates: &mut Candidates,
     ) -> Result<()> {
@@ -130,7 +130,7 @@ impl RowsRef<'_> {
     fn retain_field(
         &self,
         field: usize,
-        column: &Resolved,
+        column: &ResolvedColumn,
         nulls: NullKeys,
         candidates: &mut Candidates,
     ) -> Result<()> {
@@ -183,7 +183,8 @@ impl RowsRef<'_> {
                 let (stored, buffers) = (self.pages.field::<u128>(offset), view_buffers(array));
                 self.retain(field, column, nulls, candidates, |row, at| {
                     let (a, b) = (stored.get(row), views.get(at).copied().unwrap_or_default());
-                    // Length and the first four bytes; then all there is of a short one.
+                    // Compares the length and the first four bytes, then the rest of a short
+                    // string.
                     if a as u64 != b as u64 {
                         return false;
                     }
@@ -218,7 +219,7 @@ impl RowsRef<'_> {
     fn retain_fixed<T: Fixed>(
         &self,
         field: usize,
-        column: &Resolved,
+        column: &ResolvedColumn,
         nulls: NullKeys,
         candidates: &mut Candidates,
         values: &[T],
@@ -230,12 +231,12 @@ impl RowsRef<'_> {
         });
     }
 
-    /// `equal(row, index of the value)` decides where neither is NULL.
+    /// Retains pairs; `equal(row, index of the value)` decides if neither is NULL.
     #[inline(always)]
     fn retain(
         &self,
         field: usize,
-        column: &Resolved,
+        column: &ResolvedColumn,
         nulls: NullKeys,
         candidates: &mut Candidates,
         equal: impl Fn(u64, usize) -> bool,

@@ -1,36 +1,36 @@
-//! Tuples appended to rows by compiled code: which fields have some, and the chunks it is given.
+//! Appends tuples to rows with compiled code.
 
 use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
-use tessera_codegen::{FieldCode, InputCode, Machine, Promise, RawInput, WriteCode, WriteRows};
+use tessera_codegen::{FieldCode, InputCode, MachineType, Promise, RawInput, WriteCode, WriteRows};
 use tessera_context::Run;
-use tessera_functions::{Figures, Inputs, Origin, Variants, positions_from};
+use tessera_functions::{CodeVariants, Inputs, Origin, TierCounters, positions_from};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-use super::incoming::Incoming;
 use super::layout::{HASH_OFFSET, Kind, RowLayout};
 use super::memory::Pages;
 use super::range::RowRange;
+use super::resolved_columns::ResolvedColumns;
 
-/// Fields of a row, at most: bits of two words.
+/// The most fields of a row: one bit each of two words.
 const FIELDS_MAX: usize = 128;
 
-/// What was asked of a compiler for the rows of a node. All runs share it: a nested plan has many.
-pub type AskedWrite = OnceLock<Option<Arc<Asked>>>;
+/// The compilation request for the rows of a node, shared by all runs: a nested plan has many.
+pub type WriteRequestCell = OnceLock<Option<Arc<WriteRequest>>>;
 
 #[derive(Debug)]
-pub struct Asked {
-    /// Of rows with a hash its last field is that, which lies in a column.
+pub struct WriteRequest {
+    /// For rows with a hash, the last field is the hash, read from a column.
     code: WriteCode,
     has_hash: bool,
     origins: Vec<Origin>,
-    /// Fields that code does not write.
+    /// Fields that the code does not write.
     others: Vec<usize>,
-    /// Whether it writes all words of a row.
+    /// Whether the code writes all words of a row.
     is_whole: bool,
-    variants: Variants<dyn WriteRows>,
+    variants: CodeVariants<dyn WriteRows>,
 }
 
 /// Writes tuples as rows, in one run.
@@ -39,31 +39,32 @@ pub struct RowWriter(Option<Arc<Compiled>>);
 
 #[derive(Debug)]
 struct Compiled {
-    asked: Arc<Asked>,
-    figures: Figures,
+    request: Arc<WriteRequest>,
+    figures: TierCounters,
 }
 
-/// The tuples of a chunk, to be appended to rows.
+/// The tuples of a chunk, to append to rows.
 #[derive(Debug)]
 pub struct Tuples<'a> {
     pub(super) chunk: &'a Chunk,
-    incoming: OnceCell<Incoming>,
-    found: Option<Found<'a>>,
-    /// The fields that code does not write.
-    others: OnceCell<Incoming>,
+    incoming: OnceCell<ResolvedColumns>,
+    prepared: Option<PreparedCode<'a>>,
+    /// Columns of the fields that the code does not write.
+    others: OnceCell<ResolvedColumns>,
 }
 
-/// Code for a chunk, and what it reads.
+/// Code for a chunk, and its inputs.
 #[derive(Debug)]
-struct Found<'a> {
-    asked: &'a Asked,
+struct PreparedCode<'a> {
+    request: &'a WriteRequest,
     promise: Arc<dyn Promise<dyn WriteRows>>,
     inputs: Inputs,
 }
 
-impl Asked {
-    /// For tuples as rows of a layout, with hashes or not; none where no field has code.
-    fn new(layout: &RowLayout, has_hash: bool) -> Option<Asked> {
+impl WriteRequest {
+    /// Creates a request for rows of a layout, with or without hashes; `None` if no field is
+    /// compiled.
+    fn new(layout: &RowLayout, has_hash: bool) -> Option<WriteRequest> {
         let mut code = WriteCode {
             inputs: Vec::new(),
             fields: Vec::new(),
@@ -76,7 +77,7 @@ impl Asked {
         {
             let machine = match &place.kind {
                 Kind::Value(physical, _) if physical.is_coded() => {
-                    field.atom().and_then(Machine::of)
+                    field.atom().and_then(MachineType::from_atom)
                 }
                 _ => None,
             };
@@ -93,30 +94,30 @@ impl Asked {
         let is_coded = !origins.is_empty() && count <= FIELDS_MAX && !layout.has_packed();
         let has_hash = has_hash && layout.is_hashed();
         let is_whole = is_whole(&code, has_hash);
-        is_coded.then(|| Asked {
+        is_coded.then(|| WriteRequest {
             code,
             has_hash,
             origins,
             others,
             is_whole,
-            variants: Variants::default(),
+            variants: CodeVariants::default(),
         })
     }
 
-    /// What is asked for tuples with inputs in these places.
+    /// Returns the code to request for tuples with these inputs.
     fn with_inputs(&self, inputs: &[InputCode]) -> WriteCode {
         let mut code = WriteCode { inputs: inputs.to_vec(), ..self.code.clone() };
         if self.has_hash {
             code.inputs
-                .push(InputCode::column(Machine::Integer { bits: 64, signed: false }, false));
+                .push(InputCode::column(MachineType::Integer { bits: 64, signed: false }, false));
             code.fields.push(FieldCode { number: 0, offset: HASH_OFFSET });
         }
         code
     }
 }
 
-/// Whether code writes every word of a row: those that a field of it, its validity or its hash
-/// begins or ends in.
+/// Returns whether the code writes every word of a row, as the start or end of a field, the
+/// validity bits or the hash.
 fn is_whole(code: &WriteCode, has_hash: bool) -> bool {
     let hash = has_hash.then_some((HASH_OFFSET, 8));
     let fields = code.fields.iter().zip(&code.inputs);
@@ -129,83 +130,88 @@ fn is_whole(code: &WriteCode, has_hash: bool) -> bool {
 }
 
 impl RowWriter {
-    /// For rows of a layout, as a run has it; `has_hash` where hashes are given.
-    pub fn start(asked: &AskedWrite, layout: &RowLayout, has_hash: bool, run: &Run) -> RowWriter {
+    /// Starts a writer for rows of a layout in a run; `has_hash` says whether hashes are given.
+    pub fn start(
+        request: &WriteRequestCell,
+        layout: &RowLayout,
+        has_hash: bool,
+        run: &Run,
+    ) -> RowWriter {
         RowWriter(run.context.compiler().and_then(|_| {
-            let asked = asked.get_or_init(|| Asked::new(layout, has_hash).map(Arc::new)).clone()?;
-            Some(Arc::new(Compiled { asked, figures: Figures::new(run) }))
+            let request = request
+                .get_or_init(|| WriteRequest::new(layout, has_hash).map(Arc::new))
+                .clone()?;
+            Some(Arc::new(Compiled { request, figures: TierCounters::new(run) }))
         }))
     }
 
-    /// For rows that are written in the vectorised tier.
+    /// Creates a writer that uses the vectorized tier only.
     pub fn vectorized() -> RowWriter {
         RowWriter(None)
     }
 
-    /// The tuples of a chunk.
+    /// Prepares the tuples of a chunk.
     ///
     /// # Errors
     /// Those of compiling.
     pub fn tuples<'a>(&'a self, chunk: &'a Chunk) -> Result<Tuples<'a>> {
-        let found = match &self.0 {
-            // Rows that lie one behind the other are copied whole.
-            Some(compiled)
-                if chunk.elsewhere::<RowRange>().is_none_or(|range| !range.is_whole()) =>
-            {
-                let found = compiled.find(chunk)?;
+        let prepared = match &self.0 {
+            // Consecutive rows are copied whole.
+            Some(compiled) if chunk.lazy_as::<RowRange>().is_none_or(|range| !range.is_whole()) => {
+                let prepared = compiled.find(chunk)?;
                 compiled
                     .figures
-                    .count(chunk.rows(), if found.is_some() { chunk.rows() } else { 0 });
-                found
+                    .count(chunk.rows(), if prepared.is_some() { chunk.rows() } else { 0 });
+                prepared
             }
             _ => None,
         };
-        Ok(Tuples { found, ..Tuples::of(chunk) })
+        Ok(Tuples { prepared, ..Tuples::of(chunk) })
     }
 }
 
 impl Compiled {
-    fn find<'a>(&'a self, chunk: &Chunk) -> Result<Option<Found<'a>>> {
-        let (asked, run) = (&*self.asked, self.figures.run());
+    fn find<'a>(&'a self, chunk: &Chunk) -> Result<Option<PreparedCode<'a>>> {
+        let (request, run) = (&*self.request, self.figures.run());
         let Some(compiler) = run.context.compiler() else { return Ok(None) };
-        let ask = |inputs: &[InputCode]| compiler.write(asked.with_inputs(inputs));
-        let of = (&asked.origins[..], &asked.code.inputs[..]);
-        let found = asked.variants.find(of, (chunk, chunk.rows()), run, ask)?;
-        Ok(found.map(|(promise, inputs)| Found { asked, promise, inputs }))
+        let compile = |inputs: &[InputCode]| compiler.write(request.with_inputs(inputs));
+        let of = (&request.origins[..], &request.code.inputs[..]);
+        let prepared = request.variants.find(of, (chunk, chunk.rows()), run, compile)?;
+        Ok(prepared.map(|(promise, inputs)| PreparedCode { request, promise, inputs }))
     }
 }
 
-/// The columns of a chunk, resolved once.
-fn resolved<'a>(once: &'a OnceCell<Incoming>, chunk: &Chunk) -> Result<&'a Incoming> {
+/// Resolves the columns of a chunk once.
+fn resolved<'a>(once: &'a OnceCell<ResolvedColumns>, chunk: &Chunk) -> Result<&'a ResolvedColumns> {
     if let Some(incoming) = once.get() {
         return Ok(incoming);
     }
-    let incoming = Incoming::of_chunk(chunk)?;
+    let incoming = ResolvedColumns::of_chunk(chunk)?;
     Ok(once.get_or_init(|| incoming))
 }
 
 impl<'a> Tuples<'a> {
-    /// The tuples of a chunk where there is no code.
+    /// Prepares the tuples of a chunk for the vectorized tier.
     pub fn of(chunk: &'a Chunk) -> Tuples<'a> {
-        Tuples { chunk, incoming: OnceCell::new(), found: None, others: OnceCell::new() }
+        Tuples { chunk, incoming: OnceCell::new(), prepared: None, others: OnceCell::new() }
     }
 
-    /// Them as columns.
-    pub(super) fn incoming(&self) -> Result<&Incoming> {
+    /// Returns the tuples as columns.
+    pub(super) fn incoming(&self) -> Result<&ResolvedColumns> {
         resolved(&self.incoming, self.chunk)
     }
 
-    /// Columns of those fields alone that code does not write.
-    pub(super) fn others(&self, others: &[usize]) -> Result<&Incoming> {
+    /// Returns columns of the fields that the code does not write.
+    pub(super) fn others(&self, others: &[usize]) -> Result<&ResolvedColumns> {
         match self.others.get() {
             Some(columns) => Ok(columns),
             None => resolved(&self.others, &self.chunk.project(others)),
         }
     }
 
-    /// Writes those at the positions of `selection`, or all, to `len` rows from `start`, for which
-    /// there is memory, and what of their fields is NULL to `has_nulls`. Gives the fields that are
-    /// left; none where that was not done. Hashes are by position.
+    /// Writes the tuples at the positions of `selection`, or all, to `len` allocated rows from
+    /// `start`, and sets `has_nulls` for fields with NULLs. Hashes are by position. Returns the
+    /// fields that remain to be written, or `None` if nothing was written.
     ///
     /// # Errors
     /// Those of compiling.
@@ -216,17 +222,17 @@ impl<'a> Tuples<'a> {
         selection: Option<&[u32]>,
         has_nulls: &mut [bool],
     ) -> Result<Option<&[usize]>> {
-        let Some(found) = &self.found else { return Ok(None) };
-        let Some(code) = found.promise.get(0)? else { return Ok(None) };
-        let mut inputs = found.inputs.raw().to_vec();
-        if found.asked.has_hash {
+        let Some(prepared) = &self.prepared else { return Ok(None) };
+        let Some(code) = prepared.promise.get(0)? else { return Ok(None) };
+        let mut inputs = prepared.inputs.raw().to_vec();
+        if prepared.request.has_hash {
             let Some(hashes) = hashes.filter(|hashes| hashes.len() >= self.chunk.rows_stored())
             else {
                 return Ok(None);
             };
             inputs.push(RawInput::column(hashes.as_ptr().cast(), std::ptr::null(), (0, 0)));
         }
-        if !found.asked.is_whole {
+        if !prepared.request.is_whole {
             pages.allocate(start + len);
         }
         let mut nulls = [0; FIELDS_MAX / 64];
@@ -248,12 +254,12 @@ impl<'a> Tuples<'a> {
             }
             done += rows;
         }
-        // SAFETY: code has written all words of these rows, or they were allocated above; those
-        // before them were there.
+        // SAFETY: the code has written all words of these rows, or they were allocated above; the
+        // rows before them were initialized already.
         unsafe { pages.assume_written(start + len) };
         for (field, has_nulls) in has_nulls.iter_mut().enumerate() {
             *has_nulls |= nulls[field / 64] >> (field % 64) & 1 == 1;
         }
-        Ok(Some(&found.asked.others))
+        Ok(Some(&prepared.request.others))
     }
 }

@@ -2,7 +2,7 @@
 
 use arrow::array::Array;
 
-/// A block of tuples that left memory, as if its checksum were right.
+/// Reads a block of spilled tuples as if its checksum were right.
 pub fn spill_blocks(data: &[u8]) {
     let Ok(batch) = crate::ipc::first_batch(data.to_vec()) else { return };
     for column in batch.columns() {

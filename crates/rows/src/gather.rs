@@ -1,4 +1,4 @@
-//! Columns out of rows: one typed loop per field.
+//! Gathers columns from rows: one typed loop per field.
 
 use std::sync::Arc;
 
@@ -20,47 +20,52 @@ use super::nested::{converter, decode};
 use super::packing::Packed;
 use super::sealed::{Part, Side};
 
-/// Which rows of a part.
+/// The rows of a part to gather.
 #[derive(Debug, Clone, Copy)]
-pub enum Which<'a> {
-    /// These; [`NO_ROW`] is none.
+pub enum RowSelection<'a> {
+    /// The listed rows; [`NO_ROW`] stands for a missing row.
     Listed(&'a [u64]),
-    /// So many from a first.
+    /// Consecutive rows: the first, and how many.
     Run(usize, usize),
 }
 
-impl Which<'_> {
+impl RowSelection<'_> {
     fn len(self) -> usize {
         match self {
-            Which::Listed(rows) => rows.len(),
-            Which::Run(_, len) => len,
+            RowSelection::Listed(rows) => rows.len(),
+            RowSelection::Run(_, len) => len,
         }
     }
 
     fn get(self, at: usize) -> u64 {
         match self {
-            Which::Listed(rows) => rows[at],
-            Which::Run(first, _) => (first + at) as u64,
+            RowSelection::Listed(rows) => rows[at],
+            RowSelection::Run(first, _) => (first + at) as u64,
         }
     }
 
-    /// Whether there is a [`NO_ROW`].
+    /// Returns whether some row is [`NO_ROW`].
     fn has_gaps(self) -> bool {
-        matches!(self, Which::Listed(rows) if rows.contains(&NO_ROW))
+        matches!(self, RowSelection::Listed(rows) if rows.contains(&NO_ROW))
     }
 
-    /// The values at an offset of these rows.
+    /// Returns the values at an offset of these rows.
     pub fn values<T: Fixed>(self, pages: &Pages, offset: usize) -> Result<Vec<T>> {
         match self {
-            Which::Listed(rows) => pages.gather(offset, rows),
-            Which::Run(first, len) => Ok(pages.gather_range(offset, first..first + len)),
+            RowSelection::Listed(rows) => pages.gather(offset, rows),
+            RowSelection::Run(first, len) => Ok(pages.gather_range(offset, first..first + len)),
         }
     }
 }
 
 impl Part {
-    /// A field of these rows, in this order; [`NO_ROW`] gives NULL.
-    pub fn gather(&self, layout: &RowLayout, field: usize, rows: Which<'_>) -> Result<Column> {
+    /// Gathers a field of these rows, in this order; [`NO_ROW`] gives NULL.
+    pub fn gather(
+        &self,
+        layout: &RowLayout,
+        field: usize,
+        rows: RowSelection<'_>,
+    ) -> Result<Column> {
         let place =
             layout.fields.get(field).ok_or_else(|| Error::internal("a field beyond the last"))?;
         let offset = place.offset;
@@ -109,12 +114,12 @@ impl Part {
         Ok(Column::Plain(array))
     }
 
-    /// Which of these rows are NULL in a field; none when no row is.
+    /// Returns which of these rows are NULL in a field; `None` if no row is.
     fn gather_nulls(
         &self,
         layout: &RowLayout,
         field: usize,
-        rows: Which<'_>,
+        rows: RowSelection<'_>,
     ) -> Result<Option<NullBuffer>> {
         if let (true, Some(validity)) = (self.has_nulls[field], layout.validity_offset()) {
             let (byte, mask) = (validity + field / 8, 1u8 << (field % 8));
@@ -133,7 +138,7 @@ impl Part {
     fn gather_fixed<T: Fixed + ArrowNativeType>(
         &self,
         offset: usize,
-        rows: Which<'_>,
+        rows: RowSelection<'_>,
         data_type: &DataType,
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
@@ -146,7 +151,7 @@ impl Part {
     fn gather_views(
         &self,
         offset: usize,
-        rows: Which<'_>,
+        rows: RowSelection<'_>,
         data_type: &DataType,
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
@@ -164,9 +169,9 @@ impl Part {
         })
     }
 
-    fn gather_handles(&self, offset: usize, rows: Which<'_>) -> Result<Column> {
+    fn gather_handles(&self, offset: usize, rows: RowSelection<'_>) -> Result<Column> {
         if rows.has_gaps() {
-            return Err(Error::internal("a collection that is not there was read"));
+            return Err(Error::internal("a missing collection was read"));
         }
         let references = rows.values::<u64>(&self.pages, offset)?;
         let handle = |reference: u64| match self.sides.get(reference as u32 as usize) {
@@ -180,11 +185,11 @@ impl Part {
     fn gather_nested(
         &self,
         offset: usize,
-        rows: Which<'_>,
+        rows: RowSelection<'_>,
         data_type: &DataType,
     ) -> Result<ArrayRef> {
         let references = rows.values::<u64>(&self.pages, offset)?;
-        // Of the sides only those that are touched; the first stands for rows that are not there.
+        // Only the sides that are referred to; the first stands for missing rows.
         let null = new_null_array(data_type, 1);
         let mut touched: Vec<&dyn Array> = vec![&null];
         let mut places = std::collections::HashMap::new();
@@ -207,13 +212,13 @@ impl Part {
     }
 }
 
-/// A column of NULLs for a field.
+/// Creates a column of NULLs for a field.
 pub(crate) fn nulls_of(layout: &RowLayout, field: usize, rows: usize) -> Result<Column> {
     match &layout.fields[field].kind {
         Kind::Value(_, data_type)
         | Kind::Packed(Packed { data_type, .. })
         | Kind::Encoded(data_type) => Ok(Column::Plain(new_null_array(data_type, rows))),
         Kind::Handle if rows == 0 => Ok(Column::Handles(Arc::new([]))),
-        Kind::Handle => Err(Error::internal("a collection that is not there was read")),
+        Kind::Handle => Err(Error::internal("a missing collection was read")),
     }
 }

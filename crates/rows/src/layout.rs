@@ -1,4 +1,4 @@
-//! Where the fields of a tuple stand in its row.
+//! The layout of a tuple's row.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use tessera_vector::physical::Physical;
 
 use super::packing::Packed;
 
-/// Where a row's hash stands.
+/// The offset of a row's hash.
 pub const HASH_OFFSET: usize = 0;
-/// Where validity bits start in a row that has a hash and some: bit `i % 8` of byte `i / 8` is set
-/// when field `i` is not NULL.
+/// The offset of validity bits in a row with a hash: bit `i % 8` of byte `i / 8` is set when field
+/// `i` is not NULL.
 const VALIDITY_OFFSET: usize = 8;
 
-/// What a row stores of a field.
+/// The stored form of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// A value in place.
     Value(Physical, DataType),
     /// A value in some bits of a word.
     Packed(Packed),
-    /// A list, struct or map as bytes, which are kept as a string's are: in rows on their way.
+    /// A list, struct or map encoded as bytes, stored like a string: only in rows to be sent.
     Encoded(DataType),
     /// A collection: index of the side store and position in it, 32 bits each.
     Handle,
@@ -39,11 +39,11 @@ pub struct FieldLayout {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowLayout {
     tuple: Tuple,
-    /// Its fields, in the order of the tuple.
+    /// The layouts of the fields, in the order of the tuple.
     pub fields: Vec<FieldLayout>,
     states: Vec<usize>,
     stride_bytes: usize,
-    /// Whether a row begins with its hash, and where its validity bits are, if it has some.
+    /// Whether a row begins with its hash, and the offset of its validity bits, if it has any.
     hashed: bool,
     validity: Option<usize>,
 }
@@ -57,28 +57,28 @@ impl FieldLayout {
         }
     }
 
-    /// Whether it is a view of bytes, of which long ones lie in a heap.
+    /// Returns whether the field is a view of bytes, whose long ones are in a heap.
     pub fn in_heap(&self) -> bool {
         matches!(self.kind, Kind::Value(Physical::View, _) | Kind::Encoded(_))
     }
 
-    /// Whether it refers to a value beside the rows.
+    /// Returns whether the field refers to a value in a side store.
     pub fn in_sides(&self) -> bool {
         matches!(self.kind, Kind::Value(Physical::Nested, _) | Kind::Handle)
     }
 }
 
 impl RowLayout {
-    /// The layout of `tuple`; validity bits are where some field can be NULL.
+    /// Returns the layout of `tuple`, with validity bits if some field can be NULL.
     ///
     /// # Errors
-    /// An atom without plain form: Tessera's own mistake.
+    /// An atom without plain form: an internal error.
     pub fn new(tuple: &Tuple) -> Result<Arc<RowLayout>> {
         RowLayout::with_states(tuple, &[])
     }
 
-    /// The layout of `tuple` without a hash, and all values in it or in a heap: for rows on their
-    /// way.
+    /// Returns the layout of `tuple` for rows to be sent: without a hash, and with all values in
+    /// the row or in a heap.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
@@ -86,7 +86,7 @@ impl RowLayout {
         RowLayout::starting(tuple, &[], (false, true))
     }
 
-    /// The layout of `tuple` without a hash: for rows that nobody looks up.
+    /// Returns the layout of `tuple` without a hash: for rows that are never looked up.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
@@ -94,7 +94,8 @@ impl RowLayout {
         RowLayout::starting(tuple, &[], (false, false))
     }
 
-    /// The layout of `tuple`, followed by state fields of these widths in bytes, zero in a new row.
+    /// Returns the layout of `tuple`, followed by state fields of these widths in bytes, zero in a
+    /// new row.
     ///
     /// # Errors
     /// As [`RowLayout::new`].
@@ -144,20 +145,20 @@ impl RowLayout {
             tuple: tuple.clone(),
             fields,
             states,
-            // A row without fields takes a word, so that rows can be counted.
+            // A row without fields has one word, so that rows can be counted.
             stride_bytes: end.next_multiple_of(8).max(8),
             hashed,
             validity,
         }))
     }
 
-    /// The same layout with other places for its fields.
+    /// Returns the same layout with other offsets for its fields.
     pub(super) fn with_fields(&self, fields: Vec<FieldLayout>, stride_bytes: usize) -> RowLayout {
         RowLayout { fields, stride_bytes, ..self.clone() }
     }
 
-    /// Whether all values stand whole in their row: none in a heap, beside the rows, or in some
-    /// bits of a word.
+    /// Returns whether every value is entirely in its row: none in a heap, in a side store, or in
+    /// part of a word.
     pub(super) fn is_whole(&self) -> bool {
         let is_whole = |field: &FieldLayout| {
             matches!(&field.kind, Kind::Value(..)) && !field.in_heap() && !field.in_sides()
@@ -165,8 +166,8 @@ impl RowLayout {
         self.fields.iter().all(is_whole)
     }
 
-    /// The first bytes in which rows of this layout and of another are alike to their ends, here
-    /// and there: behind a hash, which either may have; none where they are not.
+    /// Returns the byte offsets, here and there, from which rows of this layout and of `other` are
+    /// identical to their ends. Either may have a hash before them. `None` if they differ.
     pub fn alike(&self, other: &RowLayout) -> Option<(usize, usize)> {
         let start = |layout: &RowLayout| if layout.hashed { VALIDITY_OFFSET } else { 0 };
         let (own, others) = (start(self), start(other));
@@ -182,12 +183,12 @@ impl RowLayout {
         alike.then_some((own, others))
     }
 
-    /// Whether fields share words.
+    /// Returns whether fields share words.
     pub(super) fn has_packed(&self) -> bool {
         self.fields.iter().any(|field| matches!(field.kind, Kind::Packed(_)))
     }
 
-    /// The tuple.
+    /// The tuple type.
     pub fn tuple(&self) -> &Tuple {
         &self.tuple
     }
@@ -197,32 +198,32 @@ impl RowLayout {
         self.stride_bytes
     }
 
-    /// Where a field stands in its row.
+    /// The offset of a field in its row.
     pub fn field_offset(&self, field: usize) -> usize {
         self.fields[field].offset
     }
 
-    /// Whether a row begins with its hash.
+    /// Returns whether a row begins with its hash.
     pub fn is_hashed(&self) -> bool {
         self.hashed
     }
 
-    /// Where a row's validity bits start; none where no field can be NULL.
+    /// The offset of a row's validity bits; `None` if no field can be NULL.
     pub fn validity_offset(&self) -> Option<usize> {
         self.validity
     }
 
-    /// Whether there are strings, or bytes, of which long ones lie in a heap.
+    /// Returns whether there are strings or bytes, whose long ones are in a heap.
     pub fn has_heap(&self) -> bool {
         self.fields.iter().any(FieldLayout::in_heap)
     }
 
-    /// Where a state field stands in its row.
+    /// The offset of a state field in its row.
     pub fn state_offset(&self, state: usize) -> usize {
         self.states[state]
     }
 
-    /// Where states start: what lies before is hash, validity and fields.
+    /// The offset of the states, after hash, validity and fields.
     pub fn states_start(&self) -> usize {
         self.states.first().copied().unwrap_or(self.stride_bytes)
     }

@@ -1,5 +1,5 @@
-//! Lists, structs and maps: equality, part by part, NULL equal to NULL inside; and as bytes, for
-//! another process.
+//! Lists, structs and maps: equality (NULLs inside are equal), and encoding as bytes for another
+//! process.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tessera_vector::physical::{
     Physical, canonical32, canonical64, interval_length, interval_values, raw_values,
 };
 
-/// Whether value `i` of `a` equals value `j` of `b`; both of one type.
+/// Returns whether value `i` of `a` equals value `j` of `b`; both of one type.
 pub(crate) fn values_equal(a: &ArrayRef, i: usize, b: &ArrayRef, j: usize) -> bool {
     if i >= a.len() || j >= b.len() {
         return false;
@@ -70,13 +70,13 @@ fn nested_equal(a: &ArrayRef, i: usize, b: &ArrayRef, j: usize) -> bool {
     }
 }
 
-/// The bytes of each value.
+/// Encodes each value as bytes.
 pub(super) fn encode(array: &ArrayRef) -> Result<BinaryViewArray> {
     let rows = converter(array.data_type())?.convert_columns(std::slice::from_ref(array))?;
     Ok(rows.iter().map(|row| Some(row.data().to_vec())).collect())
 }
 
-/// The values of this type whose bytes these are; NULL where there are none.
+/// Decodes values of this type; missing bytes give NULL.
 pub fn decode<'a>(
     converter: &RowConverter,
     data_type: &DataType,
@@ -85,18 +85,18 @@ pub fn decode<'a>(
     let null = converter.convert_columns(&[new_null_array(data_type, 1)])?;
     let parser = converter.parser();
     let rows = values.map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
-    // Arrow may panic on bytes that it did not write itself.
+    // Arrow may panic on bytes that it did not write.
     let decoded = guarded(|| converter.convert_rows(rows));
     let decoded = decoded.ok_or_else(|| {
         Error::data(
-            "rows that came from another process are damaged: a list, struct or map cannot be decoded",
+            "rows received from another process are damaged: a list, struct or map cannot be decoded",
         )
     })??;
-    decoded.into_iter().next().ok_or_else(|| Error::internal("values that were decoded to nothing"))
+    decoded.into_iter().next().ok_or_else(|| Error::internal("values decoded to nothing"))
 }
 
-/// What makes bytes of values of a type that compare as the values do, and values of these again.
-/// NULLs within a value are the largest, as in comparisons and in ORDER BY.
+/// Returns a converter between values of a type and bytes that compare as the values do. NULLs
+/// within a value are the largest, as in comparisons and in ORDER BY.
 pub fn converter(data_type: &DataType) -> Result<RowConverter> {
     let last = SortOptions { descending: false, nulls_first: false };
     Ok(RowConverter::new(vec![SortField::new_with_options(data_type.clone(), last)])?)

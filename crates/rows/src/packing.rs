@@ -1,10 +1,9 @@
-//! Fields in as few bits as their range takes: rows on their way that are shorter than their
-//! values.
+//! Packs fields into as few bits as their range needs, to send shorter rows.
 //!
-//! A field whose values lie between a least and a greatest is sent as the distance from the least.
-//! Distances share words, none crosses from one into the next (Modularis §2.4.1.2 packs key and
-//! payload into one word where they fit; here the ranges are those of the tuples that are there,
-//! and any number of fields takes part).
+//! A field with a known least and greatest value is sent as its distance from the least. Several
+//! distances share a word, but none crosses words (Modularis §2.4.1.2 packs key and payload into
+//! one word if they fit; here the ranges are those of the actual tuples, and any number of fields
+//! is packed).
 
 use std::sync::Arc;
 
@@ -15,14 +14,14 @@ use arrow::datatypes::{ArrowNativeType, DataType, TimeUnit};
 use tessera_types::{Error, Item, Result, Tuple};
 use tessera_vector::physical::Physical;
 
-use super::incoming::{Resolved, Values};
 use super::layout::{FieldLayout, Kind, RowLayout};
 use super::memory::Pages;
+use super::resolved_columns::{ResolvedColumn, Values};
 
 /// The least and the greatest value of a field.
 pub type ValueRange = (i128, i128);
 
-/// Where in a word a field's distances are.
+/// The location of a field's distances in a word.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
     pub physical: Physical,
@@ -30,11 +29,11 @@ pub struct Packed {
     /// The least value.
     base: i128,
     shift: u32,
-    /// As many ones as a distance has bits.
+    /// A mask with as many ones as a distance has bits.
     mask: u64,
 }
 
-/// Whether values of an item have an order in which distances are small numbers: signed integers,
+/// Returns whether distances between values of an item are small numbers: signed integers,
 /// decimals, dates and times.
 pub fn packs(item: &Item) -> bool {
     let Item::Atom(atom) = item else { return false };
@@ -52,28 +51,28 @@ pub fn packs(item: &Item) -> bool {
     )
 }
 
-/// The least and the greatest value of a column, as far as 64 bits hold them.
+/// The least and the greatest value of a column, if 64 bits hold them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Above `greatest` while there is no value.
+    /// Greater than `greatest` while there is no value.
     pub least: i64,
-    /// Below `least` while there is no value.
+    /// Less than `least` while there is no value.
     pub greatest: i64,
 }
 
 impl Bounds {
-    /// Of no values.
+    /// The bounds of no values.
     pub const NONE: Bounds = Bounds { least: i64::MAX, greatest: i64::MIN };
-    /// Of values that 64 bits do not hold.
+    /// The bounds of values that do not fit in 64 bits.
     const UNBOUNDED: Bounds = Bounds { least: i64::MIN, greatest: i64::MAX };
 
-    /// Bounds of the values of both.
+    /// Returns the bounds of the values of both.
     pub fn and(self, other: Bounds) -> Bounds {
         Bounds { least: self.least.min(other.least), greatest: self.greatest.max(other.greatest) }
     }
 
-    /// Bounds of the values at some positions of a column that [`packs`].
-    pub(super) fn of(column: &Resolved, rows: usize, selection: Option<&[u32]>) -> Bounds {
+    /// Returns the bounds of a column's values at some positions; [`packs`] must hold for its item.
+    pub(super) fn of(column: &ResolvedColumn, rows: usize, selection: Option<&[u32]>) -> Bounds {
         macro_rules! bounds {
             ($values:expr, $signed:ty) => {
                 bounds_by(column, rows, selection, |at| {
@@ -103,7 +102,7 @@ impl Bounds {
 
 #[inline(always)]
 fn bounds_by(
-    column: &Resolved,
+    column: &ResolvedColumn,
     rows: usize,
     selection: Option<&[u32]>,
     mut value: impl FnMut(usize) -> Option<i64>,
@@ -125,17 +124,17 @@ fn bounds_by(
     bounds
 }
 
-/// The range that a histogram's least and greatest value say; none where they were not all seen.
+/// Returns the range of a histogram's least and greatest value; `None` if they are unknown.
 pub fn range_of(least: i64, greatest: i64) -> Option<ValueRange> {
     match (Bounds { least, greatest }) {
         Bounds::UNBOUNDED => None,
-        // No value at all: nothing has to be told apart.
+        // Without values nothing has to be distinguished.
         Bounds { least, greatest } if least > greatest => Some((0, 0)),
         _ => Some((i128::from(least), i128::from(greatest))),
     }
 }
 
-/// The bits of the distances in a range.
+/// The number of bits of the distances in a range.
 fn bits_of((least, greatest): ValueRange) -> Option<u32> {
     let distance = u128::try_from(greatest.checked_sub(least)?).ok()?;
     let bits = u128::BITS - distance.leading_zeros();
@@ -143,8 +142,8 @@ fn bits_of((least, greatest): ValueRange) -> Option<u32> {
 }
 
 impl RowLayout {
-    /// The bare layout of `tuple` in which fields with a range are packed, where that makes rows
-    /// shorter; else the bare one.
+    /// Returns the bare layout of `tuple` with packed fields, if that makes rows shorter; else the
+    /// bare layout itself.
     ///
     /// # Errors
     /// As [`RowLayout::bare`].
@@ -203,17 +202,16 @@ impl RowLayout {
 }
 
 impl Packed {
-    /// Adds the distances of values to the words of rows, which are zero there. `value(row)` is
-    /// where the value of a row stands.
+    /// Adds the distances of values to the words of rows, which are zero there. `value(row)` is the
+    /// position of a row's value.
     ///
     /// # Errors
-    /// A value whose distance has more bits than those of the range: a mistake of whoever found the
-    /// range.
+    /// A value outside the range: an internal error of the code that computed the range.
     pub(super) fn add(
         &self,
         pages: &mut Pages,
         place: (usize, usize, usize),
-        column: &Resolved,
+        column: &ResolvedColumn,
         position: impl Fn(usize) -> usize,
     ) -> Result<()> {
         let base = self.base as u64;
@@ -237,20 +235,16 @@ impl Packed {
             }),
             _ => return Err(Error::internal("a column that cannot be packed")),
         };
-        if inside {
-            Ok(())
-        } else {
-            Err(Error::internal("a value outside the range that was found"))
-        }
+        if inside { Ok(()) } else { Err(Error::internal("a value outside its computed range")) }
     }
 
-    /// Gives whether all distances are in the range; one of more than 64 bits is none.
+    /// Returns whether all distances are in the range; a distance of more than 64 bits is not.
     #[inline(always)]
     fn add_distances(
         &self,
         pages: &mut Pages,
         (start, len, offset): (usize, usize, usize),
-        column: &Resolved,
+        column: &ResolvedColumn,
         position: impl Fn(usize) -> usize,
         distance: impl Fn(usize) -> Option<u64>,
     ) -> bool {
@@ -266,10 +260,10 @@ impl Packed {
         inside
     }
 
-    /// The values of words.
+    /// Decodes the values in words.
     ///
     /// # Errors
-    /// Arrow's.
+    /// Those of Arrow.
     pub(super) fn array(&self, words: &[u64], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let distance = |word: &u64| (word >> self.shift) & self.mask;
         let base = self.base as u64;
@@ -312,9 +306,9 @@ mod tests {
     use tessera_vector::Chunk;
 
     use super::*;
-    use crate::{Incoming, RowsBuilder};
+    use crate::{ResolvedColumns, RowsBuilder};
 
-    /// Packs and unpacks a batch; the bytes of a row.
+    /// Packs and unpacks a batch; returns the bytes of a row.
     fn there_and_back(tuple: &str, text: &str, ranges: &[Option<ValueRange>]) -> Result<usize> {
         let tuple_type: Tuple = tuple.parse().unwrap();
         let layout = RowLayout::packed(&tuple_type, ranges)?;
@@ -323,13 +317,13 @@ mod tests {
         let context: Arc<dyn Context> = TestContext::new(2048, 1);
         let mut builder = RowsBuilder::new(layout.clone(), Reservation::new(context));
         for _ in 0..2 {
-            // What an earlier use of the memory left must not show.
-            builder.append(&Incoming::of_chunk(&chunk)?, None, None)?;
+            // Data from an earlier use of the memory must not show.
+            builder.append(&ResolvedColumns::of_chunk(&chunk)?, None, None)?;
             if builder.len() == given.num_rows() {
                 builder.clear_rows();
             }
         }
-        builder.append(&Incoming::of_chunk(&chunk)?, None, None)?;
+        builder.append(&ResolvedColumns::of_chunk(&chunk)?, None, None)?;
         let found = builder.seal().chunk(0..given.num_rows() as u64)?;
         let columns =
             (0..given.num_columns()).map(|field| found.column(field).unwrap().plain().unwrap());
@@ -373,7 +367,7 @@ mod tests {
     fn bounds_of_columns() {
         let bounds = |tuple: &str, text: &str, selection: Option<&[u32]>| {
             let chunk = Chunk::from_arrays(batch(tuple, text).columns().to_vec());
-            let incoming = Incoming::of_chunk(&chunk).unwrap();
+            let incoming = ResolvedColumns::of_chunk(&chunk).unwrap();
             let found = Bounds::of(&incoming.columns()[0], chunk.rows_stored(), selection);
             range_of(found.least, found.greatest)
         };
@@ -393,7 +387,7 @@ mod tests {
             ("<k: decimal(30,0), p: int64>", "9000000000000000000000 1"),
         ] {
             let error = there_and_back(tuple, text, &[Some((5, 1000)), Some((1, 2))]).unwrap_err();
-            assert!(error.message().contains("outside the range"), "{error}");
+            assert!(error.message().contains("outside its computed range"), "{error}");
         }
     }
 }

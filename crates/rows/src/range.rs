@@ -1,5 +1,5 @@
-//! Tuples of a chunk that lie in rows: a scan of rows gives them without making columns, and who
-//! packs tuples into rows copies them.
+//! Tuples of a chunk that are stored as rows: a scan of rows yields them without building columns,
+//! and packing tuples into rows copies them.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use tessera_codegen::{InputPlace, RawInput};
 use tessera_types::Result;
 use tessera_vector::hash::{SEED, combine, fold_column, word_of_wide};
 use tessera_vector::physical::{Physical, canonical32, canonical64};
-use tessera_vector::{Chunk, Column, Elsewhere, HashFields};
+use tessera_vector::{Chunk, Column, HashFields, LazyTuples};
 
-use super::gather::Which;
+use super::gather::RowSelection;
 use super::layout::{Kind, RowLayout};
 use super::memory::Fixed;
 use super::sealed::Part;
 
-/// Consecutive rows of a part whose values all stand in them.
+/// Consecutive rows of a part whose values are all in the rows themselves.
 #[derive(Debug, Clone)]
 pub struct RowRange {
     /// The layout of the rows.
     pub layout: Arc<RowLayout>,
-    /// The part that they stand in.
+    /// The part that contains them.
     pub part: Arc<Part>,
-    /// The number of the first one.
+    /// The number of the first row.
     pub first: usize,
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
-    /// Which fields of the rows the tuples have; absent for all.
+    /// The fields of the rows that the tuples have; `None` for all.
     fields: Option<Arc<[usize]>>,
 }
 
 impl RowRange {
-    /// The rows as a chunk; none where a value does not stand whole in its row.
+    /// Returns the rows as a chunk; `None` if some value is not entirely in its row.
     pub fn chunk(
         layout: &Arc<RowLayout>,
         part: &Arc<Part>,
@@ -42,32 +42,32 @@ impl RowRange {
         let is_whole = layout.is_whole() && first + rows <= part.rows;
         let range =
             || RowRange { layout: layout.clone(), part: part.clone(), first, rows, fields: None };
-        is_whole.then(|| Chunk::lying(range(), rows))
+        is_whole.then(|| Chunk::lazy(range(), rows))
     }
 
-    /// The field of the rows that a field of the tuples is.
+    /// Returns the field of the rows for a field of the tuples.
     fn field(&self, field: usize) -> usize {
         self.fields.as_ref().map_or(field, |fields| fields[field])
     }
 
-    /// Whether the tuples have all fields of the rows.
+    /// Returns whether the tuples have all fields of the rows.
     pub fn is_whole(&self) -> bool {
         self.fields.is_none()
     }
 
     fn column(&self, field: usize) -> Result<Column> {
-        self.part.gather(&self.layout, self.field(field), Which::Run(self.first, self.rows))
+        self.part.gather(&self.layout, self.field(field), RowSelection::Run(self.first, self.rows))
     }
 
-    /// How compiled code finds a field, and where; none where the rows are not one behind the
-    /// other, or it has no code.
+    /// Returns how compiled code reads a field, and its address; `None` if the rows are not
+    /// consecutive in memory or the field's type is not compiled.
     pub fn listed(&self, field: usize, list: Option<&[u32]>) -> Option<(InputPlace, RawInput)> {
         let rows = self.part.pages.address(self.first, self.rows)?;
         let list = list.map_or((0, std::ptr::null()), |list| (32, list.as_ptr().cast()));
         self.part.input(&self.layout, self.field(field), rows, list)
     }
 
-    /// The values of a field, NULL or not.
+    /// Combines the hash state of each row with the value of a field, including those under NULL.
     fn each_value<T: Fixed>(&self, offset: usize, states: &mut [u64], word: impl Fn(T) -> u64) {
         let mut states = states.iter_mut();
         for run in self.part.pages.value_runs::<T>(offset, self.first..self.first + self.rows) {
@@ -79,9 +79,9 @@ impl RowRange {
 }
 
 impl Part {
-    /// How compiled code finds a field of rows that begin at `rows` in memory, and where: of the
-    /// rows that the list has (its numbers' bits, and where it is), or one after the other. None
-    /// where the field has no code.
+    /// Returns how compiled code reads a field of rows that begin at `rows` in memory, and its
+    /// address. `list` selects rows (the bits of its numbers, and its address); without it they are
+    /// consecutive. `None` if the field's type is not compiled.
     pub fn input(
         &self,
         layout: &RowLayout,
@@ -94,7 +94,7 @@ impl Part {
             return None;
         }
         let validity = layout.validity_offset().unwrap_or(0) + field / 8;
-        let in_row = InputPlace::InRow {
+        let in_row = InputPlace::Row {
             stride: layout.stride_bytes() as u32,
             list_bits,
             validity_bit: field as u8 % 8,
@@ -137,7 +137,7 @@ impl HashFields for RowRange {
     }
 }
 
-impl Elsewhere for RowRange {
+impl LazyTuples for RowRange {
     fn hasher(&self) -> Option<&dyn HashFields> {
         Some(self)
     }
@@ -150,7 +150,7 @@ impl Elsewhere for RowRange {
         self.fields.as_ref().map_or(self.layout.fields.len(), |fields| fields.len())
     }
 
-    fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere> {
+    fn project(&self, fields: &[usize]) -> Box<dyn LazyTuples> {
         let fields = fields.iter().map(|field| self.field(*field)).collect();
         Box::new(RowRange { fields: Some(fields), ..self.clone() })
     }

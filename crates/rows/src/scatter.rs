@@ -1,10 +1,10 @@
-//! Rows scattered over partitions whose sizes are known: the inner loop of `local_partition`.
+//! Scatters rows over partitions of known sizes: the inner loop of `local_partition`.
 //!
 //! Each worker packs tuples into a small stage, and moves its rows from there into write-combining
 //! buffers, a few cache lines for each partition (Modularis §2.3.2; Balkesen et al.). A full buffer
-//! goes to its partition in one piece, by a plain copy: stores that stream around the caches need
-//! whole aligned cache lines, which rows of 24 bytes are not; written so they took most of this
-//! loop's time.
+//! is copied to its partition in one piece with plain stores: non-temporal stores need whole
+//! aligned cache lines, and with rows of 24 bytes, which are not, they took most of this loop's
+//! time.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,33 +20,33 @@ use super::layout::{FieldLayout, RowLayout};
 use super::memory::Pages;
 use super::sealed::{Part, Rows, Side};
 
-/// Bytes of a worker's buffer for one partition: some cache lines.
+/// Bytes of a worker's buffer for one partition: a few cache lines.
 const BUFFER_BYTES: usize = 512;
-/// Bytes of rows that are packed before they are scattered: they stay in the second-level cache.
+/// Bytes of rows that are packed before they are scattered: they fit the second-level cache.
 const STAGE_BYTES: usize = 128 << 10;
 
-/// Which partition a hash belongs to: `bits` bits of it, starting `shift` bits from the top.
+/// Returns the partition of a hash: `bits` bits of it, starting `shift` bits from the top.
 #[inline(always)]
 pub fn partition_of(hash: u64, bits: u32, shift: u32) -> usize {
     // Two shifts: one by 64 would be undefined.
     if bits == 0 { 0 } else { ((hash << shift) >> (64 - bits)) as usize }
 }
 
-/// Partitions being filled by many workers.
+/// Partitions under construction, filled by many workers.
 #[derive(Debug)]
 pub struct Scatter {
     layout: Arc<RowLayout>,
     bits: u32,
     shift: u32,
     buffer_rows: usize,
-    /// First word of each field that refers to the heap, and of each that refers to a side.
+    /// The first word of each field that refers to the heap, and of each that refers to a side.
     heap_words: Vec<usize>,
     side_words: Vec<usize>,
     targets: Vec<Mutex<Target>>,
     shared: Mutex<Referred>,
 }
 
-/// A partition of exactly the right size.
+/// A partition of its exact size.
 #[derive(Debug)]
 struct Target {
     pages: Pages,
@@ -55,7 +55,7 @@ struct Target {
     memory: Reservation,
 }
 
-/// What rows of all partitions refer to.
+/// The heap buffers and sides that rows of all partitions refer to.
 #[derive(Debug)]
 struct Referred {
     heap: Vec<Buffer>,
@@ -75,7 +75,7 @@ pub struct Scatterer {
 }
 
 impl Scatter {
-    /// Partitions of `counts` rows each, one for each value of `bits` bits.
+    /// Creates partitions of `counts` rows each, one for each value of `bits` bits.
     ///
     /// # Errors
     /// The memory budget is exhausted.
@@ -121,7 +121,7 @@ impl Scatter {
         }))
     }
 
-    /// A worker.
+    /// Creates the state of one worker.
     pub fn worker(self: &Arc<Self>, context: &Arc<dyn Context>) -> Result<Scatterer> {
         let (partitions, stride) = (self.targets.len(), self.layout.stride_bytes());
         let mut memory = Reservation::new(context.clone());
@@ -135,10 +135,10 @@ impl Scatter {
         })
     }
 
-    /// The partitions; all workers must have been flushed.
+    /// Returns the partitions; all workers must have been flushed.
     ///
     /// # Errors
-    /// The counts were other than those of the tuples.
+    /// The counts differ from the numbers of tuples.
     pub fn finish(&self) -> Result<Vec<Rows>> {
         let mut shared = lock(&self.shared);
         let heap: Arc<[Buffer]> = std::mem::take(&mut shared.heap).into();
@@ -180,7 +180,7 @@ impl Scatter {
         Ok(())
     }
 
-    /// Makes rows refer to buffers and sides behind those that came before.
+    /// Shifts the references of rows behind the buffers and sides that were added before.
     fn shift_references(&self, rows: &mut [u64], (heap_base, side_base): (u64, u64)) {
         if self.heap_words.is_empty() && self.side_words.is_empty() {
             return;
@@ -199,7 +199,7 @@ impl Scatter {
         }
     }
 
-    /// Keeps what the rows of a stage refer to; gives how many buffers and sides came before it.
+    /// Adds the heap and sides of a stage; returns how many buffers and sides were there before it.
     fn keep(&self, stage: &Part) -> (u64, u64) {
         let mut shared = lock(&self.shared);
         let bases = (shared.heap.len() as u64, shared.sides.len() as u64);
@@ -218,7 +218,7 @@ fn wrong_count(partition: usize, counted: usize, found: usize) -> Error {
 }
 
 impl Scatterer {
-    /// Takes tuples: those of a chunk at the positions of `selection`, or all; hashes are by
+    /// Appends the tuples of a chunk at the positions of `selection`, or all; hashes are by
     /// position.
     pub fn append(
         &mut self,
@@ -231,7 +231,7 @@ impl Scatterer {
         if full { self.scatter_stage() } else { Ok(()) }
     }
 
-    /// Moves what is left to the partitions.
+    /// Moves the remaining rows to the partitions.
     pub fn flush(&mut self) -> Result<()> {
         self.scatter_stage()?;
         let scatter = self.scatter.clone();
@@ -254,7 +254,7 @@ impl Scatterer {
             self.combiner
                 .put(words, partitions, &mut |partition, words| scatter.fill(partition, words))?;
         }
-        // The rows go, the heap they refer to stays.
+        // The rows are released; the heap they refer to stays.
         let mut row_bytes = stage.pages.memory_bytes();
         stage.pages = Pages::new(8, 0);
         for mut reservation in stage.reservations {

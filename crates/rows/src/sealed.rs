@@ -1,4 +1,4 @@
-//! Rows that no longer change.
+//! Immutable rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,37 +10,37 @@ use tessera_context::Reservation;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column, Handle};
 
-use crate::KeptChunk;
+use crate::SpillableChunk;
 use crate::spill::{SpillFile, TupleBlock};
 
 use super::compare::{Heap, RowsRef};
-use super::gather::Which;
+use super::gather::RowSelection;
 use super::layout::{HASH_OFFSET, RowLayout};
 use super::memory::{Fixed, Pages};
 use super::range::RowRange;
 
-/// Rows that no longer change; cheap to clone.
+/// Immutable rows; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Rows {
     layout: Arc<RowLayout>,
     parts: Vec<Piece>,
-    /// The number of the first row of each part, and how many there are in all.
+    /// The number of the first row of each piece, followed by the total number of rows.
     starts: Vec<u64>,
 }
 
-/// Rows that lie together.
+/// A piece of [`Rows`] with consecutive row numbers.
 #[derive(Debug, Clone)]
 enum Piece {
     Memory(Arc<Part>),
-    /// Those that have left memory: a block of tuples, without hashes and states.
-    File(KeptChunk),
+    /// Spilled rows: a block of tuples, without hashes and states.
+    File(SpillableChunk),
 }
 
 impl Piece {
     fn rows(&self) -> usize {
         match self {
             Piece::Memory(part) => part.rows,
-            Piece::File(kept) => kept.rows(),
+            Piece::File(chunk) => chunk.rows(),
         }
     }
 
@@ -51,12 +51,12 @@ impl Piece {
         }
     }
 
-    /// A field of some of these rows.
+    /// Gathers a field of some of these rows.
     fn gather(&self, layout: &RowLayout, field: usize, rows: &[u64]) -> Result<Column> {
         match self {
-            Piece::Memory(part) => part.gather(layout, field, Which::Listed(rows)),
-            Piece::File(kept) => {
-                let column = kept.chunk()?.column(field)?.plain()?;
+            Piece::Memory(part) => part.gather(layout, field, RowSelection::Listed(rows)),
+            Piece::File(chunk) => {
+                let column = chunk.chunk()?.column(field)?.plain()?;
                 let position = |row: &u64| u32::try_from(*row).ok();
                 let positions: UInt32Array = rows.iter().map(position).collect();
                 Ok(Column::Plain(arrow::compute::take(&column, &positions, None)?))
@@ -65,32 +65,32 @@ impl Piece {
     }
 }
 
-/// Where a reader of all rows stands.
+/// The position of a sequential reader.
 #[derive(Debug, Default)]
 pub struct RowsPlace {
     row: u64,
-    /// What was read of the piece that begins at a row, where that has left memory.
+    /// The last spilled piece that was read, by the number of its first row.
     read: Option<(u64, Chunk)>,
 }
 
-/// Rows with one heap: what one builder made.
+/// Rows with one heap, from one builder.
 #[derive(Debug)]
 pub struct Part {
     /// The rows.
     pub pages: Pages,
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
-    /// The bytes of texts that are too long for their rows.
+    /// The bytes of strings that are too long for their rows.
     pub heap: Arc<[Buffer]>,
-    /// What fields of other types refer to.
+    /// Side stores that fields of other types refer to.
     pub sides: Vec<Side>,
-    /// Of each field, whether some value is NULL.
+    /// Whether each field has a NULL.
     pub has_nulls: Vec<bool>,
-    /// Held for as long as the memory is.
+    /// Accounts for the memory; released with it.
     pub reservations: Vec<Reservation>,
 }
 
-/// Values that rows refer to: lists, structs, maps; collections.
+/// A side store: values that rows refer to.
 #[derive(Debug, Clone)]
 pub enum Side {
     /// Values of lists, structs and maps.
@@ -109,7 +109,7 @@ impl Side {
 }
 
 impl Part {
-    /// The rows, to be read.
+    /// Returns a view for comparing and gathering.
     pub fn view<'a>(&'a self, layout: &'a RowLayout) -> RowsRef<'a> {
         RowsRef {
             layout,
@@ -126,9 +126,9 @@ impl Rows {
         Rows::of_pieces(layout, parts.into_iter().map(Piece::Memory).collect())
     }
 
-    /// Rows that have left memory.
+    /// Creates rows that are spilled to these blocks.
     pub fn in_file(layout: Arc<RowLayout>, file: &Arc<SpillFile>, blocks: Vec<TupleBlock>) -> Rows {
-        let piece = |block| Piece::File(KeptChunk::in_file(file, block));
+        let piece = |block| Piece::File(SpillableChunk::in_file(file, block));
         Rows::of_pieces(layout, blocks.into_iter().map(piece).collect())
     }
 
@@ -142,20 +142,20 @@ impl Rows {
         Rows { layout, parts, starts }
     }
 
-    /// No rows.
+    /// Returns no rows.
     pub fn empty(layout: Arc<RowLayout>) -> Rows {
         Rows::new(layout, Vec::new())
     }
 
-    /// The rows of each, one after the other, without copying.
+    /// Concatenates rows without copying them.
     ///
     /// # Errors
-    /// They differ in layout.
+    /// The layouts differ.
     pub fn concat(layout: Arc<RowLayout>, several: impl IntoIterator<Item = Rows>) -> Result<Rows> {
         let mut parts = Vec::new();
         for rows in several {
             if *rows.layout != *layout {
-                return Err(Error::internal("rows of different layouts were put together"));
+                return Err(Error::internal("rows of different layouts were concatenated"));
             }
             parts.extend(rows.parts.into_iter().filter(|part| part.rows() > 0));
         }
@@ -167,17 +167,17 @@ impl Rows {
         &self.layout
     }
 
-    /// The tuple.
+    /// The tuple type.
     pub fn tuple(&self) -> &Tuple {
         self.layout.tuple()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.starts.last().map_or(0, |total| *total as usize)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -187,10 +187,11 @@ impl Rows {
         self.parts.iter().filter_map(Piece::part).map(|part| part.memory_bytes()).sum()
     }
 
-    /// A field of these rows, in this order; [`super::NO_ROW`] gives NULL. Strings share the heap.
+    /// Gathers a field of these rows, in this order; [`super::NO_ROW`] gives NULL. Strings share
+    /// the heap.
     ///
     /// # Errors
-    /// A row that is not there: Tessera's own mistake.
+    /// A row that does not exist: an internal error.
     pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
         match &self.parts[..] {
             [part] => part.gather(&self.layout, field, rows),
@@ -198,14 +199,14 @@ impl Rows {
         }
     }
 
-    /// All fields of these rows.
+    /// Gathers all fields of these rows.
     pub fn gather_all(&self, rows: &[u64]) -> Result<Vec<Column>> {
         (0..self.tuple().len()).map(|field| self.gather(field, rows)).collect()
     }
 
-    /// As [`Rows::chunk`], where the rows lie if they can, for who reads them there: as long as the
-    /// chunk lives, so do they.
-    pub fn lying(&self, rows: Range<u64>) -> Result<Chunk> {
+    /// Like [`Rows::chunk`], but the chunk refers to the rows if it can, without copying. The rows
+    /// live as long as the chunk.
+    pub fn lazy_chunk(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
         let part = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]);
         let part = part.and_then(Piece::part);
@@ -216,14 +217,15 @@ impl Rows {
         }
     }
 
-    /// The rows of a range as a chunk; keep ranges within the context's `chunk_rows`.
+    /// Returns the rows of a range as a chunk; a range should not exceed the context's
+    /// `chunk_rows`.
     pub fn chunk(&self, rows: Range<u64>) -> Result<Chunk> {
         let (index, len) = (self.part_of(rows.start), (rows.end - rows.start) as usize);
-        // A range in one part, as most are, needs no list of its rows.
+        // Most ranges are in one part and need no list of rows.
         if let Some(piece) = self.parts.get(index).filter(|_| rows.end <= self.starts[index + 1]) {
             let first = (rows.start - self.starts[index]) as usize;
             let Some(part) = piece.part() else { return Ok(self.read(index)?.slice(first, len)) };
-            let run = Which::Run(first, len);
+            let run = RowSelection::Run(first, len);
             let columns =
                 (0..self.tuple().len()).map(|field| part.gather(&self.layout, field, run));
             return Ok(Chunk::new(columns.collect::<Result<_>>()?, len));
@@ -232,12 +234,12 @@ impl Rows {
         Ok(Chunk::new(self.gather_all(&numbers)?, len))
     }
 
-    /// The next rows of a reader, at most `rows` (not 0); nothing when there are no more. They may
-    /// lie where they are, as [`Rows::lying`] says.
+    /// Reads the next rows, at most `rows` (not 0); `None` at the end. With `lazy`, the chunk may
+    /// refer to the rows as [`Rows::lazy_chunk`] does.
     ///
     /// # Errors
-    /// What has left memory cannot be read.
-    pub fn next(&self, place: &mut RowsPlace, rows: usize, lying: bool) -> Result<Option<Chunk>> {
+    /// Spilled rows cannot be read.
+    pub fn next(&self, place: &mut RowsPlace, rows: usize, lazy: bool) -> Result<Option<Chunk>> {
         let start = place.row;
         let mut index = self.part_of(start);
         let Some(piece) = self.parts.get(index).filter(|_| start < self.len() as u64) else {
@@ -253,7 +255,7 @@ impl Rows {
             }
             place.row = limit.min(self.starts[index]);
             let range = start..place.row;
-            return if lying { self.lying(range) } else { self.chunk(range) }.map(Some);
+            return if lazy { self.lazy_chunk(range) } else { self.chunk(range) }.map(Some);
         }
         let first = self.starts[index];
         let block = match place.read.take() {
@@ -266,26 +268,26 @@ impl Rows {
         Ok(Some(chunk))
     }
 
-    /// A piece that has left memory.
+    /// Reads a spilled piece.
     fn read(&self, index: usize) -> Result<Chunk> {
         match self.parts.get(index) {
-            Some(Piece::File(kept)) => kept.chunk(),
+            Some(Piece::File(chunk)) => chunk.chunk(),
             _ => Err(Error::internal("rows in memory were read from a file")),
         }
     }
 
-    /// The hashes of a range of rows.
+    /// Returns the hashes of a range of rows.
     pub fn hashes(&self, rows: Range<u64>) -> Result<Vec<u64>> {
         self.fixed(HASH_OFFSET, rows)
     }
 
-    /// A state field of a range of rows.
+    /// Returns a state field of a range of rows.
     pub fn states<T: Fixed>(&self, state: usize, rows: Range<u64>) -> Result<Vec<T>> {
         self.fixed(self.layout.state_offset(state), rows)
     }
 
-    /// The bytes of a view from a state field of a row of `part_of_row`; short ones lie in the view
-    /// itself.
+    /// Returns the bytes of a view from a state field of row `part_of_row`; short ones are in the
+    /// view itself.
     pub fn bytes<'a>(&'a self, part_of_row: u64, view: &'a [u8; 16]) -> &'a [u8] {
         let bits = u128::from_le_bytes(*view);
         let len = bits as u32 as usize;
@@ -293,7 +295,8 @@ impl Rows {
             return &view[4..4 + len];
         }
         let part = self.parts.get(self.part_of(part_of_row)).and_then(Piece::part);
-        part.and_then(|part| super::incoming::long_bytes(bits, &part.heap)).unwrap_or_default()
+        part.and_then(|part| super::resolved_columns::long_bytes(bits, &part.heap))
+            .unwrap_or_default()
     }
 
     fn fixed<T: Fixed>(&self, offset: usize, rows: Range<u64>) -> Result<Vec<T>> {
@@ -314,7 +317,7 @@ impl Rows {
         Ok(out)
     }
 
-    /// The index of the part that holds a row.
+    /// The index of the piece that contains a row.
     fn part_of(&self, row: u64) -> usize {
         self.starts.partition_point(|start| *start <= row).saturating_sub(1)
     }
@@ -326,7 +329,7 @@ impl Rows {
             }
             return super::gather::nulls_of(&self.layout, field, rows.len());
         }
-        // Rows of each part are gathered by themselves and put back into order.
+        // The rows of each piece are gathered separately, then put back into order.
         let mut places = Vec::with_capacity(rows.len());
         let mut wanted: Vec<(usize, Vec<u64>)> = Vec::new();
         let mut current = usize::MAX;

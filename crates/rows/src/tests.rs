@@ -148,7 +148,7 @@ fn every_atom_goes_in_and_comes_out() {
     for _ in 0..100 {
         first.append_chunk(&chunk, &[4]).unwrap();
     }
-    let incoming = Incoming::of_chunk(&chunk).unwrap();
+    let incoming = ResolvedColumns::of_chunk(&chunk).unwrap();
     assert_eq!(second.append(&incoming, None, Some(&[3, 1])).unwrap(), 0..2);
     let first = first.seal();
     let rows = Rows::concat(layout, [first.clone(), second.seal(), first]).unwrap();
@@ -193,7 +193,7 @@ fn dictionaries_constants_and_selections_are_resolved() {
         let found = plain(&rows.gather(field, &[0, 1, 2, 3, 4]).unwrap());
         assert_eq!(&found, &taken(array, &[Some(0), Some(1), Some(2), Some(3), Some(3)]));
     }
-    // Each string of the dictionary is kept once.
+    // Each string of the dictionary is stored once.
     assert_eq!(plain(&rows.gather(0, &[0]).unwrap()).as_string_view().data_buffers()[0].len(), 33);
     let mut encoded = Vec::new();
     hash_columns(&columns, 4, &mut encoded).unwrap();
@@ -234,7 +234,7 @@ fn keys_compare_as_sql_says() {
     let mut builder = RowsBuilder::new(RowLayout::new(&tuple).unwrap(), reservation());
     builder.append_chunk(&chunk, &[]).unwrap();
     for field in 1..tuple.len() {
-        let keys = Incoming::new(&chunk.stored()[field..=field], 5).unwrap();
+        let keys = ResolvedColumns::new(&chunk.stored()[field..=field], 5).unwrap();
         let all = || {
             let mut all = Candidates::default();
             (0..5u64).for_each(|row| (0..5u32).for_each(|position| all.push(row, position)));
@@ -363,10 +363,10 @@ fn every_atom_crosses_to_another_process() {
     let (tuple, arrays) = every_atom();
     let layout = RowLayout::bare(&tuple).unwrap();
     let context: Arc<dyn tessera_context::Context> = TestContext::new(2048, 1);
-    let mut outgoing = Outgoing::new(&layout, &vec![].into(), (0, 0), &context).unwrap();
+    let mut outgoing = WirePartitioner::new(&layout, &vec![].into(), (0, 0), &context).unwrap();
     let words = outgoing.heap_words().clone();
     let (mut rows, mut heap) = (Vec::new(), Vec::new());
-    let mut send = |_, mut packet: Packet<'_>| {
+    let mut send = |_, mut packet: WireBatch<'_>| {
         packet.relocate(&layout, &words, heap.len() as u64);
         rows.extend_from_slice(&packet.rows);
         heap.extend(packet.heap);
@@ -376,10 +376,10 @@ fn every_atom_crosses_to_another_process() {
     outgoing.append(&chunk, &mut send).unwrap();
     outgoing.append(&chunk.select(Arc::new(UInt32Array::from(vec![3, 0]))), &mut send).unwrap();
     outgoing.flush(&mut send).unwrap();
-    let there = Rows::arrived(
+    let there = Rows::received(
         &layout,
-        Region::owned(rows),
-        &Region::of_bytes(&heap),
+        WordBuffer::owned(rows),
+        &WordBuffer::of_bytes(&heap),
         heap.len(),
         Vec::new(),
     )

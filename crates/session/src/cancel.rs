@@ -1,4 +1,4 @@
-//! Ending the running statement from any thread, and how far it is.
+//! Cancellation of the running statement from any thread, and its progress.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,70 +10,71 @@ use tessera_objects::Timeouts;
 
 use crate::storage::Storage;
 
-/// Ends what a session is doing, from any thread, and tells how far it is.
+/// Cancels the statement of a session from any thread, and reports its progress.
 #[derive(Debug, Clone)]
 pub struct Cancel {
-    running: Arc<Mutex<Running>>,
-    /// Ends the statement, whatever it is at.
+    running: Arc<Mutex<RunningStatement>>,
+    /// Interrupts the statement in all its phases.
     pub(crate) interrupt: Arc<Interrupt>,
 }
 
+/// The state of the running statement, empty between statements.
 #[derive(Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct RunningStatement {
     since: Option<Instant>,
     pub(crate) record: Option<Arc<RunRecord>>,
-    /// For memory.
+    /// Whether the statement waits for memory.
     pub(crate) waiting: bool,
-    /// Each statement ends as soon as it has begun.
-    all_end: bool,
-    pub(crate) stopped: Option<Stopped>,
+    /// Whether every later statement is cancelled as soon as it begins.
+    cancel_all: bool,
+    pub(crate) stopped: Option<StopReport>,
 }
 
-/// How the last plan that failed or was cancelled came to its end.
+/// How the last failed or cancelled plan ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stopped {
-    /// Bytes of its budget that it still held when its statement returned: 0.
+pub struct StopReport {
+    /// Bytes of its budget that it held when its statement returned: 0 unless memory leaks.
     pub held_bytes: usize,
-    /// The last thing that was done for it, and how long that took.
+    /// Its last job and the time that took.
     pub last: String,
 }
 
-/// How far the running statement is.
+/// The progress of the running statement.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Since it began.
+    /// Time since it began.
     pub elapsed: Duration,
-    /// It waits for others to give memory back.
+    /// Whether it waits for other statements to release memory.
     pub waiting: bool,
-    /// Morsels done, in all pipelines that have begun.
+    /// Finished morsels of all started pipelines.
     pub morsels_done: u64,
-    /// Morsels there are, in all pipelines that have begun.
+    /// All morsels of all started pipelines.
     pub morsels: u64,
 }
 
 impl Cancel {
-    /// Ends the running statement; whether there is one. One whose last row is there, but not read,
-    /// ends as it would have.
+    /// Cancels the running statement and returns whether there was one. A statement whose last row
+    /// is ready but not yet read ends normally.
     pub fn cancel(&self) -> bool {
-        // The lock is held meanwhile: a statement that begins cannot forget it.
+        // Holding the lock prevents a starting statement from missing the cancellation.
         let running = lock(&self.running);
         self.interrupt.cancel();
         running.since.is_some()
     }
 
-    /// Ends the running statement and each that begins after it.
+    /// Cancels the running statement and every later one.
     pub fn cancel_all(&self) {
         let mut running = lock(&self.running);
-        running.all_end = true;
+        running.cancel_all = true;
         self.interrupt.cancel();
     }
 
-    /// How the last statement ended, where it did before its time.
-    pub fn stopped(&self) -> Option<Stopped> {
+    /// How the last statement ended, if it failed or was cancelled.
+    pub fn stopped(&self) -> Option<StopReport> {
         lock(&self.running).stopped.clone()
     }
 
-    /// How far the running statement is; nothing while none runs.
+    /// The progress of the running statement, if one is running.
     pub fn progress(&self) -> Option<Progress> {
         let running = lock(&self.running);
         let elapsed = running.since?.elapsed();
@@ -85,44 +86,48 @@ impl Cancel {
         Some(Progress { elapsed, waiting: running.waiting, morsels_done, morsels })
     }
 
-    /// The handle of a session whose waits this ends.
+    /// The handle of a session with this interrupt.
     pub(crate) fn new(interrupt: Arc<Interrupt>) -> Cancel {
         Cancel { running: Arc::default(), interrupt }
     }
 
-    /// A statement begins.
+    /// Begins a statement, which is the running one until the guard is dropped.
     pub(crate) fn begin(
         &self,
         storage: &Storage,
         since: Instant,
         (deadline, timeouts): (Option<Duration>, Timeouts),
         temp_directory: &Path,
-    ) -> Registered {
+    ) -> RunningGuard {
         self.set(|running| {
             storage.begin(deadline, timeouts, temp_directory);
-            if running.all_end {
+            if running.cancel_all {
                 self.interrupt.cancel();
             }
-            *running =
-                Running { since: Some(since), all_end: running.all_end, ..Running::default() };
+            *running = RunningStatement {
+                since: Some(since),
+                cancel_all: running.cancel_all,
+                ..RunningStatement::default()
+            };
         });
-        Registered(self.clone())
+        RunningGuard(self.clone())
     }
 
-    pub(crate) fn set(&self, change: impl FnOnce(&mut Running)) {
+    /// Changes the state of the running statement.
+    pub(crate) fn set(&self, change: impl FnOnce(&mut RunningStatement)) {
         change(&mut lock(&self.running));
     }
 }
 
-/// A statement is the one to cancel for as long as this lives.
+/// Marks a statement as the running one until dropped.
 #[derive(Debug)]
-pub(crate) struct Registered(Cancel);
+pub(crate) struct RunningGuard(Cancel);
 
-impl Drop for Registered {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.set(|running| {
-            let (stopped, all_end) = (running.stopped.take(), running.all_end);
-            *running = Running { stopped, all_end, ..Running::default() };
+            let (stopped, cancel_all) = (running.stopped.take(), running.cancel_all);
+            *running = RunningStatement { stopped, cancel_all, ..RunningStatement::default() };
         });
     }
 }

@@ -1,5 +1,5 @@
-//! Names to tables: files and folders of the database directory, external tables, views, and paths
-//! in quotes.
+//! The table catalog of a session: files and folders of the database directory, external tables,
+//! tables in memory, views, and quoted paths.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,58 +8,64 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tessera_context::lock;
 use tessera_files::{Compression, FileFormat};
 use tessera_formats::block::{self, Tables};
-use tessera_optimizer::table::{Catalog, FileOption, OptionValue, Table};
+use tessera_optimizer::table::{FileOption, OptionValue, Table, TableCatalog};
 use tessera_sql::{CreateExternalTable, CreateTableAs};
 use tessera_types::{Error, Result, SqlState};
 
 use crate::memory_table::MemoryTable;
-use crate::source::{Sampler, Source, Stamps, Types, read_options};
+use crate::source::{Source, Stamps, TableSampler, Types, read_options};
 use crate::storage::Storage;
 
-/// Schemas that mean the database directory.
+/// Schema names that refer to the database directory.
 const SCHEMAS: [&str; 2] = ["main", "public"];
 
-/// The most tables whose descriptions are remembered.
+/// The maximum number of cached table descriptions.
 const CACHED_TABLES_MAX: usize = 1_024;
 
-/// The tables of a session. The directory is looked at again for each statement, so that what
-/// others put there is seen; what a file says of itself is remembered until its size or time of
-/// change differs.
+/// The tables of a session. Each statement lists the database directory again, so it sees files
+/// that other processes have added. The description of a file is cached until its size or
+/// modification time changes.
 #[derive(Debug)]
 pub(crate) struct FileCatalog {
     storage: Storage,
-    /// A directory, or a prefix of a store.
+    /// A directory or an object store prefix.
     database: Option<String>,
     external: BTreeMap<String, Source>,
     views: BTreeMap<String, Arc<str>>,
     memory: BTreeMap<String, MemoryTable>,
-    /// What scans read of the tables in memory.
+    /// The rows of the tables in memory.
     tables: Tables,
-    described: Mutex<HashMap<String, Described>>,
-    /// What reads a few rows of each table for estimates; none when that is switched off.
-    sampler: Option<Sampler>,
-    /// Tables of extensions, for names that are not found here.
-    others: Vec<Arc<dyn Catalog + Send>>,
+    cache: Mutex<HashMap<String, CachedTable>>,
+    /// Samples tables for estimates. `None` if `statistics` is `metadata`.
+    sampler: Option<TableSampler>,
+    /// The catalogs of extensions, searched last.
+    extensions: Vec<Arc<dyn TableCatalog + Send>>,
 }
 
+/// The description of a table and the versions of the files it was read from.
 #[derive(Debug)]
-struct Described {
+struct CachedTable {
     source: Source,
     stamps: Stamps,
     table: Arc<Table>,
 }
 
 impl FileCatalog {
+    /// Creates the catalog of a database directory or object store prefix.
+    ///
     /// # Errors
-    /// The database is no directory and no prefix of a store.
+    /// The database is neither a directory nor a prefix with objects.
     pub(crate) fn new(
         database: Option<PathBuf>,
         storage: Storage,
-        others: Vec<Arc<dyn Catalog + Send>>,
+        extensions: Vec<Arc<dyn TableCatalog + Send>>,
     ) -> Result<FileCatalog> {
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path| {
-                Error::io(format!("the database's name {} is not UTF-8; rename it", path.display()))
+                Error::io(format!(
+                    "the name of the database {} is not UTF-8; rename it",
+                    path.display()
+                ))
             })
         };
         let database = database.map(text).transpose()?;
@@ -73,43 +79,45 @@ impl FileCatalog {
             views: BTreeMap::new(),
             memory: BTreeMap::new(),
             tables: Tables::default(),
-            described: Mutex::new(HashMap::new()),
+            cache: Mutex::new(HashMap::new()),
             sampler: None,
-            others,
+            extensions,
         })
     }
 
-    /// Lets tables be sampled for estimates, or no longer.
-    pub(crate) fn sample(&mut self, sampler: Option<Sampler>) {
+    /// Enables or disables the sampling of tables.
+    pub(crate) fn set_sampler(&mut self, sampler: Option<TableSampler>) {
         if sampler.is_some() != self.sampler.is_some() {
-            self.described.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+            self.cache.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
             self.sampler = sampler;
             for table in self.memory.values_mut() {
-                table.sample(self.sampler.as_ref());
+                table.set_sampler(self.sampler.as_ref());
             }
         }
     }
 
-    /// The tables in memory, for their scan.
+    /// The rows of the tables in memory.
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// The name under which a table in memory can be made, or none where there is one that is to
-    /// stay.
+    /// Returns the name for a new table in memory, or `None` if `IF NOT EXISTS` keeps an existing
+    /// one.
     ///
     /// # Errors
     /// The name is taken.
-    pub(crate) fn free_name<'a>(&self, create: &'a CreateTableAs) -> Result<Option<&'a str>> {
+    pub(crate) fn available_name<'a>(&self, create: &'a CreateTableAs) -> Result<Option<&'a str>> {
         let name = simple_name(&create.name)?;
-        match self.taken(name) {
+        match self.is_taken(name) {
             true if create.if_not_exists => Ok(None),
-            true if !create.or_replace || !self.memory.contains_key(name) => Err(already(name)),
+            true if !create.or_replace || !self.memory.contains_key(name) => {
+                Err(already_exists(name))
+            }
             _ => Ok(Some(name)),
         }
     }
 
-    /// Remembers a table in memory, in the place of one of that name.
+    /// Adds a table in memory. It replaces a table in memory of the same name.
     pub(crate) fn insert_in_memory(
         &mut self,
         name: &str,
@@ -117,39 +125,39 @@ impl FileCatalog {
         tuples: block::Table,
     ) {
         self.tables.insert(name, tuples);
-        table.sample(self.sampler.as_ref());
+        table.set_sampler(self.sampler.as_ref());
         self.memory.insert(name.to_string(), table);
     }
 
-    /// Whether this session has given a name away.
-    fn taken(&self, name: &str) -> bool {
+    /// Whether this session has created a table or view of this name.
+    fn is_taken(&self, name: &str) -> bool {
         self.external.contains_key(name)
             || self.views.contains_key(name)
             || self.memory.contains_key(name)
     }
 
-    /// Remembers files under a name.
+    /// Adds an external table.
     ///
     /// # Errors
-    /// The name is taken, or the files cannot be read.
+    /// The name is taken, an option is invalid, or the files cannot be read.
     pub(crate) fn create_external(&mut self, create: &CreateExternalTable) -> Result<()> {
         let name = simple_name(&create.name)?;
-        let taken = self.taken(name);
-        if taken && create.if_not_exists {
+        let exists = self.is_taken(name);
+        if exists && create.if_not_exists {
             return Ok(());
         }
-        if taken && !(create.or_replace && self.external.contains_key(name)) {
-            return Err(already(name));
+        if exists && !(create.or_replace && self.external.contains_key(name)) {
+            return Err(already_exists(name));
         }
         let [location] = create.locations.as_slice() else {
             return Err(Error::unsupported(format!(
-                "CREATE EXTERNAL TABLE with {} locations; give one path, pattern or folder",
+                "CREATE EXTERNAL TABLE has {} locations; expected one path, pattern or folder",
                 create.locations.len()
             )));
         };
         let format = FileFormat::called(&create.format).ok_or_else(|| {
             Error::unsupported(format!(
-                "STORED AS {}; there are parquet, csv, tsv, json and arrow",
+                "unknown format '{}'; expected parquet, csv, tsv, json or arrow",
                 create.format
             ))
         })?;
@@ -159,10 +167,10 @@ impl FileCatalog {
         };
         let options = read_options(format, &create.options.iter().map(option).collect::<Vec<_>>())?;
         if create.columns.is_some() && options.types != Types::Inferred {
-            let message = "option all_varchar beside declared columns, which have types; leave one of them out";
+            let message = "option all_varchar conflicts with the types of the declared columns; remove one of them";
             return Err(Error::semantic(message));
         }
-        let mut source = Source::of_format(&self.storage, name, location, format, options)?;
+        let mut source = Source::with_format(&self.storage, name, location, format, options)?;
         source.declared = create.columns.clone();
         let table = source.describe(&self.storage)?;
         if let Some(missing) =
@@ -176,7 +184,7 @@ impl FileCatalog {
         Ok(())
     }
 
-    /// Remembers a query under a name.
+    /// Adds a view.
     ///
     /// # Errors
     /// The name is taken.
@@ -187,17 +195,17 @@ impl FileCatalog {
         or_replace: bool,
     ) -> Result<()> {
         let name = simple_name(name)?;
-        if self.taken(name) && !(or_replace && self.views.contains_key(name)) {
-            return Err(already(name));
+        if self.is_taken(name) && !(or_replace && self.views.contains_key(name)) {
+            return Err(already_exists(name));
         }
         self.views.insert(name.to_string(), query.into());
         Ok(())
     }
 
-    /// Forgets a table or view that was created in this session; files stay.
+    /// Drops a table or view of this session. The files of an external table stay.
     ///
     /// # Errors
-    /// There is none of this name, or it is a file of the database.
+    /// No table or view has this name, it is of the other kind, or it is a file of the database.
     pub(crate) fn drop(&mut self, name: &[String], view: bool, if_exists: bool) -> Result<()> {
         let name = simple_name(name)?;
         let found = match view {
@@ -220,16 +228,18 @@ impl FileCatalog {
             return Err(Error::semantic(format!("{name} is a {is}"))
                 .with_state(SqlState::WRONG_OBJECT_TYPE));
         }
-        if !view && self.in_database(name)?.is_some() {
+        if !view && self.database_path(name)?.is_some() {
             return Err(Error::unsupported(format!(
-                "DROP TABLE {name}: it is a file of the database directory; remove the file instead"
+                "cannot drop table {name}: it is a file of the database directory; remove the file instead"
             )));
         }
-        Err(Error::semantic(format!("there is no {kind} called {name} in this session"))
-            .with_state(SqlState::UNDEFINED_TABLE))
+        Err(Error::semantic(format!(
+            "unknown {kind} {name}; SHOW TABLES lists the tables and views of this session"
+        ))
+        .with_state(SqlState::UNDEFINED_TABLE))
     }
 
-    /// The names of tables and views, and what each is.
+    /// The name and kind of each table and view, sorted by name.
     pub(crate) fn list(&self) -> Vec<(String, &'static str)> {
         let mut names: BTreeMap<String, &'static str> = self
             .entries()
@@ -237,7 +247,7 @@ impl FileCatalog {
             .into_iter()
             .map(|(name, _)| (name, "file"))
             .collect();
-        for table in self.others.iter().flat_map(|other| other.table_names()) {
+        for table in self.extensions.iter().flat_map(|catalog| catalog.table_names()) {
             names.entry(table).or_insert("table");
         }
         names.extend(self.external.keys().map(|name| (name.clone(), "external table")));
@@ -246,17 +256,17 @@ impl FileCatalog {
         names.into_iter().collect()
     }
 
-    /// The table that the first extension with one of this name offers.
-    fn in_extension(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
-        for other in &self.others {
-            if let Some(table) = other.table(reference)? {
+    /// The table from the first extension that has this name.
+    fn extension_table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        for catalog in &self.extensions {
+            if let Some(table) = catalog.table(reference)? {
                 return Ok(Some(table));
             }
         }
         Ok(None)
     }
 
-    /// Table names and paths of the database.
+    /// The tables of the database directory: names and paths, sorted.
     fn entries(&self) -> Result<Vec<(String, String)>> {
         let Some(database) = &self.database else { return Ok(Vec::new()) };
         let entries = self.storage.entries(database)?.into_iter();
@@ -267,9 +277,9 @@ impl FileCatalog {
         Ok(found)
     }
 
-    /// The file or folder of the database directory that a name means: spelt the same, else but for
-    /// upper and lower case.
-    fn in_database(&self, name: &str) -> Result<Option<String>> {
+    /// The path of the file or folder of this table name in the database directory. An exact match
+    /// wins over one that differs in case.
+    fn database_path(&self, name: &str) -> Result<Option<String>> {
         let entries = self.entries()?;
         let mut matches: Vec<_> = entries.iter().filter(|(entry, _)| entry == name).collect();
         if matches.is_empty() {
@@ -282,16 +292,17 @@ impl FileCatalog {
             [] => Ok(None),
             [(_, path)] => Ok(Some(path.clone())),
             [(_, first), (_, second), ..] => Err(Error::semantic(format!(
-                "table {name} may be '{first}' or '{second}'; name one of them with FROM 'path'"
+                "table {name} is ambiguous: it can be '{first}' or '{second}'; name one of them with FROM 'path'"
             ))),
         }
     }
 
-    fn described(&self, source: Source) -> Result<Arc<Table>> {
+    /// The table of a source, described from its files unless a current description is cached.
+    fn describe(&self, source: Source) -> Result<Arc<Table>> {
         let key = format!("{}\n{}", source.name, source.root);
         let stamps = Stamps::of(&self.storage, &source.paths);
-        let mut described = lock(&self.described);
-        if let Some(known) = described.get(&key)
+        let mut cache = lock(&self.cache);
+        if let Some(known) = cache.get(&key)
             && known.source == source
             && known.stamps.unchanged(&stamps)
         {
@@ -300,34 +311,34 @@ impl FileCatalog {
         let mut table = source.describe(&self.storage)?;
         table.sample = self.sampler.as_ref().and_then(|sampler| sampler.sample(&table, &stamps));
         let table = Arc::new(table);
-        if described.len() >= CACHED_TABLES_MAX {
-            described.clear();
+        if cache.len() >= CACHED_TABLES_MAX {
+            cache.clear();
         }
-        described.insert(key, Described { source, stamps, table: table.clone() });
+        cache.insert(key, CachedTable { source, stamps, table: table.clone() });
         Ok(table)
     }
 }
 
-impl Catalog for FileCatalog {
+impl TableCatalog for FileCatalog {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
         let name = match reference {
             [name] => *name,
             [schema, name] if SCHEMAS.contains(schema) => *name,
-            _ => return self.in_extension(reference),
+            _ => return self.extension_table(reference),
         };
         if let Some(table) = self.memory.get(name) {
             return Ok(Some(table.table.clone()));
         }
         if let Some(source) = self.external.get(name) {
-            return self.described(source.clone()).map(Some);
+            return self.describe(source.clone()).map(Some);
         }
-        if let Some(path) = self.in_database(name)? {
-            return self.described(Source::at(&self.storage, name, &path)?).map(Some);
+        if let Some(path) = self.database_path(name)? {
+            return self.describe(Source::at(&self.storage, name, &path)?).map(Some);
         }
         if reference.len() == 1 && is_path(name) {
-            return self.described(Source::at(&self.storage, name, name)?).map(Some);
+            return self.describe(Source::at(&self.storage, name, name)?).map(Some);
         }
-        self.in_extension(reference)
+        self.extension_table(reference)
     }
 
     fn files(
@@ -337,9 +348,9 @@ impl Catalog for FileCatalog {
         options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
         let format = FileFormat::called(format)
-            .ok_or_else(|| Error::internal(format!("a format called {format}")))?;
+            .ok_or_else(|| Error::internal(format!("unknown file format {format}")))?;
         let options = read_options(format, options)?;
-        self.described(Source::of_format(&self.storage, path, path, format, options)?).map(Some)
+        self.describe(Source::with_format(&self.storage, path, path, format, options)?).map(Some)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
@@ -355,8 +366,8 @@ impl Catalog for FileCatalog {
     }
 }
 
-/// The table a file or folder of the database directory is: its name without a known extension.
-/// Other files are none.
+/// The table name of a file or folder of the database directory: its name without a known
+/// extension. `None` for hidden files, temporary files and files of unknown formats.
 fn table_name(name: &str, folder: bool) -> Option<String> {
     if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
         return None;
@@ -371,7 +382,7 @@ fn table_name(name: &str, folder: bool) -> Option<String> {
     }
 }
 
-/// Whether a reference that is no table's name can only have been meant as a path.
+/// Whether a name that no table has is a path.
 fn is_path(name: &str) -> bool {
     name.contains(['/', '*', '?']) || FileFormat::of_path(name).is_ok() || Path::new(name).exists()
 }
@@ -380,12 +391,15 @@ fn simple_name(parts: &[String]) -> Result<&str> {
     match parts {
         [name] => Ok(name),
         [schema, name] if SCHEMAS.contains(&schema.as_str()) => Ok(name),
-        _ => Err(Error::unsupported(format!("schemas: {}; name it without one", parts.join(".")))),
+        _ => Err(Error::unsupported(format!(
+            "unsupported schema in the name {}; remove the schema",
+            parts.join(".")
+        ))),
     }
 }
 
-fn already(name: &str) -> Error {
-    Error::semantic(format!("there is a table or view called {name} already; drop it first"))
+fn already_exists(name: &str) -> Error {
+    Error::semantic(format!("table or view {name} already exists; drop it first"))
         .with_state(SqlState::DUPLICATE_TABLE)
 }
 
@@ -409,13 +423,13 @@ mod tests {
         std::fs::create_dir(folder.path().join("events")).unwrap();
         let catalog = FileCatalog::new(
             Some(folder.path().to_path_buf()),
-            Storage::new(Vec::new(), crate::storage::Streams::Read),
+            Storage::new(Vec::new(), crate::storage::StreamAccess::All),
             Vec::new(),
         )
         .unwrap();
         assert_eq!(catalog.table_names(), ["Orders", "events", "lineitem", "log"]);
-        assert!(catalog.in_database("orders").unwrap().is_some());
-        assert!(catalog.in_database("readme").unwrap().is_none());
+        assert!(catalog.database_path("orders").unwrap().is_some());
+        assert!(catalog.database_path("readme").unwrap().is_none());
         std::fs::write(folder.path().join("lineitem.csv"), "").unwrap();
         let error = catalog.table(&["lineitem"]).unwrap_err();
         assert!(error.message().contains("lineitem.csv' or"), "{error}");
@@ -435,7 +449,7 @@ mod tests {
         let refused = |path: &Path| {
             let catalog = FileCatalog::new(
                 Some(path.to_path_buf()),
-                Storage::new(Vec::new(), crate::storage::Streams::Read),
+                Storage::new(Vec::new(), crate::storage::StreamAccess::All),
                 Vec::new(),
             );
             catalog.unwrap_err().message().to_string()

@@ -1,12 +1,12 @@
-//! How a session is set up.
+//! The configuration of a session.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tessera_codegen::Tier;
 use tessera_engine::Extension;
-use tessera_jit::{Device, Tier};
 use tessera_local::Local;
 use tessera_objects::SmartStorage;
 use tessera_types::{Error, Result};
@@ -14,61 +14,60 @@ use tessera_vector::CHUNK_ROWS;
 
 use crate::extensions::Standard;
 
-/// The smallest memory budget a session takes.
+/// The minimum memory budget of a session, in bytes.
 pub const MEMORY_BYTES_MIN: usize = 1 << 20;
 
-/// What is assumed where the machine does not tell how much memory it has.
+/// The assumed size of memory if the machine does not report it.
 const MEMORY_BYTES_FALLBACK: usize = 4 << 30;
 
-/// How a session is set up.
+/// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Worker threads.
     pub threads: usize,
     /// The memory budget of a statement, in bytes.
     pub memory_bytes: usize,
-    /// Where state goes that does not fit into the budget.
+    /// The directory for data that exceeds the budget.
     pub temp_directory: PathBuf,
-    /// The memory of the statements of all sessions side by side, in bytes; at least that of one.
+    /// The memory budget of all concurrent sessions, in bytes; at least that of one statement.
     pub process_memory_bytes: usize,
-    /// The most tuples in a chunk: 1 to 8,192.
+    /// The maximum number of tuples in a chunk: 1 to 65,536.
     pub chunk_rows: usize,
-    /// The directory, or prefix of a store, whose files and folders are the tables.
+    /// The directory or object store prefix whose files and folders are the tables.
     pub database: Option<PathBuf>,
-    /// Whether statements come from the standard input, which they cannot read then.
+    /// Whether SQL is read from the standard input, which statements then cannot scan.
     pub sql_from_stdin: bool,
     /// Settings of object stores, by the names of environment variables (`AWS_ENDPOINT_URL`,
-    /// `TESSERA_STALL_TIMEOUT`); they come before these.
+    /// `TESSERA_STALL_TIMEOUT`), which they override.
     pub stores: Vec<(String, String)>,
-    /// What adds to the engine: sub-operators, functions, platforms, settings, in this order.
+    /// Extensions to install, in this order: sub-operators, functions, platforms, settings.
     pub extensions: Vec<Arc<dyn Extension>>,
-    /// The name of the platform on which statements run.
+    /// The name of the platform that runs statements.
     pub platform: String,
-    /// Values of the extensions' settings, by name.
+    /// Values of extension settings, by name.
     pub settings: Vec<(String, String)>,
-    /// What is compiled, and when.
+    /// Which code is compiled, and when.
     pub tier: Tier,
-    /// Where compiled code runs.
-    pub device: Device,
-    /// Whether statements may create functions: these are machine code, and can do whatever this
-    /// process can.
+    /// The name of the device that runs statements.
+    pub device: String,
+    /// Whether statements may create functions, which are machine code with all rights of this
+    /// process.
     pub native_functions: bool,
-    /// When stores are asked to filter objects themselves.
+    /// When stores filter objects themselves.
     pub smart_storage: SmartStorage,
-    /// The directory in which samples of tables are kept for other processes; nowhere if there is
-    /// none.
+    /// The directory that caches samples of tables for later processes; `None` disables it.
     pub statistics_cache: Option<PathBuf>,
-    /// The directory in which machine code is kept for other processes; nowhere if there is none.
+    /// The directory that caches machine code for later processes; `None` disables it.
     pub code_cache: Option<PathBuf>,
-    /// Every statement is cancelled when it has run this long.
+    /// The time after which a statement is cancelled.
     pub deadline: Option<Duration>,
-    /// How long a statement waits until others leave it enough memory to begin.
+    /// The time for which a statement waits for memory that other statements use.
     pub admission_timeout: Option<Duration>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        // The rest is left to what the budget does not count: file buffers, plans, other programs.
+        // The rest is for memory outside the budget: file buffers, plans, other programs.
         let memory_bytes = machine_memory_bytes().unwrap_or(MEMORY_BYTES_FALLBACK) / 10 * 8;
         Config {
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -83,7 +82,7 @@ impl Default for Config {
             platform: tessera_local::NAME.to_string(),
             settings: Vec::new(),
             tier: Tier::default(),
-            device: Device::default(),
+            device: crate::devices::DEFAULT.to_string(),
             native_functions: false,
             smart_storage: SmartStorage::Off,
             statistics_cache: None,
@@ -94,15 +93,15 @@ impl Default for Config {
     }
 }
 
-/// A number of bytes: `512`, `64MB`, `1.5 GiB`. `KB`, `MB`, `GB`, `TB` are powers of 1,000; `KiB` …
+/// Parses a number of bytes: `512`, `64MB`, `1.5 GiB`. `KB` to `TB` are powers of 1,000, `KiB` to
 /// `TiB` of 1,024.
 ///
 /// # Errors
-/// The text is no size.
+/// The text is not a size, or the size exceeds 2^53 bytes.
 pub fn parse_size(text: &str) -> Result<usize> {
     let bad = || {
         Error::data(format!(
-            "'{text}' is no size; write a number and a unit, such as 512MiB or 4GB"
+            "invalid size '{text}'; expected a number and a unit, such as 512MiB or 4GB"
         ))
     };
     let text = text.trim();
@@ -121,11 +120,11 @@ pub fn parse_size(text: &str) -> Result<usize> {
         _ => return Err(bad()),
     };
     let bytes = number.parse::<f64>().map_err(|_| bad())? * factor as f64;
-    // Beyond 2^53 neighbouring sizes are the same float; nobody has that much memory.
+    // A float represents integers exactly up to 2^53 only.
     if bytes.is_finite() && bytes <= (1u64 << 53) as f64 { Ok(bytes as usize) } else { Err(bad()) }
 }
 
-/// The memory of the machine or of the container this process is limited to, whichever is smaller.
+/// The size of the memory of the machine, or the limit of the container if that is smaller.
 fn machine_memory_bytes() -> Option<usize> {
     let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;

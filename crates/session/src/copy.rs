@@ -1,30 +1,30 @@
-//! `COPY (query) TO 'file'`: the query's plan with a materialise sub-operator at its end.
+//! `COPY (query) TO 'file'`: adds a materialize sub-operator to the plan of the query.
 
 use std::sync::Arc;
 
 use tessera_files::{Compression, FileFormat};
 use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
-use tessera_sql::{CopyTo, Planned, STANDARD_OUTPUT};
+use tessera_sql::{CopyTo, PlannedQuery, STANDARD_OUTPUT};
 use tessera_types::{Error, Result, unique_names};
 
 use crate::source::Direction;
 
-/// The plan that writes the file and yields its path and number of rows.
+/// The plan that writes the file and returns its path and number of rows.
 ///
 /// # Errors
-/// The format cannot be told or is unknown, or the name is that of a compressed file.
+/// The format is unknown, an option is invalid, or the path has the extension of a compressed file.
 pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     if Compression::of_path(&copy.path).is_some() {
         return Err(Error::unsupported(format!(
-            "COPY TO '{}': files are read where they are compressed as a whole, but not written so; leave the \
-             last extension out",
+            "cannot write '{}': compressed files can be read but not written; remove the last \
+             extension",
             copy.path
         )));
     }
     let format = match &copy.format {
         Some(name) => FileFormat::called(name).ok_or_else(|| {
             Error::unsupported(format!(
-                "COPY as {name}; there are parquet, csv, tsv, json and arrow"
+                "unknown format '{name}'; expected parquet, csv, tsv, json or arrow"
             ))
         })?,
         None if copy.path == STANDARD_OUTPUT => FileFormat::Csv,
@@ -32,7 +32,7 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
     };
     let names: Vec<Arc<str>> =
         unique_names(&copy.query.names).into_iter().map(Into::into).collect();
-    let (mut builder, root) = named(&copy.query, names);
+    let (mut builder, root) = with_names(&copy.query, names);
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
     for (name, value) in
         crate::source::params_of_options(format, Direction::Write, &copy.options)?.iter()
@@ -50,8 +50,8 @@ fn unknown_format(path: &str) -> Error {
     ))
 }
 
-/// The plan of a query whose fields have these names.
-pub(crate) fn named(query: &Planned, names: Vec<Arc<str>>) -> (Builder, NodeId) {
+/// Starts a plan with a query, renaming its fields to `names`. Returns the root of the query.
+pub(crate) fn with_names(query: &PlannedQuery, names: Vec<Arc<str>>) -> (Builder, NodeId) {
     let mut builder = Builder::new(query.plan.parameters.clone());
     let mut root = builder.append(query.plan.clone());
     if query.tuple.fields().iter().map(|field| &field.name).ne(&names) {

@@ -1,4 +1,4 @@
-//! `EXPLAIN`: plans as text, with what was measured.
+//! `EXPLAIN`: plans as text or JSON, with measurements for `ANALYZE`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tessera_objects::Totals;
 use tessera_plan::{Node, NodeId, Plan, text};
 use tessera_types::Tuple;
 
-/// What `EXPLAIN ANALYZE` says beneath the plan.
+/// The measurements that `EXPLAIN ANALYZE` prints below the plan.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) planning: Duration,
@@ -20,7 +20,7 @@ pub(crate) struct Summary {
     pub(crate) memory_peak_bytes: usize,
     pub(crate) device_memory_peak_bytes: usize,
     pub(crate) stores: Totals,
-    /// Pieces of code that were compiled, and how long that took.
+    /// The number of compiled code fragments and the time of compilation.
     pub(crate) compiling: (usize, Duration),
 }
 
@@ -62,15 +62,15 @@ impl Summary {
             let _ = writeln!(out, "-- compiling: {pieces} pieces of code, {}", duration(took));
         }
         for name in profile.counters() {
-            let (name, value) = counter(name, profile.total(name));
+            let (name, value) = counter_text(name, profile.total(name));
             let _ = writeln!(out, "-- {name}: {value}");
         }
         out
     }
 }
 
-/// A counter as people read it: its name tells the unit.
-fn counter(name: &str, value: u64) -> (String, String) {
+/// Formats a counter. The suffix of its name gives the unit.
+fn counter_text(name: &str, value: u64) -> (String, String) {
     let words = |name: &str| name.replace('_', " ");
     let unit = |unit: &str| name.strip_suffix(unit).map(words);
     if let Some(name) = unit("_nanodollars") {
@@ -86,7 +86,7 @@ fn counter(name: &str, value: u64) -> (String, String) {
     }
 }
 
-/// A time as people read it.
+/// Formats a time in s, ms or us.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -96,7 +96,7 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
-/// A number of bytes as people read it.
+/// Formats a number of bytes in GiB, MiB or KiB.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, size)| count >= *size) {
@@ -105,88 +105,90 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// The plan, with what each sub-operator yielded and took as a comment above it, and the summary
-/// beneath.
+/// The text of a plan with a comment above each sub-operator (rows, estimate, bytes, time,
+/// counters), and the summary below.
 pub(crate) fn analyzed(plan: &Plan, profile: &Profile, summary: &Summary) -> String {
     let note = |path: &[usize]| {
-        let (plan, profile, position) = within(plan, profile, path)?;
+        let (plan, profile, position) = locate(plan, profile, path)?;
         let node = profile.nodes.get(position)?;
         let mut note = format!(
             "{} rows{}, {}, {}",
             node.rows,
-            beside(plan, profile, position).unwrap_or_default(),
+            estimate_note(plan, profile, position).unwrap_or_default(),
             bytes(node.bytes),
             duration(Duration::from_nanos(node.nanoseconds))
         );
         for (name, value) in &node.counters {
-            let (name, value) = counter(name, *value);
+            let (name, value) = counter_text(name, *value);
             let _ = write!(note, ", {name} {value}");
         }
         Some(note)
     };
-    let (wrong, all) = far_off(plan, profile);
+    let (wrong, all) = count_large_errors(plan, profile);
     let wrong = match wrong {
         0 => String::new(),
-        wrong => format!("-- estimates: {wrong} of {all} are off by more than {FAR_OFF:.0}x\n"),
+        wrong => format!("-- estimates: {wrong} of {all} are off by more than {LARGE_ERROR:.0}x\n"),
     };
     format!("{}\n{}{wrong}", text::annotate(plan, &note), summary.text(profile))
 }
 
-/// Estimates that are off by more than this factor are marked.
-const FAR_OFF: f64 = 10.0;
+/// Estimates that are wrong by more than this factor are marked.
+const LARGE_ERROR: f64 = 10.0;
 
-/// What a scan counts as left out because of what it was told while it ran: estimates do not know
-/// of these.
-const LEFT_OUT: [&str; 3] =
+/// Counters of rows that a scan dropped because of a runtime filter, which estimates do not
+/// include.
+const RUNTIME_FILTER_COUNTERS: [&str; 3] =
     ["rows_dropped_without_match", "rows_skipped_without_match", "rows_skipped_behind_threshold"];
 
-/// By which factor a node's estimate is off, in either direction; a row more or less counts for
-/// nothing.
-fn off(plan: &Plan, profile: &Profile, position: usize) -> Option<f64> {
+/// The factor between the estimated and the actual rows of a node, at least 1. Zero rows count as
+/// one.
+fn error_factor(plan: &Plan, profile: &Profile, position: usize) -> Option<f64> {
     let estimate = plan.nodes.get(position)?.estimated_rows?.max(1) as f64;
     let rows = profile.nodes.get(position)?.rows.max(1) as f64;
-    let too_many = if is_narrowed(plan, profile, position) { 1.0 } else { estimate / rows };
-    Some(too_many.max(rows / estimate))
+    let overestimate =
+        if is_runtime_filtered(plan, profile, position) { 1.0 } else { estimate / rows };
+    Some(overestimate.max(rows / estimate))
 }
 
-/// Whether a node yields less than the plan alone would have it yield, because of what a build or a
-/// `top_k` has told.
-fn is_narrowed(plan: &Plan, profile: &Profile, position: usize) -> bool {
+/// Whether a runtime filter of a join build or a `top_k` has reduced the rows of a node.
+fn is_runtime_filtered(plan: &Plan, profile: &Profile, position: usize) -> bool {
     let (Some(node), Some(measured)) = (plan.nodes.get(position), profile.nodes.get(position))
     else {
         return false;
     };
     &*node.operator == "semi_join_filter"
-        || LEFT_OUT.iter().any(|counter| measured.counters.contains_key(counter))
-        || matches!(node.inputs[..], [input] if is_narrowed(plan, profile, input.index()))
+        || RUNTIME_FILTER_COUNTERS.iter().any(|counter| measured.counters.contains_key(counter))
+        || matches!(node.inputs[..], [input] if is_runtime_filtered(plan, profile, input.index()))
 }
 
-/// What was estimated, to stand behind the rows that there were.
-fn beside(plan: &Plan, profile: &Profile, position: usize) -> Option<String> {
+/// The estimate of a node, to print after its actual rows.
+fn estimate_note(plan: &Plan, profile: &Profile, position: usize) -> Option<String> {
     let estimate = plan.nodes.get(position)?.estimated_rows?;
-    Some(match off(plan, profile, position)? {
-        off if off > FAR_OFF => format!(" (!! {estimate} estimated, off by {off:.0}x)"),
+    Some(match error_factor(plan, profile, position)? {
+        factor if factor > LARGE_ERROR => {
+            format!(" (!! {estimate} estimated, off by {factor:.0}x)")
+        }
         _ => format!(" ({estimate} estimated)"),
     })
 }
 
-/// How many of the plan's estimates are far off, and how many there are.
-fn far_off(plan: &Plan, profile: &Profile) -> (usize, usize) {
+/// The number of estimates of a plan with a large error, and of all estimates.
+fn count_large_errors(plan: &Plan, profile: &Profile) -> (usize, usize) {
     let mut counts = (0, 0);
     for (position, (node, measured)) in plan.nodes.iter().zip(&profile.nodes).enumerate() {
-        if let Some(off) = off(plan, profile, position) {
-            counts.0 += usize::from(off > FAR_OFF);
+        if let Some(factor) = error_factor(plan, profile, position) {
+            counts.0 += usize::from(factor > LARGE_ERROR);
             counts.1 += 1;
         }
         for (plan, profile) in node.nested.iter().zip(&measured.nested) {
-            let (wrong, all) = far_off(plan, profile);
+            let (wrong, all) = count_large_errors(plan, profile);
             counts = (counts.0 + wrong, counts.1 + all);
         }
     }
     counts
 }
 
-/// The node at a [`tessera_plan::text::Note`]'s path.
+/// The node at the path of a [`tessera_plan::text::Note`].
 pub(crate) fn plan_node_at<'a>(plan: &'a Plan, path: &[usize]) -> Option<&'a Node> {
     let (node, below) = path.split_first()?;
     let node = plan.nodes.get(*node)?;
@@ -196,9 +198,9 @@ pub(crate) fn plan_node_at<'a>(plan: &'a Plan, path: &[usize]) -> Option<&'a Nod
     }
 }
 
-/// The plan, its profile and the position in it that positions of nodes and nested plans, in turn,
-/// lead to.
-fn within<'a>(
+/// The (nested) plan that contains the node at a path, its profile, and the position of the node in
+/// it. A path alternates between positions of nodes and of nested plans.
+fn locate<'a>(
     plan: &'a Plan,
     profile: &'a Profile,
     path: &[usize],
@@ -208,10 +210,10 @@ fn within<'a>(
         return Some((plan, profile, *position));
     };
     let inner = plan.nodes.get(*position)?.nested.get(*nested)?;
-    within(inner, profile.nodes.get(*position)?.nested.get(*nested)?, below)
+    locate(inner, profile.nodes.get(*position)?.nested.get(*nested)?, below)
 }
 
-/// The plan as JSON: one object per sub-operator, nested plans inside; with what was measured.
+/// A plan as JSON: one object per sub-operator, with nested plans and measurements.
 pub(crate) fn json(plan: &Plan, measured: Option<(&Profile, &Summary)>) -> String {
     let mut object = Map::new();
     object.insert("plan".to_string(), plan_json(plan, measured.map(|(profile, _)| profile)));
@@ -250,9 +252,10 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
         let profile = profile.and_then(|profile| Some((profile, profile.nodes.get(position)?)));
         if let Some((profile, measured)) = profile {
             object.insert("rows".to_string(), measured.rows.into());
-            if let Some(off) = off(plan, profile, position) {
-                object.insert("estimate_off".to_string(), ((off * 100.0).round() / 100.0).into());
-                object.insert("estimate_far_off".to_string(), (off > FAR_OFF).into());
+            if let Some(factor) = error_factor(plan, profile, position) {
+                object
+                    .insert("estimate_off".to_string(), ((factor * 100.0).round() / 100.0).into());
+                object.insert("estimate_far_off".to_string(), (factor > LARGE_ERROR).into());
             }
             object.insert("bytes".to_string(), measured.bytes.into());
             object.insert(
@@ -275,7 +278,7 @@ fn plan_json(plan: &Plan, profile: Option<&Profile>) -> Json {
     Json::Object(object)
 }
 
-/// The node alone, in the plan language.
+/// A node without its nested plans, in the plan language.
 fn node_text(node: &Node) -> String {
     let alone = Node { nested: Vec::new(), ..node.clone() };
     let plan = Plan { parameters: Tuple::empty(), nodes: vec![alone], root: NodeId(0) };

@@ -1,9 +1,9 @@
-//! The extension that every session has.
+//! The extension that every session installs.
 
 use tessera_engine::{Extension, Setup};
 use tessera_types::Result;
 
-/// Sub-operators that no platform forces to differ, and formats of files.
+/// The platform-independent sub-operators, the file formats, and the devices.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Standard;
 
@@ -15,6 +15,6 @@ impl Extension for Standard {
     fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.room(tessera_operators::register);
         setup.room(tessera_formats::register);
-        Ok(())
+        crate::devices::standard().into_iter().try_for_each(|device| setup.device(device))
     }
 }

@@ -5,6 +5,9 @@ use tessera_sql::CreateFunction;
 use tessera_types::{Atom, Error, Result};
 
 /// Compiles a function and adds it to the library of a session.
+///
+/// # Errors
+/// The code is invalid, or a function of this name exists and is not replaced.
 pub(crate) fn create(library: &Library, create: &CreateFunction) -> Result<()> {
     let CreateFunction { name, args, result, .. } = create;
     let code = UserFunction::code(name, &create.ir, args, result)?;
@@ -13,7 +16,10 @@ pub(crate) fn create(library: &Library, create: &CreateFunction) -> Result<()> {
     library.define(UserFunction::new(types, create.volatile, compiled), create.or_replace)
 }
 
-/// Forgets functions, all or none.
+/// Drops functions: all of them, or none on an error.
+///
+/// # Errors
+/// A function does not exist.
 pub(crate) fn drop(
     library: &Library,
     functions: &[(String, Option<Vec<Atom>>)],
@@ -27,11 +33,11 @@ pub(crate) fn drop(
     let (found, missing): (Vec<_>, Vec<_>) = functions.iter().partition(is_there);
     if let (Some((name, _)), false) = (missing.first(), if_exists) {
         return Err(Error::semantic(format!(
-            "there is no such function {name}; DROP FUNCTION IF EXISTS is no error then"
+            "unknown function {name}; DROP FUNCTION IF EXISTS ignores it"
         )));
     }
     for (name, _) in found {
-        library.forget(name);
+        library.remove(name);
     }
     Ok(())
 }

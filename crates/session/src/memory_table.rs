@@ -1,67 +1,71 @@
-//! `CREATE TEMP TABLE name AS query`: tuples that a session keeps in memory, encoded.
+//! `CREATE TEMP TABLE name AS query`: tables in memory, as encoded blocks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tessera_engine::Kept;
+use tessera_engine::RetainedMemory;
 use tessera_formats::block::{self, Blocks};
 use tessera_optimizer::table::{Statistics, Table};
 use tessera_plan::{Params, Plan, Value};
 use tessera_rows::Collected;
-use tessera_sql::Planned;
+use tessera_sql::PlannedQuery;
 use tessera_types::{Error, Result, Tuple, quote_name};
 
-use crate::copy::named;
-use crate::source::Sampler;
+use crate::copy::with_names;
+use crate::source::TableSampler;
 
-/// A table in memory as a session knows it.
+/// The catalog entry of a table in memory.
 #[derive(Debug)]
 pub(crate) struct MemoryTable {
     pub(crate) table: Arc<Table>,
-    _kept: Kept,
+    /// The share of the process memory budget that the blocks use.
+    _memory: RetainedMemory,
 }
 
-/// The plan that keeps a query's tuples, and what their fields are called.
+/// The plan that materializes a query as encoded blocks.
 ///
 /// # Errors
 /// Two columns have the same name.
-pub(crate) fn plan(query: &Planned) -> Result<Plan> {
+pub(crate) fn plan(query: &PlannedQuery) -> Result<Plan> {
     let mut seen = HashSet::new();
     if let Some(twice) = query.names.iter().find(|name| !seen.insert(*name)) {
         return Err(Error::semantic(format!(
-            "column {} stands twice; give one of them another name with AS",
+            "duplicate column {}; rename one of them with AS",
             quote_name(twice)
         )));
     }
     let names = query.names.iter().map(|name| name.as_str().into()).collect();
-    let (mut builder, root) = named(query, names);
+    let (mut builder, root) = with_names(query, names);
     let root = builder.add("block_materialize", &[root], Params::new());
     Ok(builder.finish(root))
 }
 
-/// The tuples that the plan has kept.
+/// The blocks that [`plan`] has materialized.
 ///
 /// # Errors
-/// It has yielded something else.
+/// The result does not have the shape of that plan.
 pub(crate) fn blocks(collected: &Collected) -> Result<Arc<Blocks>> {
     let column = collected.single()?.column(0)?;
     let handle = column.handles()?.first();
-    handle.ok_or_else(|| Error::internal("a table without its tuples"))?.get::<Blocks>()
+    handle
+        .ok_or_else(|| Error::internal("block_materialize has returned no blocks"))?
+        .get::<Blocks>()
 }
 
 impl MemoryTable {
-    /// Has it sampled for estimates, or no longer.
-    pub(crate) fn sample(&mut self, sampler: Option<&Sampler>) {
+    /// Enables or disables sampling for estimates.
+    pub(crate) fn set_sampler(&mut self, sampler: Option<&TableSampler>) {
         let sample = sampler.map(|sampler| sampler.sample_in_memory(&self.table));
         self.table = Arc::new(Table { sample, ..(*self.table).clone() });
     }
 
-    /// A table of these tuples, which `kept` counts, and what scans read.
+    /// Creates the catalog entry of a table and the table that scans read. `memory` accounts for
+    /// the blocks.
     pub(crate) fn new(
         name: &str,
-        query: &Planned,
+        query: &PlannedQuery,
         blocks: Arc<Blocks>,
-        kept: Kept,
+        memory: RetainedMemory,
     ) -> (MemoryTable, block::Table) {
         let fields = query.tuple.fields().iter().zip(&query.names);
         let tuple = Tuple::new(
@@ -76,6 +80,6 @@ impl MemoryTable {
             statistics: Statistics { rows: Some(blocks.rows() as f64), columns: Vec::new() },
             sample: None,
         };
-        (MemoryTable { table: Arc::new(table), _kept: kept }, block::Table { tuple, blocks })
+        (MemoryTable { table: Arc::new(table), _memory: memory }, block::Table { tuple, blocks })
     }
 }

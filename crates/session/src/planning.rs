@@ -1,5 +1,5 @@
-//! Planning a statement so that what ends the statement also ends what is computed while planning,
-//! and its budget counts for what is read meanwhile.
+//! The context of planning: a cancelled statement stops planning, and the memory that planning
+//! allocates counts for the budget of the statement.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tessera_engine::Governor;
 use tessera_types::{Error, Result};
 use tessera_vector::CHUNK_ROWS;
 
-/// What a statement is planned in.
+/// The context of a statement while it is planned.
 #[derive(Debug)]
-struct Planning {
+struct PlanningContext {
     interrupt: Arc<Interrupt>,
     governor: Arc<Governor>,
 }
 
-impl Context for Planning {
+impl Context for PlanningContext {
     fn grow(&self, place: Place, bytes: usize) -> Result<()> {
         match place {
             Place::Host => self.governor.grow(bytes),
@@ -48,17 +48,17 @@ impl Context for Planning {
     }
 }
 
-/// Does a job that plans, within this many bytes; `interrupt` ends it.
+/// Runs a planning job with a memory budget. `interrupt` cancels it.
 ///
 /// # Errors
-/// That of the job, or that it was ended.
-pub(crate) fn interruptible<T>(
+/// The error of the job, its cancellation, or the memory limit.
+pub(crate) fn run_interruptible<T>(
     interrupt: &Arc<Interrupt>,
     memory_bytes: usize,
     job: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let (interrupt, governor) = (interrupt.clone(), Governor::new(memory_bytes));
-    let context: Arc<dyn Context> = Arc::new(Planning { interrupt, governor });
+    let context: Arc<dyn Context> = Arc::new(PlanningContext { interrupt, governor });
     match catch_unwind(AssertUnwindSafe(|| within(&context, job))) {
         Ok(result) => result,
         Err(payload) => match payload.downcast::<Error>() {

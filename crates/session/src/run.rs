@@ -1,5 +1,5 @@
-//! Runs plans: memory is asked for, they are compiled, and a plan that has run out of memory is
-//! tried as one that needs less.
+//! Runs plans: admits them, compiles them, and retries a plan that has run out of memory as one
+//! that needs less.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,20 +12,20 @@ use tessera_engine::{
 use tessera_files::ScratchFile;
 use tessera_operator::Registry;
 use tessera_optimizer::physical::check_after;
-use tessera_plan::{Catalogue, Plan, Rules, Traits, verify};
+use tessera_plan::{OperatorCatalog, Plan, Rules, Traits, verify};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
 
-use crate::cancel::{Cancel, Stopped};
+use crate::cancel::{Cancel, StopReport};
 use crate::settings::Values;
 use crate::storage::Storage;
 
-/// What plans need of a session to run; a result that is read later keeps it.
+/// The parts of a session that a plan needs to run. A result stream keeps them.
 #[derive(Debug, Clone)]
 pub(crate) struct Runner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) platform: Arc<dyn Platform>,
-    /// Of extensions.
+    /// The passes of extensions.
     pub(crate) passes: Arc<[Pass]>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) memory: Arc<Memory>,
@@ -34,9 +34,9 @@ pub(crate) struct Runner {
     pub(crate) values: Values,
 }
 
-/// A plan that can run, let into the process's memory.
+/// An admitted plan, ready to run.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedRun {
     pub(crate) record: Arc<RunRecord>,
     pub(crate) query: Arc<Query>,
     pub(crate) governor: Arc<Governor>,
@@ -44,70 +44,81 @@ pub(crate) struct Ready {
     pub(crate) planned_at: Instant,
 }
 
-/// A plan that has run, and its result.
+/// A finished run and its result.
 #[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) ready: Ready,
+pub(crate) struct FinishedRun {
+    pub(crate) ready: PreparedRun,
     pub(crate) collected: Arc<Collected>,
 }
 
 impl Runner {
-    /// Runs a plan to its end on the platform; once more where it has run out of memory and the
-    /// platform knows a plan that needs less, unless what the first has written went to a stream.
-    /// Gives the plan that has run, too.
-    pub(crate) fn run_here(&self, plan: &Plan) -> Result<(Plan, Ran)> {
+    /// Runs a plan on the platform. If it runs out of memory, runs the platform's plan that needs
+    /// less memory, if there is one and nothing was written to a stream. Returns the executed plan
+    /// too.
+    ///
+    /// # Errors
+    /// The error of the last run.
+    pub(crate) fn run_with_retry(&self, plan: &Plan) -> Result<(Plan, FinishedRun)> {
         let first = self.for_platform(plan)?;
         match self.run(&first) {
             Err(error) if error.code() == Code::Limit && !self.storage.has_streamed() => {
                 match self.frugal(plan)? {
-                    Some(frugal) => self.run(&frugal).map(|ran| (frugal, ran)),
+                    Some(frugal) => self.run(&frugal).map(|finished| (frugal, finished)),
                     None => Err(error),
                 }
             }
-            ran => ran.map(|ran| (first, ran)),
+            result => result.map(|finished| (first, finished)),
         }
     }
 
-    pub(crate) fn run(&self, plan: &Plan) -> Result<Ran> {
+    /// Runs a plan to its end.
+    ///
+    /// # Errors
+    /// The plan is invalid, it fails, or the statement is cancelled.
+    pub(crate) fn run(&self, plan: &Plan) -> Result<FinishedRun> {
         let ready = self.prepare(plan)?;
         let collected = self.engine.run_recorded(&ready.record, ready.query.clone());
-        let collected = collected.map_err(|error| self.stopped(&ready, error))?;
-        Ok(Ran { ready, collected })
+        let collected = collected.map_err(|error| self.record_stop(&ready, error))?;
+        Ok(FinishedRun { ready, collected })
     }
 
-    /// Starts a plan whose result is read while it comes.
-    pub(crate) fn start(&self, plan: &Plan) -> Result<(Ready, QueryRun)> {
+    /// Starts a plan whose result is a stream.
+    ///
+    /// # Errors
+    /// The plan is invalid, or the statement is cancelled while it waits for memory.
+    pub(crate) fn start(&self, plan: &Plan) -> Result<(PreparedRun, QueryRun)> {
         let ready = self.prepare(plan)?;
         let run = self.engine.start(&ready.record, ready.query.clone())?;
         Ok((ready, run))
     }
 
-    /// The plan for the platform.
+    /// The plan for the platform: its pass and those of extensions are applied.
+    ///
+    /// # Errors
+    /// A pass fails, or returns an invalid plan.
     pub(crate) fn for_platform(&self, plan: &Plan) -> Result<Plan> {
-        let plan =
-            self.platform.pass(plan, self.registry.catalogue(), self.values.planning.rules)?;
+        let plan = self.platform.pass(plan, self.registry.catalog(), self.values.planning.rules)?;
         self.distributed(plan)
     }
 
     fn distributed(&self, plan: Plan) -> Result<Plan> {
         let rules = self.values.planning.rules;
-        after_passes(&self.passes, Phase::Distributed, plan, self.registry.catalogue(), rules)
+        after_passes(&self.passes, Phase::Distributed, plan, self.registry.catalog(), rules)
     }
 
-    /// The plan for the platform that needs less memory, where there is one.
+    /// The plan for the platform that needs less memory, if there is one.
+    ///
+    /// # Errors
+    /// A pass fails, or returns an invalid plan.
     pub(crate) fn frugal(&self, plan: &Plan) -> Result<Option<Plan>> {
-        let frugal = self.platform.frugal_pass(
-            plan,
-            self.registry.catalogue(),
-            self.values.planning.rules,
-        )?;
+        let frugal =
+            self.platform.frugal_pass(plan, self.registry.catalog(), self.values.planning.rules)?;
         frugal.map(|plan| self.distributed(plan)).transpose()
     }
 
-    /// Verifies a plan, before anything else is done for it, and compiles it within the memory that
-    /// it is let into.
-    fn prepare(&self, plan: &Plan) -> Result<Ready> {
-        let verified = verify(plan, self.registry.catalogue())?;
+    /// Verifies a plan first, then admits and compiles it.
+    fn prepare(&self, plan: &Plan) -> Result<PreparedRun> {
+        let verified = verify(plan, self.registry.catalog())?;
         let waits = || self.cancel.set(|running| running.waiting = true);
         let admitted = self.memory.admit(
             self.values.memory_bytes,
@@ -124,38 +135,51 @@ impl Runner {
             RunRecord::new(&CompiledPlan::lower_verified(plan, &verified, &self.registry)?);
         self.cancel.interrupt.check()?;
         self.cancel.set(|running| running.record = Some(record.clone()));
-        Ok(Ready { record, query, governor, compiler, planned_at: Instant::now() })
+        Ok(PreparedRun { record, query, governor, compiler, planned_at: Instant::now() })
     }
 
-    /// Notes how a run came to an end before its time.
-    pub(crate) fn stopped(&self, ready: &Ready, error: Error) -> Error {
+    /// Records how a failed run ended.
+    pub(crate) fn record_stop(&self, ready: &PreparedRun, error: Error) -> Error {
         let last = ready.record.last_job().unwrap_or_default();
-        let stopped = Stopped { held_bytes: ready.governor.used_bytes(), last };
+        let stopped = StopReport { held_bytes: ready.governor.used_bytes(), last };
         self.cancel.set(|running| running.stopped = Some(stopped));
         error
     }
 
+    /// The settings of a query that this session runs.
     pub(crate) fn query_settings(&self, chunk_rows: usize) -> tessera_engine::Settings {
         let (opener, creator) = (self.storage.opener(), self.storage.creator());
         let directory = self.values.temp_directory.clone();
         let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
         let interrupt = self.cancel.interrupt.clone();
         let (scratch, compiler) = (Some(Arc::new(scratch) as _), self.values.compiler());
-        tessera_engine::Settings { chunk_rows, interrupt, opener, creator, scratch, compiler }
+        let lanes = self.values.device.lanes;
+        tessera_engine::Settings {
+            chunk_rows,
+            interrupt,
+            opener,
+            creator,
+            scratch,
+            compiler,
+            lanes,
+        }
     }
 }
 
-/// A plan after the passes of a phase.
+/// Applies the passes of a phase to a plan.
+///
+/// # Errors
+/// A pass fails, or returns an invalid plan.
 pub(crate) fn after_passes(
     passes: &[Pass],
     phase: Phase,
     plan: Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     rules: Rules,
 ) -> Result<Plan> {
     passes.iter().filter(|pass| pass.phase == phase).try_fold(plan, |plan, pass| {
-        let plan = (pass.rewrite)(plan, catalogue, rules)?;
-        check_after(pass.name, &plan, catalogue, Traits::DRIVER)?;
+        let plan = (pass.rewrite)(plan, catalog, rules)?;
+        check_after(pass.name, &plan, catalog, Traits::DRIVER)?;
         Ok(plan)
     })
 }

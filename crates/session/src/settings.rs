@@ -1,65 +1,61 @@
-//! `SET`, `RESET` and `SHOW`.
+//! The settings of a session: `SET`, `RESET` and `SHOW`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tessera_codegen::Compiler;
-use tessera_engine::Setting;
-use tessera_jit::{Device, Tier};
+use tessera_codegen::{Compiler, Tier};
+use tessera_engine::{Device, Setting};
 use tessera_objects::{SmartStorage, Timeouts};
 use tessera_plan::Rules;
-use tessera_types::{Error, Result, parse_timeout};
+use tessera_types::{Error, Result, nearest, parse_timeout};
 use tessera_vector::CHUNK_ROWS_MAX;
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 
-/// The most worker threads that can be asked for.
+/// The maximum number of worker threads.
 const THREADS_MAX: usize = 1024;
 
-/// In less memory nothing is compiled unasked: the compiler takes some 30 MB, which no budget
-/// counts.
+/// The smallest memory budget with which tier `auto` compiles. The compiler uses about 30 MB outside
+/// the budget.
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
-/// What can be set without extensions, by name, and what it means.
+/// The name and meaning of each built-in setting.
 const SETTINGS: [(&str, &str); 16] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
-    ("temp_directory", "directory for what does not fit into the memory budget"),
-    (
-        "admission_timeout",
-        "seconds until other statements leave enough memory for one to begin; none",
-    ),
-    ("connect_timeout", "seconds until a store or web server takes a connection; none"),
-    ("first_byte_timeout", "seconds until its answer begins; none"),
-    ("stall_timeout", "seconds between two pieces of its answer; none"),
-    ("chunk_rows", "most tuples in a chunk, 1 to 65536"),
+    ("temp_directory", "directory for data that exceeds the memory budget"),
+    ("admission_timeout", "seconds to wait for memory that other statements use; none"),
+    ("connect_timeout", "seconds to wait for a connection to a store or web server; none"),
+    ("first_byte_timeout", "seconds to wait for the first byte of its response; none"),
+    ("stall_timeout", "seconds to wait for the next part of its response; none"),
+    ("chunk_rows", "maximum number of tuples in a chunk, 1 to 65536"),
     (
         "device",
-        "where compiled code runs: cpu; gpu: NVIDIA's, chunk by chunk; virtual-gpu: one that the processor stands in for (for tests)",
+        "device that statements run on: cpu; gpu (NVIDIA); virtual-gpu (emulated, for tests); or that of an extension",
     ),
     ("deadline", "seconds after which a statement is cancelled; none"),
     (
         "disabled_rules",
-        "rewrites that are left out, with commas between their names (docs/reference/rules.md); all; or none",
+        "disabled rewrites, separated by commas (docs/reference/rules.md); all; or none",
     ),
-    ("join_order", "cost: joins ordered by estimated cost; written: as written"),
+    ("join_order", "cost: order joins by estimated cost; written: keep the order of the statement"),
     (
         "smart_storage",
-        "on: stores filter objects themselves where they can be trusted with it; auto: where it pays; off",
+        "filtering by stores: on (where results are exact); auto (where it is also faster); off",
     ),
     (
         "statistics",
-        "samples: estimates look at a few rows of each table, too; metadata: at what files say",
+        "source of estimates: samples (file metadata and a few rows of each table); metadata (file metadata only)",
     ),
     (
         "tier",
-        "vectorized: nothing is compiled; compiled: whatever can be, before it runs; auto: what many tuples go through, meanwhile",
+        "vectorized: compile nothing; compiled: compile all supported code before it runs; auto: compile code for many tuples while it runs",
     ),
-    ("time_zone", "the time zone of now() and of conversions"),
+    ("time_zone", "time zone of now() and of conversions"),
 ];
 
-/// The settings a statement may change.
+/// The current values of all settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
     pub(crate) threads: usize,
@@ -75,14 +71,18 @@ pub(crate) struct Values {
     pub(crate) samples: bool,
     pub(crate) tier: Tier,
     pub(crate) device: Device,
+    /// All devices. `device` is one of them.
+    devices: Arc<[Device]>,
     pub(crate) code_cache: Option<PathBuf>,
     pub(crate) planning: tessera_sql::Settings,
 }
 
 impl Values {
+    /// The initial values of a session.
+    ///
     /// # Errors
-    /// A value is out of its range.
-    pub(crate) fn new(config: &Config, settings: &[Setting]) -> Result<Values> {
+    /// A value is out of range, or `config` names an unknown setting or device.
+    pub(crate) fn new(config: &Config, settings: &[Setting], devices: &[Device]) -> Result<Values> {
         let mut values = Values {
             threads: config.threads,
             memory_bytes: config.memory_bytes,
@@ -98,7 +98,8 @@ impl Values {
             smart_storage: config.smart_storage,
             samples: true,
             tier: config.tier,
-            device: config.device,
+            device: find_device(devices, &config.device)?,
+            devices: devices.into(),
             code_cache: config.code_cache.clone(),
             planning: tessera_sql::Settings::default(),
         };
@@ -109,7 +110,7 @@ impl Values {
         Ok(values)
     }
 
-    /// Tells the extensions their values.
+    /// Passes the values of extension settings to their extensions.
     ///
     /// # Errors
     /// An extension cannot use its value.
@@ -117,7 +118,7 @@ impl Values {
         self.extensions.iter().try_for_each(|(setting, value)| (setting.apply)(value))
     }
 
-    /// All settings, with what they mean, sorted by name.
+    /// The names and meanings of all settings, sorted by name.
     pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
         let extensions =
             self.extensions.iter().map(|(setting, _)| (setting.entry.name, setting.entry.help));
@@ -135,7 +136,7 @@ impl Values {
         };
         range("threads", self.threads, 1, THREADS_MAX)?;
         range("chunk_rows", self.chunk_rows, 1, CHUNK_ROWS_MAX)?;
-        tessera_jit::compiler(self.tier, self.device, None)?;
+        self.device.compiler(self.tier, None)?;
         if self.memory_bytes < MEMORY_BYTES_MIN {
             let message = format!("memory must be at least 1MiB, not {} bytes", self.memory_bytes);
             return Err(Error::semantic(message));
@@ -143,17 +144,19 @@ impl Values {
         Ok(())
     }
 
-    /// Who compiles; nobody where this build has no compiler (it was not asked for then), or where
-    /// it is not worth its own memory.
+    /// The compiler for statements. `None` if the build has no compiler, the tier is `vectorized`, or
+    /// the memory budget is too small for tier `auto`.
     pub(crate) fn compiler(&self) -> Option<Arc<dyn Compiler>> {
         if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
             return None;
         }
-        tessera_jit::compiler(self.tier, self.device, self.code_cache.as_deref()).ok().flatten()
+        self.device.compiler(self.tier, self.code_cache.as_deref()).ok().flatten()
     }
 
+    /// Sets a setting. On an error, all settings keep their values.
+    ///
     /// # Errors
-    /// There is no such setting, or the value does not fit it; nothing has changed then.
+    /// The setting is unknown, or the value is invalid.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let mut changed = self.clone();
         let whole = || {
@@ -178,14 +181,14 @@ impl Values {
                     "written" => false,
                     _ => {
                         return Err(Error::semantic(format!(
-                            "join_order is cost or written, not '{value}'"
+                            "join_order must be cost or written, not '{value}'"
                         )));
                     }
                 }
             }
             "smart_storage" => {
                 changed.smart_storage = SmartStorage::parse(value).ok_or_else(|| {
-                    Error::semantic(format!("smart_storage is off, auto or on, not '{value}'"))
+                    Error::semantic(format!("smart_storage must be off, auto or on, not '{value}'"))
                 })?;
             }
             "statistics" => {
@@ -194,25 +197,25 @@ impl Values {
                     "metadata" => false,
                     _ => {
                         return Err(Error::semantic(format!(
-                            "statistics is samples or metadata, not '{value}'"
+                            "statistics must be samples or metadata, not '{value}'"
                         )));
                     }
                 }
             }
             "tier" => changed.tier = value.parse()?,
-            "device" => changed.device = value.parse()?,
+            "device" => changed.device = find_device(&self.devices, value)?,
             "time_zone" | "timezone" => {
                 if !UTC.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-                    let message = format!("times are in UTC: time_zone cannot be '{value}'");
+                    let message = format!("unsupported time zone '{value}'; expected UTC");
                     return Err(Error::unsupported(message));
                 }
                 changed.planning.time_zone = value.into();
             }
             _ => {
-                let own =
+                let entry =
                     changed.extensions.iter_mut().find(|(setting, _)| setting.entry.name == name);
-                let (setting, own) = own.ok_or_else(|| self.unknown(name))?;
-                *own = (setting.entry.parse)(value)?;
+                let (setting, current) = entry.ok_or_else(|| self.unknown(name))?;
+                *current = (setting.entry.parse)(value)?;
             }
         }
         changed.check()?;
@@ -220,8 +223,10 @@ impl Values {
         Ok(())
     }
 
+    /// The value of a setting, as text that `SET` accepts.
+    ///
     /// # Errors
-    /// There is no such setting.
+    /// The setting is unknown.
     pub(crate) fn get(&self, name: &str) -> Result<String> {
         Ok(match name {
             "threads" => self.threads.to_string(),
@@ -238,22 +243,37 @@ impl Values {
             "smart_storage" => self.smart_storage.name().to_string(),
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "tier" => self.tier.to_string(),
-            "device" => self.device.to_string(),
+            "device" => self.device.name.to_string(),
             "time_zone" | "timezone" => self.planning.time_zone.to_string(),
             _ => {
-                let own = self.extensions.iter().find(|(setting, _)| setting.entry.name == name);
-                own.ok_or_else(|| self.unknown(name))?.1.clone()
+                let entry = self.extensions.iter().find(|(setting, _)| setting.entry.name == name);
+                entry.ok_or_else(|| self.unknown(name))?.1.clone()
             }
         })
     }
 
     fn unknown(&self, name: &str) -> Error {
         let names: Vec<&str> = self.all().into_iter().map(|(name, _)| name).collect();
-        Error::semantic(format!("there is no setting {name}; there are {}", names.join(", ")))
+        Error::semantic(match nearest(name, names.iter().copied()) {
+            Some(near) => format!("unknown setting '{name}'; did you mean {near}?"),
+            None => format!("unknown setting '{name}'; expected one of {}", names.join(", ")),
+        })
     }
 }
 
-/// What UTC is called.
+/// Finds a device by name.
+///
+/// # Errors
+/// The name is unknown.
+fn find_device(devices: &[Device], name: &str) -> Result<Device> {
+    let device = devices.iter().find(|device| device.name.eq_ignore_ascii_case(name));
+    device.cloned().ok_or_else(|| {
+        let names: Vec<&str> = devices.iter().map(|device| device.name).collect();
+        Error::semantic(format!("unknown device '{name}'; expected one of {}", names.join(", ")))
+    })
+}
+
+/// The names of UTC.
 const UTC: [&str; 15] = [
     "UTC",
     "Etc/UTC",
@@ -317,7 +337,8 @@ mod tests {
             },
         };
         let own = Setting { entry, apply: Arc::new(|_| Ok(())) };
-        let mut values = Values::new(&Config { threads: 2, ..Config::default() }, &[own]).unwrap();
+        let config = Config { threads: 2, ..Config::default() };
+        let mut values = Values::new(&config, &[own], &crate::devices::standard()).unwrap();
         values.set("direction", "down").unwrap();
         values.set("chunk_rows", "7").unwrap();
         values.set("deadline", "1.5").unwrap();
@@ -325,7 +346,7 @@ mod tests {
         values.set("connect_timeout", "2.5s").unwrap();
         values.set("stall_timeout", "none").unwrap();
         for (name, value) in [
-            ("colour", "red"),
+            ("color", "red"),
             ("threads", "0"),
             ("threads", "x"),
             ("chunk_rows", "65537"),

@@ -1,24 +1,25 @@
-//! Planning walks expressions recursively, to depths a thread's usual stack does not hold.
+//! Big stacks for planning, which recurses over expressions, and conversion of panics to errors.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tessera_types::{Error, Result};
 
-/// Address space, of which only what is touched becomes memory.
+/// The size of a big stack. Only the pages that are used take memory.
 const STACK_BYTES: usize = 512 << 20;
 
 thread_local! {
-    static BIG: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread has a big stack.
+    static ON_BIG_STACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on a thread with a stack for deeply nested statements; at once where the caller is
-/// on one already.
+/// Runs `work` on a thread with a big stack for deeply nested statements. Calls it directly if the
+/// current thread already has one.
 ///
 /// # Errors
-/// What `work` gives; or the system gives no thread.
+/// The error of `work`, or the thread cannot be started.
 pub fn with_big_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    if BIG.get() {
+    if ON_BIG_STACK.get() {
         return work();
     }
     std::thread::scope(|scope| {
@@ -26,34 +27,33 @@ pub fn with_big_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resul
             std::thread::Builder::new().name("session".to_string()).stack_size(STACK_BYTES);
         let thread = thread
             .spawn_scoped(scope, || {
-                BIG.set(true);
+                ON_BIG_STACK.set(true);
                 work()
             })
             .map_err(|error| {
                 Error::io(format!("cannot start a thread for the statement: {error}"))
             })?;
-        thread.join().unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
+        thread.join().unwrap_or_else(|panic| Err(panic_error(panic.as_ref())))
     })
 }
 
-/// Does the work of one statement: a panic in it ends the statement, not the session.
+/// Runs `work`, converting a panic to an error, so that it ends the statement and not the session.
 ///
 /// # Errors
-/// What `work` gives; a panic is a mistake of ours, but for one that carries an error: that ended
-/// the statement.
-pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
+/// The error of `work`, or that of [`panic_error`].
+pub(crate) fn catch_panics<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic.as_ref())))
 }
 
-/// A mistake of ours that ended in a panic, as an error.
-pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
-    if let Some(ended) = panic.downcast_ref::<Error>() {
-        return ended.clone();
+/// The error that a panic carries, or an internal error with the message of the panic.
+pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> Error {
+    if let Some(error) = panic.downcast_ref::<Error>() {
+        return error.clone();
     }
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     let text = text.as_deref().unwrap_or("no message");
-    Error::internal(format!("a part of the engine failed: {text}; please report this statement"))
+    Error::internal(format!("a part of the engine panicked: {text}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where files lie: on this machine, or as objects in a store.
+//! Access to local files, streams and objects of stores.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,76 +12,79 @@ use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompres
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
-use tessera_plan::{Catalogue, Plan, Rule, Rules, Value};
+use tessera_plan::{OperatorCatalog, Plan, Rule, Rules, Value};
 use tessera_types::{Error, Result};
 
-/// Of a stream, so much is looked at to tell its format.
+/// The number of bytes at the start of a stream that its format is detected from.
 const SNIFFED_BYTES: u64 = 4 << 10;
 
-/// Files and objects by path.
+/// Opens and creates files and objects by path.
 #[derive(Debug, Clone)]
 pub(crate) struct Storage {
     objects: Arc<Objects>,
-    unpacked: Arc<Unpacked>,
-    /// When stores are asked to filter objects themselves.
+    files: Arc<StatementFiles>,
+    /// When stores filter objects themselves.
     smart: Arc<Mutex<SmartStorage>>,
 }
 
-/// What the statement reads from files without a name, as it cannot be read by ranges where it
-/// lies.
+/// The files of the running statement: decompressed files and spooled streams, which cannot be read
+/// by ranges in place, and the versions of opened files.
 #[derive(Debug)]
-struct Unpacked {
+struct StatementFiles {
     directory: Mutex<PathBuf>,
-    /// Files that are compressed as a whole.
+    /// The decompressed contents of compressed files.
     files: Mutex<HashMap<String, (Option<Stamp>, Arc<dyn RangeReader>)>>,
-    streams: Mutex<Spooled>,
-    /// Files that the statement has opened, as they were then.
+    streams: Mutex<SpooledStreams>,
+    /// The versions of files when the statement first opened them.
     versions: Mutex<HashMap<String, FileVersion>>,
-    /// Who may read streams.
-    allowed: Streams,
+    /// The streams that statements may read.
+    allowed: StreamAccess,
     /// Whether the statement has written to a stream.
     has_streamed: AtomicBool,
 }
 
-/// Streams that have been read.
+/// Spooled streams, by key.
 #[derive(Debug, Default)]
-struct Spooled {
-    /// By this statement.
+struct SpooledStreams {
+    /// The contents of streams that this statement has read.
     readers: HashMap<String, Arc<dyn RangeReader>>,
-    /// By any statement, those that have nothing more to give.
+    /// Streams that any statement has read to their end.
     ended: HashSet<String>,
 }
 
-/// Whether statements may read streams: `/dev/stdin`, FIFOs.
+/// The streams that statements may read: `/dev/stdin`, FIFOs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Streams {
-    Read,
-    /// All but the standard input, from which the statements come.
-    SqlFromStdin,
-    /// None on this platform: its processes would each read a part.
+pub(crate) enum StreamAccess {
+    /// All streams.
+    All,
+    /// All but the standard input, because the SQL is read from it.
+    NotStandardInput,
+    /// No stream on this platform: each of its processes would read a part.
     Refused(String),
 }
 
-/// What a path, pattern or folder stands for.
+/// The files of a path, pattern or folder.
 #[derive(Debug)]
-pub(crate) struct Expanded {
+pub(crate) struct FileSet {
     /// The files, sorted.
     pub(crate) paths: Vec<String>,
-    /// The part of the paths that tells nothing about partitions.
+    /// The common prefix of the paths, before any partition folders.
     pub(crate) root: String,
 }
 
-/// What tells one version of a file from another.
+/// The version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stamp {
+    /// The size and modification time of a local file.
     File(u64, SystemTime),
     Object(tessera_objects::Stamp),
 }
 
 impl Storage {
-    /// Settings of stores have the names of environment variables, and come before these.
-    pub(crate) fn new(settings: Vec<(String, String)>, streams: Streams) -> Storage {
-        let unpacked = Unpacked {
+    /// Creates the storage of a session. `settings` override the environment variables of the same
+    /// names.
+    pub(crate) fn new(settings: Vec<(String, String)>, streams: StreamAccess) -> Storage {
+        let files = StatementFiles {
             directory: Mutex::new(std::env::temp_dir()),
             files: Mutex::default(),
             streams: Mutex::default(),
@@ -91,12 +94,12 @@ impl Storage {
         };
         Storage {
             objects: Arc::new(Objects::new(settings)),
-            unpacked: Arc::new(unpacked),
+            files: Arc::new(files),
             smart: Arc::new(Mutex::new(SmartStorage::Off)),
         }
     }
 
-    /// A statement begins: what it unpacks goes to this directory.
+    /// Begins a statement, whose temporary files go to `temp_directory`.
     pub(crate) fn begin(
         &self,
         deadline: Option<Duration>,
@@ -105,34 +108,34 @@ impl Storage {
     ) {
         self.objects.begin(deadline);
         self.objects.set_timeouts(timeouts);
-        *lock(&self.unpacked.directory) = temp_directory.to_path_buf();
-        lock(&self.unpacked.files).clear();
-        lock(&self.unpacked.versions).clear();
-        lock(&self.unpacked.streams).readers.clear();
-        self.unpacked.has_streamed.store(false, Ordering::Relaxed);
+        *lock(&self.files.directory) = temp_directory.to_path_buf();
+        lock(&self.files.files).clear();
+        lock(&self.files.versions).clear();
+        lock(&self.files.streams).readers.clear();
+        self.files.has_streamed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the statement has written to a stream, so that it cannot be run once more.
+    /// Whether the statement has written to a stream and therefore cannot be retried.
     pub(crate) fn has_streamed(&self) -> bool {
-        self.unpacked.has_streamed.load(Ordering::Relaxed)
+        self.files.has_streamed.load(Ordering::Relaxed)
     }
 
-    /// What stores were asked for since the statement began.
-    pub(crate) fn spent(&self) -> Totals {
+    /// The store requests since the statement began.
+    pub(crate) fn totals(&self) -> Totals {
         self.objects.spent()
     }
 
-    /// Adds the sub-operator that asks stores to select, and the pass that puts it into plans.
+    /// Registers the sub-operator `select_request` and the pass that adds it to plans.
     ///
     /// # Errors
-    /// Their names are taken.
+    /// A name is taken.
     pub(crate) fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.operator(SelectRequest::new(self.objects.clone()))?;
         let (objects, smart) = (self.objects.clone(), self.smart.clone());
-        let rewrite = move |plan: Plan, catalogue: &Catalogue, rules: Rules| match rules
+        let rewrite = move |plan: Plan, catalog: &OperatorCatalog, rules: Rules| match rules
             .has(Rule::SelectInStore)
         {
-            true => push_selects(&plan, catalogue, &objects, *lock(&smart)),
+            true => push_selects(&plan, catalog, &objects, *lock(&smart)),
             false => Ok(plan),
         };
         setup.pass(Pass {
@@ -143,65 +146,65 @@ impl Storage {
         })
     }
 
-    /// Says when stores are asked to select.
+    /// Sets when stores filter objects themselves.
     pub(crate) fn set_smart(&self, smart: SmartStorage) {
         *lock(&self.smart) = smart;
     }
 
-    /// What ends the statement.
+    /// The interrupt of the running statement.
     pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
         self.objects.interrupt()
     }
 
-    /// The files behind a path.
+    /// The files of a path, pattern or folder.
     ///
     /// # Errors
-    /// Nothing is there, or nothing matches.
-    pub(crate) fn expand(&self, location: &str) -> Result<Expanded> {
+    /// The path does not exist, or no file matches.
+    pub(crate) fn expand(&self, location: &str) -> Result<FileSet> {
         if !is_object(location) {
-            return Ok(Expanded { paths: tessera_files::expand(location)?, root: root(location) });
+            return Ok(FileSet { paths: tessera_files::expand(location)?, root: root(location) });
         }
         let expanded = self.objects.expand(location, edges_of_path(location))?;
         let mut paths = expanded.addresses;
-        // As for a local folder: where some files have an extension of a known format, the others
-        // are no data.
+        // As in a local folder, files with an unknown extension are ignored if others have a known
+        // one.
         let is_data = |path: &String| FileFormat::of_path(path).is_ok();
         if !location.contains(['*', '?', '[']) && paths.iter().any(is_data) {
             paths.retain(is_data);
         }
-        Ok(Expanded { paths, root: expanded.root })
+        Ok(FileSet { paths, root: expanded.root })
     }
 
-    /// Checks that a database can be looked into.
+    /// Checks that a database can be listed.
     ///
     /// # Errors
-    /// It is no directory, or there is nothing below the prefix.
+    /// The path is not a directory, or no object has the prefix.
     pub(crate) fn check_database(&self, database: &str) -> Result<()> {
         if is_object(database) {
             return match self.objects.entries(database)?.is_empty() {
                 false => Ok(()),
                 true => Err(Error::io(format!(
-                    "cannot open the database '{database}': there is nothing below this prefix"
+                    "cannot open the database '{database}': no object has this prefix"
                 ))),
             };
         }
         let metadata = std::fs::metadata(database).map_err(|_| {
-            Error::io(format!("cannot open the database '{database}': there is no such directory"))
+            Error::io(format!("cannot open the database '{database}': no such directory"))
         })?;
         match metadata.is_dir() {
             true => Ok(()),
             false => Err(Error::io(format!(
-                "cannot open the database '{database}': it is a file; give the directory it stands in, or query it with \
+                "cannot open the database '{database}': it is a file; give its directory, or query it with \
                  FROM '{database}'"
             ))),
         }
     }
 
-    /// Names and paths of what lies directly in a database, and whether each is a folder. A
-    /// directory that cannot be listed holds nothing.
+    /// The direct entries of a database: name, path, and whether the entry is a folder. A local
+    /// directory that cannot be listed has none.
     ///
     /// # Errors
-    /// The store refuses.
+    /// The store rejects the request.
     pub(crate) fn entries(&self, database: &str) -> Result<Vec<(String, String, bool)>> {
         if is_object(database) {
             let entry = |name: &String| {
@@ -220,36 +223,36 @@ impl Storage {
         Ok(entries.filter_map(entry).collect())
     }
 
-    /// The version of each file; none for one that cannot be looked at.
+    /// The version of each file. `None` for streams and inaccessible files.
     pub(crate) fn stamps(&self, paths: &[String]) -> Vec<Option<Stamp>> {
         let objects = paths
             .iter()
             .filter(|path| is_object(path))
             .map(|path| (path.as_str(), Edges::default()));
-        // Many at once; one that fails says so again below.
+        // Fetches many at once. A request that fails here fails again below.
         drop(self.objects.prepare(objects));
         let stamp = |path: &String| {
             if is_object(path) {
                 return self.objects.stamp(path).ok().map(Stamp::Object);
             }
-            // Nothing tells what a stream will give.
+            // The content of a stream has no version.
             let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
             Some(Stamp::File(metadata.len(), metadata.modified().ok()?))
         };
         paths.iter().map(stamp).collect()
     }
 
-    /// Opens a file, decompressed where its name tells that it is compressed as a whole.
+    /// Opens a file. Decompresses it if its name has the extension of a compressed file.
     ///
     /// # Errors
-    /// It is not there, may not be read, or cannot be decompressed.
+    /// The file does not exist, cannot be read, or cannot be decompressed.
     pub(crate) fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         let open = || {
             if is_object(path) {
                 return self.objects.open(path);
             }
             match InputStream::at(path) {
-                Some(stream) => self.spooled(path, &stream),
+                Some(stream) => self.spool(path, &stream),
                 None => self.open_file(path),
             }
         };
@@ -257,7 +260,7 @@ impl Storage {
         let stamp = self.stamps(&[path.to_string()]).pop().flatten();
         // The lock is held while the file is decompressed: a second reader of the file waits and
         // then uses the result.
-        let mut files = lock(&self.unpacked.files);
+        let mut files = lock(&self.files.files);
         if let Some((known, reader)) = files.get(path)
             && *known == stamp
         {
@@ -270,11 +273,11 @@ impl Storage {
         Ok(reader)
     }
 
-    /// Opens a local file, which is the same each time a statement does so: its morsels are read
-    /// one by one.
+    /// Opens a local file. A statement opens it once per morsel, and fails if it has changed in
+    /// between.
     fn open_file(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         let (reader, version) = tessera_files::open_version(path)?;
-        let mut versions = lock(&self.unpacked.versions);
+        let mut versions = lock(&self.files.versions);
         match versions.get(path) {
             Some(known) if *known != version => Err(file_changed(path)),
             Some(_) => Ok(reader),
@@ -286,18 +289,18 @@ impl Storage {
     }
 
     fn directory(&self) -> PathBuf {
-        lock(&self.unpacked.directory).clone()
+        lock(&self.files.directory).clone()
     }
 
-    /// What a stream gives, read once for the statement.
-    fn spooled(&self, path: &str, stream: &InputStream) -> Result<Arc<dyn RangeReader>> {
-        match &self.unpacked.allowed {
-            Streams::SqlFromStdin if stream.is_standard_input() => {
+    /// The contents of a stream, read once per statement.
+    fn spool(&self, path: &str, stream: &InputStream) -> Result<Arc<dyn RangeReader>> {
+        match &self.files.allowed {
+            StreamAccess::NotStandardInput if stream.is_standard_input() => {
                 return Err(Error::unsupported(format!(
-                    "cannot read '{path}': the statements come from there; give them with -c or -f"
+                    "cannot read '{path}': the SQL statements are read from it; pass them with -c or -f"
                 )));
             }
-            Streams::Refused(platform) => {
+            StreamAccess::Refused(platform) => {
                 return Err(Error::unsupported(format!(
                     "cannot read '{path}' on platform {platform}, whose processes cannot share a stream; write it to a file first"
                 )));
@@ -305,15 +308,15 @@ impl Storage {
             _ => {}
         }
         let key = stream.key();
-        // The lock is held while it is read: a second reader waits and then uses the result.
-        let mut streams = lock(&self.unpacked.streams);
+        // The lock is held while the stream is read: a second reader waits and uses the result.
+        let mut streams = lock(&self.files.streams);
         if let Some(reader) = streams.readers.get(&key) {
             return Ok(reader.clone());
         }
         if streams.ended.contains(&key) {
             return Err(Error::io(format!(
-                "cannot read '{path}': an earlier statement has read it to its end; keep its rows with CREATE TEMP TABLE t AS SELECT … \
-                 and read that"
+                "cannot read '{path}': an earlier statement has read it to its end; store its rows with CREATE TEMP TABLE t AS SELECT … \
+                 and query that table"
             )));
         }
         if stream.is_read_once() {
@@ -324,10 +327,11 @@ impl Storage {
         Ok(reader)
     }
 
-    /// The format of a stream whose name does not tell it, from how it begins; none of a file.
+    /// Detects the format of a stream from its first bytes. `None` for files, and for streams whose
+    /// name has a known extension.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The stream cannot be read.
     pub(crate) fn format_of_stream(&self, path: &str) -> Result<Option<FileFormat>> {
         if is_object(path) || FileFormat::of_path(path).is_ok() || InputStream::at(path).is_none() {
             return Ok(None);
@@ -335,54 +339,54 @@ impl Storage {
         let reader = self.open(path)?;
         match reader.read_into(0..reader.len().min(SNIFFED_BYTES), ReadBuffer::default())? {
             Read::Ready(start) => Ok(FileFormat::of_start(&start)),
-            Read::Blocked(_) => Err(Error::internal("a local file is waited for")),
+            Read::Blocked(_) => Err(Error::internal("a read from a local file is blocked")),
         }
     }
 
-    /// Opens files of one format that will be looked into; what lies in a store is fetched for many
-    /// at once.
+    /// Opens files of one format. Headers and footers of objects are fetched concurrently.
     ///
     /// # Errors
-    /// One is not there or may not be read.
+    /// A file does not exist or cannot be read.
     pub(crate) fn open_all(&self, paths: &[String]) -> Result<Vec<Arc<dyn RangeReader>>> {
         let objects = paths.iter().filter(|path| is_object(path));
         self.objects.prepare(objects.map(|path| (path.as_str(), edges_of_path(path))))?;
         paths.iter().map(|path| self.open(path)).collect()
     }
 
-    /// Looks at the objects that a plan scans, so that no worker has to wait for their versions,
-    /// headers and footers.
+    /// Prefetches versions, headers and footers of the objects that a plan scans, so that workers
+    /// do not wait for them.
     ///
     /// # Errors
-    /// One is not there, or the store refuses.
+    /// An object does not exist, or the store rejects the request.
     pub(crate) fn prepare(&self, plan: &Plan) -> Result<()> {
         let mut wanted = Vec::new();
-        scanned(plan, &mut wanted);
+        collect_objects(plan, &mut wanted);
         self.objects.prepare(wanted.into_iter())
     }
 
-    /// What opens files for a query.
+    /// The function with which a query opens files.
     pub(crate) fn opener(&self) -> FileOpener {
         let storage = self.clone();
         Arc::new(move |path| storage.open(path))
     }
 
-    /// What writes files for a query.
+    /// The function with which a query creates files.
     pub(crate) fn creator(&self) -> FileCreator {
         let storage = self.clone();
         Arc::new(move |path| match is_object(path) {
             true => storage.objects.create(path),
             false => {
                 let output = tessera_files::create(path, &storage.interrupt())?;
-                storage.unpacked.has_streamed.fetch_or(output.is_stream(), Ordering::Relaxed);
+                storage.files.has_streamed.fetch_or(output.is_stream(), Ordering::Relaxed);
                 Ok(output)
             }
         })
     }
 }
 
-/// The objects that the scans of a plan name, at any depth, and what they read first.
-fn scanned<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
+/// Adds the objects that the scans of a plan read, with the parts they read first. Includes nested
+/// plans.
+fn collect_objects<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
     for node in &plan.nodes {
         if let Some(Value::List(paths)) = node.params.get("paths") {
             let edges = edges_of_scan(&node.operator);
@@ -392,12 +396,12 @@ fn scanned<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
             });
             wanted.extend(objects);
         }
-        node.nested.iter().for_each(|nested| scanned(nested, wanted));
+        node.nested.iter().for_each(|nested| collect_objects(nested, wanted));
     }
 }
 
-/// What a scan reads first: Parquet its footer, text its header, Arrow both; a request to select
-/// nothing.
+/// The parts of a file that a scan reads first: the footer of Parquet, the header of text, both of
+/// Arrow, none for `select_request`.
 fn edges_of_scan(operator: &str) -> Edges {
     if operator == "select_request" {
         return Edges::default();
@@ -409,8 +413,8 @@ fn edges_of_path(path: &str) -> Edges {
     FileFormat::of_path(path).map_or(Edges::default(), |format| edges_of_scan(format.scan()))
 }
 
-/// The part of a local path that tells nothing about partitions: of a folder, itself; of a pattern,
-/// the folder before the first wildcard; of a file, the folder it stands in.
+/// The part of a local path before any partition folders: a folder itself, the folder before the
+/// first wildcard of a pattern, or the folder of a file.
 fn root(location: &str) -> String {
     let fixed = if tessera_files::is_pattern(location) {
         &location[..location.find(['*', '?', '[']).unwrap_or(location.len())]
@@ -428,15 +432,15 @@ mod tests {
 
     #[test]
     fn streams_are_refused_where_processes_cannot_share_them() {
-        let refused = Storage::new(Vec::new(), Streams::Refused("far".to_string()));
+        let refused = Storage::new(Vec::new(), StreamAccess::Refused("far".to_string()));
         for path in ["/dev/null", "/dev/stdin", "/dev/fd/0"] {
             let message = refused.open(path).unwrap_err().message().to_string();
             assert!(message.contains(path) && message.contains("platform far"), "{message}");
         }
-        let storage = Storage::new(Vec::new(), Streams::SqlFromStdin);
+        let storage = Storage::new(Vec::new(), StreamAccess::NotStandardInput);
         assert_eq!(storage.open("/dev/null").unwrap().len(), 0);
         let message = storage.open("/proc/self/fd/0").unwrap_err().message().to_string();
-        assert!(message.contains("statements come from there"), "{message}");
+        assert!(message.contains("SQL statements are read from it"), "{message}");
     }
 
     #[test]

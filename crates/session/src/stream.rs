@@ -1,4 +1,4 @@
-//! The rows of a query as they come.
+//! Result streams: the rows of a query while it runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,26 +12,26 @@ use tessera_plan::Plan;
 use tessera_types::{Code, Error, Result, SqlState, Tuple};
 use tessera_vector::Chunk;
 
-use crate::cancel::Registered;
-use crate::result::{Columns, QueryResult};
-use crate::run::{Ready, Runner};
+use crate::cancel::RunningGuard;
+use crate::result::{QueryResult, ResultColumns};
+use crate::run::{PreparedRun, Runner};
 
-/// What a statement gives, as soon as it gives something.
+/// The first output of a statement.
 #[derive(Debug)]
 pub enum StatementOutput {
-    /// Rows: of a query, `SHOW` or `DESCRIBE`.
+    /// Rows of a query, `SHOW` or `DESCRIBE`.
     Rows(ResultStream),
-    /// Text for people: of `EXPLAIN`.
+    /// Text of `EXPLAIN`.
     Text(String),
-    /// What was done, in a few words: `COPY 25`.
+    /// A summary of the work, such as `COPY 25`.
     Done(String),
 }
 
-/// The rows of a query, in order, as they come. The query runs while they are read, and is held
-/// back while they are not: few bytes wait. Dropping the stream ends the query.
+/// The rows of a running query, in order. The query pauses when the reader is slower, so that few
+/// rows are buffered. Dropping the stream cancels the query.
 ///
-/// The session runs its next statement when the stream was read to its end or dropped. A deadline
-/// counts the time in which the reader waits for rows, not that in which rows wait for the reader.
+/// The session accepts its next statement when the stream was read to its end or dropped. A deadline
+/// counts only the time that the reader waits for rows.
 ///
 /// ```
 /// use tessera_session::{Config, Session};
@@ -43,105 +43,113 @@ pub enum StatementOutput {
 /// ```
 #[derive(Debug)]
 pub struct ResultStream {
-    columns: Columns,
+    columns: ResultColumns,
     source: Source,
     started: Instant,
 }
 
+/// The source of the rows of a stream.
 #[derive(Debug)]
 enum Source {
-    /// Rows that are there, the last one first.
-    There(Vec<Chunk>),
-    Running(Box<Running>),
+    /// Rows in memory, the last chunk first.
+    InMemory(Vec<Chunk>),
+    Running(Box<RunningQuery>),
     Ended,
 }
 
-/// A query whose rows are read.
+/// A query whose rows are being read.
 #[derive(Debug)]
-struct Running {
-    /// None between two tries.
-    run: Option<(QueryRun, Ready)>,
-    /// What the last run was, where it has failed.
-    failed: Option<Ready>,
+struct RunningQuery {
+    /// `None` between two runs.
+    run: Option<(QueryRun, PreparedRun)>,
+    /// The last run, if it failed.
+    failed: Option<PreparedRun>,
     runner: Runner,
-    /// The plan before the platform's pass, while rows may still come of another run.
+    /// The plan before the platform's pass, as long as another run may still replace this one.
     plan: Option<Plan>,
-    _registered: Registered,
-    _open: Open,
+    _registered: RunningGuard,
+    _open: OpenStream,
 }
 
-/// A session's stream is open for as long as this lives.
+/// Marks the session's stream as open until dropped.
 #[derive(Debug)]
-pub(crate) struct Open(Arc<AtomicBool>);
+pub(crate) struct OpenStream(Arc<AtomicBool>);
 
-impl Open {
+impl OpenStream {
+    /// Checks that no stream of the session is open.
+    ///
     /// # Errors
-    /// Another stream of the session is open.
+    /// A stream is open.
     pub(crate) fn check(open: &AtomicBool) -> Result<()> {
         match open.load(Ordering::Acquire) {
             true => Err(Error::unsupported(
-                "the rows of the statement before are still being read; read them to the end or drop them first, or use \
-                 another session beside this one",
+                "the rows of the previous statement are still being read; read them to the end or drop them first, or open \
+                 another session",
             )
             .with_state(SqlState::OBJECT_IN_USE)),
             false => Ok(()),
         }
     }
 
-    pub(crate) fn new(open: &Arc<AtomicBool>) -> Open {
+    /// Marks the stream as open.
+    pub(crate) fn new(open: &Arc<AtomicBool>) -> OpenStream {
         open.store(true, Ordering::Release);
-        Open(open.clone())
+        OpenStream(open.clone())
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
 impl ResultStream {
-    /// Rows that are there.
-    pub(crate) fn there(columns: Columns, chunk: Chunk, started: Instant) -> Self {
-        ResultStream { columns, source: Source::There(vec![chunk]), started }
+    /// A stream of rows in memory.
+    pub(crate) fn in_memory(columns: ResultColumns, chunk: Chunk, started: Instant) -> Self {
+        ResultStream { columns, source: Source::InMemory(vec![chunk]), started }
     }
 
-    /// Starts a plan that the platform's pass has made of `plan`, if there is such.
+    /// Starts the plan `for_platform`. `plan` is the plan before the platform's pass, if a retry with
+    /// less memory is possible.
+    ///
+    /// # Errors
+    /// The plan is invalid, or the statement is cancelled while it waits for memory.
     pub(crate) fn start(
         runner: Runner,
         for_platform: &Plan,
         plan: Option<Plan>,
-        columns: impl FnOnce(&Tuple) -> Result<Columns>,
+        columns: impl FnOnce(&Tuple) -> Result<ResultColumns>,
         started: Instant,
-        registered: Registered,
-        open: Open,
+        registered: RunningGuard,
+        open: OpenStream,
     ) -> Result<Self> {
         let (ready, run) = runner.start(for_platform)?;
         let columns = columns(ready.record.plan().tuple())?;
         runner.cancel.interrupt.pause();
         let run = Some((run, ready));
         let running =
-            Running { run, failed: None, runner, plan, _registered: registered, _open: open };
+            RunningQuery { run, failed: None, runner, plan, _registered: registered, _open: open };
         Ok(ResultStream { columns, source: Source::Running(Box::new(running)), started })
     }
 
-    /// The type of the rows; field names are unique.
+    /// The type of the rows. Field names are unique.
     pub fn tuple(&self) -> &Tuple {
         &self.columns.tuple
     }
 
-    /// The names the columns are shown under; may repeat.
+    /// The column names to show. They may repeat.
     pub fn names(&self) -> &[String] {
         &self.columns.names
     }
 
-    /// The Arrow schema of the batches, with the names that are shown.
+    /// The Arrow schema of the batches, with the names to show.
     pub fn schema(&self) -> SchemaRef {
         self.columns.schema.clone()
     }
 
-    /// All rows that have not been read, which count for the query's budget until they are
-    /// complete.
+    /// Reads all remaining rows. They count for the memory budget of the query until the last one is
+    /// read.
     ///
     /// # Errors
     /// The query fails.
@@ -159,7 +167,7 @@ impl ResultStream {
 
     fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         match &mut self.source {
-            Source::There(chunks) => Ok(chunks.pop()),
+            Source::InMemory(chunks) => Ok(chunks.pop()),
             Source::Running(running) => {
                 let next = running.next();
                 if !matches!(next, Ok(Some(_))) {
@@ -187,25 +195,25 @@ impl Iterator for ResultStream {
     }
 }
 
-impl Running {
-    /// The next rows. Before the first ones, a plan that needs less memory may take the place of
-    /// one that has run out of it.
+impl RunningQuery {
+    /// The next rows. Before the first rows, a plan that needs less memory may replace one that has
+    /// run out of memory.
     fn next(&mut self) -> Result<Option<Chunk>> {
         self.runner.cancel.interrupt.resume();
         let mut next = self.step();
-        if self.starts_anew(&next)? {
+        if self.restart(&next)? {
             next = self.step();
         }
         self.plan = None;
         self.runner.cancel.interrupt.pause();
-        self.noted(next)
+        self.record_failure(next)
     }
 
-    /// Notes how a failed run ended; by now it has given back all memory.
-    fn noted<T>(&mut self, ran: Result<T>) -> Result<T> {
-        match (ran, self.failed.take()) {
-            (Err(error), Some(ready)) => Err(self.runner.stopped(&ready, error)),
-            (ran, _) => ran,
+    /// Records how a failed run ended. It has released all memory by now.
+    fn record_failure<T>(&mut self, result: Result<T>) -> Result<T> {
+        match (result, self.failed.take()) {
+            (Err(error), Some(ready)) => Err(self.runner.record_stop(&ready, error)),
+            (result, _) => result,
         }
     }
 
@@ -224,24 +232,25 @@ impl Running {
         }
     }
 
-    /// Starts the plan that needs less memory, where a run has ended for want of it.
-    fn starts_anew<T>(&mut self, ran: &Result<T>) -> Result<bool> {
-        let short = ran.as_ref().is_err_and(|error| error.code() == Code::Limit);
+    /// Starts the plan that needs less memory, if the run has failed for lack of memory.
+    fn restart<T>(&mut self, result: &Result<T>) -> Result<bool> {
+        let short = result.as_ref().is_err_and(|error| error.code() == Code::Limit);
         let Some(plan) = self.plan.take().filter(|_| short) else { return Ok(false) };
         let Some(frugal) = self.runner.frugal(&plan)? else { return Ok(false) };
-        // Its memory is given back before another run asks for some.
+        // Releases the memory of this run before the next one reserves its own.
         self.run = None;
         let (ready, run) = self.runner.start(&frugal)?;
         self.run = Some((run, ready));
         Ok(true)
     }
 
-    /// All rows. The caller has seen none before, so another plan can take over at any time.
+    /// Reads all rows. No row has left the stream before, so another plan can take over at any
+    /// time.
     fn collect(&mut self) -> Result<Vec<Chunk>> {
         self.runner.cancel.interrupt.resume();
         let collected = self.collect_once();
-        let collected = if self.starts_anew(&collected)? { self.collect_once() } else { collected };
-        self.noted(collected)
+        let collected = if self.restart(&collected)? { self.collect_once() } else { collected };
+        self.record_failure(collected)
     }
 
     fn collect_once(&mut self) -> Result<Vec<Chunk>> {
@@ -250,7 +259,7 @@ impl Running {
         let mut held = Reservation::new(ready.query.clone());
         let chunk_rows = ready.query.chunk_rows();
         while let Some(chunk) = self.step()? {
-            let chunk = chunk.without_much_else(chunk_rows)?;
+            let chunk = chunk.compact_if_sparse(chunk_rows)?;
             held.grow(chunk.value_bytes())?;
             chunks.push(chunk);
         }

@@ -1,4 +1,4 @@
-//! `ANALYZE`: what it counts, where that goes, and when it is refused or ended.
+//! `ANALYZE`: counts, the statistics cache, rejections and cancellation.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use tessera_types::Code;
 
 const ROWS: usize = 60_000;
 
-/// A table of many rows, half of them with a key of their own and half with one in common, and one
-/// of few.
+/// A large table, in which half of the rows have a unique key and half share one, and a small table.
 fn database(folder: &Path) {
     let (mut many, mut few) = ("id,key,seven,name\n".to_string(), "k\n".to_string());
     for id in 0..ROWS {
@@ -33,7 +32,7 @@ fn session(folder: &Path, cache: Option<PathBuf>) -> Session {
         .unwrap()
 }
 
-/// Table, column, rows, distinct values, and whether these are kept.
+/// Table, column, rows, distinct values, and whether they are cached.
 fn analyzed(session: &mut Session, sql: &str) -> Vec<(String, String, i64, i64, bool)> {
     let Some(StatementResult::Rows(found)) = session.execute(sql).unwrap().pop() else {
         panic!("{sql}")
@@ -60,7 +59,7 @@ fn set(session: &mut Session, sql: &str) {
     session.execute(sql).unwrap();
 }
 
-/// How many groups are expected where the large table is grouped by its key.
+/// The estimated number of groups of the large table by its key.
 fn groups_expected(session: &mut Session) -> f64 {
     let sql = "EXPLAIN ANALYZE SELECT count(*) FROM (SELECT key FROM many GROUP BY key) AS m LEFT JOIN few ON k = key";
     let Some(StatementResult::Text(text)) = session.execute(sql).unwrap().pop() else {
@@ -95,7 +94,7 @@ fn rows_and_distinct_values_of_all_columns_are_counted() {
     }
 }
 
-/// The most common values of a table's columns.
+/// The most common values of the columns of a table.
 fn most_common(session: &mut Session, table: &str) -> Vec<Option<String>> {
     let Some(StatementResult::Rows(found)) =
         session.execute(&format!("ANALYZE {table}")).unwrap().pop()
@@ -167,7 +166,7 @@ fn what_was_counted_is_kept_until_the_table_changes() {
     assert!(within(groups_expected(&mut first), 30_001.0));
     let mut second = open();
     assert!(within(groups_expected(&mut second), 30_001.0));
-    // All keys are the same now.
+    // All keys are equal now.
     let rows = (0..ROWS).map(|id| format!("{id},1,2,x\n"));
     let text: String = std::iter::once("id,key,seven,name\n".to_string()).chain(rows).collect();
     std::fs::write(folder.path().join("many.csv"), text).unwrap();
@@ -215,12 +214,12 @@ fn deadlines_and_cancelling_reach_it() {
             }
         }
     });
-    // One that ends between two presses says nothing.
+    // A statement that ends before the cancellation does not count.
     let ended = (0..1_000).find_map(|_| session.execute("ANALYZE many").err());
     done.store(true, Ordering::Relaxed);
     pressing.join().unwrap();
     assert_eq!(ended.map(|error| error.code()), Some(Code::Cancelled));
-    // Nothing of what was cancelled is left over.
+    // The cancelled statement has left no statistics.
     assert_eq!(analyzed(&mut session, "ANALYZE many").len(), 4);
 }
 

@@ -1,4 +1,4 @@
-//! A statement that is cancelled returns soon and holds nothing, whatever it was at.
+//! A cancelled statement returns soon and releases its memory, in all phases.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tessera_types::Code;
 
 use crate::cancelling::{Data, Random, cancel_at, length};
 
-/// Far more than it takes: a statement that does not hear of it at all is what this finds.
+/// A generous limit, which only a statement that ignores the cancellation exceeds.
 const PROMPT: Duration = Duration::from_secs(5);
 const MOMENTS_PER_CASE: usize = 4;
 
@@ -35,7 +35,7 @@ fn statements_cancelled_at_random_moments_hold_nothing() {
         assert_eq!(left.count(), 0, "{} leaves a file behind", case.name);
     }
     assert!(cancelled > 100, "only {cancelled} statements had not ended before");
-    // The session goes on.
+    // The session accepts further statements.
     let Ok(results) = session.execute("SELECT count(*) FROM nation") else {
         panic!("it does not go on")
     };
@@ -48,7 +48,7 @@ fn a_deadline_counts_from_the_start_of_the_statement() {
     let data = Data::make(folder.path(), 0.001);
     let mut session = data.session(1);
     session.execute("SET deadline = '0.000001'").unwrap();
-    // All that it does is planned before it runs.
+    // All its work happens during planning.
     let error = session.execute("SELECT 1").unwrap_err();
     assert_eq!(error.code(), Code::Cancelled);
     assert!(error.message().contains("deadline"), "{error}");

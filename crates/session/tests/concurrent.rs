@@ -1,4 +1,4 @@
-//! Sessions side by side: right answers, turns for everyone, memory for everyone.
+//! Concurrent sessions: correct results, fair scheduling, shared memory.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tessera_types::Code;
 
 use crate::texts::texts;
 
-/// A statement that does not end by itself.
+/// A statement that runs until it is cancelled.
 const ENDLESS: &str =
     "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_tax + b.l_tax + c.l_tax < 0";
-/// Ends a test that would hang.
+/// The time limit of a test.
 const PATIENCE: &str = "SET deadline = '120'";
 
 fn tables() -> tempfile::TempDir {
@@ -34,7 +34,7 @@ fn answer(session: &mut Session, sql: &str) -> Vec<String> {
     }
 }
 
-/// Waits until a statement does what is asked for.
+/// Waits until a condition on the progress of a statement holds.
 fn until(cancel: &Cancel, what: impl Fn(tessera_session::Progress) -> bool) {
     while !cancel.progress().is_some_and(&what) {
         std::thread::sleep(Duration::from_millis(1));

@@ -1,11 +1,11 @@
-//! Samples of files, where they are kept, and what `EXPLAIN ANALYZE` says of estimates.
+//! Samples of files, their cache, and the estimates in `EXPLAIN ANALYZE`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use tessera_session::{Config, Session, StatementResult};
 
-/// Facts of which 9 in 10 have key 7, and a hundred keys.
+/// A fact table, in which 90 % of the rows have key 7, and a dimension of 100 keys.
 fn database(folder: &Path) {
     let (mut facts, mut keys) = ("id,key\n".to_string(), "k,name\n".to_string());
     for id in 0..5_000 {
@@ -34,7 +34,7 @@ fn text(session: &mut Session, sql: &str) -> String {
 
 const QUERY: &str = "SELECT id FROM fact, dim WHERE key = k AND name = 'name 7'";
 
-/// What is noted above the first join.
+/// The comment above the first join.
 fn join(session: &mut Session) -> String {
     let text = text(session, &format!("EXPLAIN ANALYZE {QUERY}"));
     let lines: Vec<&str> = text.lines().collect();
@@ -79,7 +79,7 @@ fn samples_are_kept_for_other_sessions_until_the_table_changes() {
     let rows = |note: &str| note.split(", ").next().unwrap().to_string();
     assert_eq!(rows(&of(cache.path())), rows(&first));
     assert_eq!(files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>(), written);
-    // The key becomes rare: what is kept is of another version.
+    // The key becomes rare, and the cached sample is outdated.
     std::fs::write(folder.path().join("fact.csv"), "id,key\n1,7\n2,8\n").unwrap();
     let changed = of(cache.path());
     assert!(changed.contains("-- 1 rows (1 estimated)"), "{changed}");
@@ -103,7 +103,7 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
             other => panic!("{from}: {other:?}"),
         }
     };
-    // As PostgreSQL answers.
+    // The result of PostgreSQL.
     let full = "numbers x FULL JOIN numbers y ON x.d >= 61.5";
     assert_eq!(rows(full), 7);
     assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a")), 4);
@@ -111,8 +111,8 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
     assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a {more}")), 6);
 }
 
-/// A key may be an error for some tuple (a sum that overflows, a text that is no number): it is a
-/// key all the same where there would be a product of both sides otherwise.
+/// An expression that raises an error for some tuples (overflow, invalid number) is still a join key
+/// if the alternative is a cross product.
 #[test]
 fn equalities_that_can_fail_are_join_keys() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,13 +131,13 @@ fn equalities_that_can_fail_are_join_keys() {
             "{plan}"
         );
     }
-    // An equality beside a plain one is tested on the pairs of that one.
+    // Next to an equality of columns, it is a residual predicate.
     let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND 1 / (k - 7) = 0";
     let error = session.execute(sql).unwrap_err();
     assert!(error.message().contains("division by zero"), "{error}");
     let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND k > 7 AND id = 1 / (k - 7)";
     assert!(session.execute(sql).is_ok());
-    // Behind a predicate that stays, an equality is not evaluated for tuples that this one drops.
+    // It is not evaluated for tuples that an earlier predicate drops.
     session.execute("SET disabled_rules = 'push_filter_join'").unwrap();
     let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND k > length(name) + id AND id = 1 / (k - 7)";
     assert!(session.execute(sql).is_ok());

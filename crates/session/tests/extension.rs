@@ -1,31 +1,50 @@
-//! A stranger's crate: it brings a sub-operator, a table, a function, a pass, a setting and a
-//! platform.
+//! An extension in another crate: a sub-operator, a table, a function, a pass, a setting, a device
+//! and a platform.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_codegen::{Function, RawInput};
-use tessera_context::Run;
-use tessera_engine::{Extension, Pass, Phase, Platform, Setting, SettingEntry, Setup};
+use tessera_context::{Place, Run};
+use tessera_engine::{
+    CompilerOptions, Device, Extension, Pass, Phase, Platform, Setting, SettingEntry, Setup,
+};
 use tessera_functions::UserFunction;
 use tessera_local::Local;
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Registry, Source, SourceRun, SubOperator};
-use tessera_optimizer::table::{Catalog, Statistics, Table};
-use tessera_plan::{Catalogue, Descriptor, Edge, Inputs, Node, Order, Params, Plan, Role, Rules};
+use tessera_optimizer::table::{Statistics, Table, TableCatalog};
+use tessera_plan::{
+    Descriptor, Edge, Inputs, Node, OperatorCatalog, Order, Params, Plan, Role, Rules,
+};
 use tessera_rows::Collected;
 use tessera_session::{Config, Session, StatementResult};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::Chunk;
 
-/// What the extension does, and what was done with it.
+/// The extension, and counters of its use.
 #[derive(Debug, Default, Clone)]
 struct Stranger {
     first: Arc<AtomicI64>,
-    /// Plans that the pass has seen.
+    /// The number of plans that the pass has rewritten.
     passed: Arc<AtomicUsize>,
     log: Arc<Mutex<Vec<&'static str>>>,
+    /// The number of requests for a compiler of the device.
+    compilers: Arc<AtomicUsize>,
+}
+
+impl Stranger {
+    /// A device without a compiler.
+    fn abacus(&self) -> Device {
+        let compilers = self.compilers.clone();
+        let compiler = move |options: CompilerOptions<'_>| {
+            assert_eq!(options.place, Place::Device);
+            compilers.fetch_add(1, Ordering::SeqCst);
+            Ok(None)
+        };
+        Device { name: "abacus", compiler: Arc::new(compiler), lanes: 1, place: Place::Device }
+    }
 }
 
 impl Extension for Stranger {
@@ -58,7 +77,7 @@ impl Extension for Stranger {
         })?;
         let logged = |name: &'static str, after, log: &Arc<Mutex<Vec<&'static str>>>| {
             let log = log.clone();
-            let rewrite = move |plan: Plan, _: &Catalogue, _: Rules| {
+            let rewrite = move |plan: Plan, _: &OperatorCatalog, _: Rules| {
                 log.lock().unwrap().push(name);
                 Ok(plan)
             };
@@ -67,7 +86,7 @@ impl Extension for Stranger {
         setup.pass(logged("first", None, &self.log))?;
         setup.pass(logged("third", None, &self.log))?;
         setup.pass(logged("second", Some("first"), &self.log))?;
-        let count = move |plan: Plan, _: &Catalogue, _: Rules| {
+        let count = move |plan: Plan, _: &OperatorCatalog, _: Rules| {
             passed.fetch_add(1, Ordering::SeqCst);
             Ok(plan)
         };
@@ -77,11 +96,12 @@ impl Extension for Stranger {
             after: None,
             rewrite: Arc::new(count),
         })?;
+        setup.device(self.abacus())?;
         setup.platform(Arc::new(Far))
     }
 }
 
-/// Yields the numbers from the setting down to 1.
+/// Returns the numbers from the setting down to 1.
 #[derive(Debug, Clone)]
 struct Countdown {
     first: Arc<AtomicI64>,
@@ -121,7 +141,7 @@ impl Source for Countdown {
 #[derive(Debug)]
 struct Counters;
 
-impl Catalog for Counters {
+impl TableCatalog for Counters {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
         let table = || Table {
             name: "countdown".to_string(),
@@ -140,7 +160,7 @@ impl Catalog for Counters {
     }
 }
 
-/// A function in native code that no compiler has made.
+/// A function in handwritten native code.
 #[derive(Debug)]
 struct Twice;
 
@@ -153,7 +173,7 @@ impl Function for Twice {
         statuses: *mut u32,
     ) -> Result<()> {
         for row in 0..rows {
-            // SAFETY: the caller promises one input of so many values of 8 bytes, and room for as
+            // SAFETY: the caller passes one input of `rows` values of 8 bytes, and buffers for as
             // many values and statuses.
             unsafe {
                 let value = inputs[0].values.cast::<i64>().add(row).read_unaligned();
@@ -171,7 +191,7 @@ fn twice() -> Result<UserFunction> {
     Ok(UserFunction::new(types, false, (Arc::new(code), Arc::new(Twice))))
 }
 
-/// The cores of this machine, as a platform that reaches no file of it.
+/// A platform on the cores of this machine, without access to its files.
 #[derive(Debug)]
 struct Far;
 
@@ -184,8 +204,8 @@ impl Platform for Far {
         Local.register(registry);
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-        Local.pass(plan, catalogue, rules)
+    fn pass(&self, plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
+        Local.pass(plan, catalog, rules)
     }
 }
 
@@ -195,7 +215,7 @@ fn session(stranger: &Stranger, platform: &str) -> Result<Session> {
     Session::new(config)
 }
 
-/// The rows as text.
+/// The rows, as text.
 fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     let results = session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     let Some(StatementResult::Rows(rows)) = results.into_iter().last() else {
@@ -238,7 +258,20 @@ fn statements_run_on_the_platform_of_an_extension() {
     assert!(error.message().contains("platform far"), "{error}");
     assert!(session.beside().unwrap_err().message().contains("platform far"));
     let error = self::session(&Stranger::default(), "near").unwrap_err();
-    assert!(error.message().contains("there are local, far"), "{error}");
+    assert!(error.message().contains("expected one of local, far"), "{error}");
+}
+
+#[test]
+fn statements_run_on_the_device_of_an_extension() {
+    let stranger = Stranger::default();
+    let mut session = session(&stranger, "local").unwrap();
+    rows(&mut session, "SELECT n FROM countdown");
+    assert_eq!(stranger.compilers.load(Ordering::SeqCst), 0);
+    assert_eq!(rows(&mut session, "SET device = 'Abacus'; SHOW device"), ["abacus"]);
+    assert_eq!(rows(&mut session, "SELECT sum(n) FROM countdown"), ["6"]);
+    assert!(stranger.compilers.load(Ordering::SeqCst) > 0);
+    let error = session.execute("SET device = 'slide rule'").unwrap_err();
+    assert!(error.message().contains("expected one of cpu, gpu, virtual-gpu, abacus"), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files by the format that a statement names, and options of formats.
+//! Explicit file formats, and options of formats.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const PACKED: [u8; 31] = [
     61, 135, 106, 11, 0, 0, 0,
 ];
 
-/// Rows, or the error, as text; `{}` is the folder.
+/// The rows or the error of a statement, as text. `{}` stands for the folder.
 fn answer(folder: &Path, sql: &str) -> Result<Vec<String>, String> {
     let mut session = Session::new(Config { threads: 2, ..Config::default() }).unwrap();
     let sql = sql.replace("{}", folder.to_str().unwrap());
@@ -89,7 +89,7 @@ fn files_that_are_compressed_as_a_whole_are_read() {
     let error = answer(folder.path(), "select * from '{}/cut.csv.gz'").unwrap_err();
     assert!(error.contains("cannot decompress"), "{error}");
     let error = answer(folder.path(), "copy (select 1) to '{}/y.csv.gz'").unwrap_err();
-    assert!(error.contains("not written so"), "{error}");
+    assert!(error.contains("can be read but not written"), "{error}");
     assert!(!folder.path().join("y.csv.gz").exists());
 }
 
@@ -111,9 +111,9 @@ fn options_are_checked_before_anything_is_read() {
         (create("csv", "delimiter 'ab'"), "option delimiter must be one ASCII character"),
         (create("csv", "quote ';', delimiter ';'"), "option delimiter"),
         (create("csv", "sample 'some'"), "option sample must be 'all'"),
-        (create("csv", "delim ';', sep ';'"), "delimiter is given twice"),
+        (create("csv", "delim ';', sep ';'"), "duplicate option delimiter"),
         (create("json", "header 'true'"), "unknown option 'header' of reading JSON files"),
-        (create("parquet", "header 'true'"), "there is none"),
+        (create("parquet", "header 'true'"), "this format has no options"),
         ("select * from read_csv('{}/x.txt', foo = 1)".to_string(), "unknown option 'foo'"),
         ("select * from read_csv('{}/x.txt', 1)".to_string(), "takes one path"),
         (
@@ -197,26 +197,26 @@ fn columns_and_types_of_text_files() {
         ("read_csv('{}/t.csv', columns = {'a': 'int'})", "names 1 columns, but records"),
         (
             "read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'int', 'c': 'int'})",
-            "2 fields where the options name 3",
+            "2 fields, but the options name 3",
         ),
         ("read_csv('{}/end.csv', columns = {'a': 'int'})", "names 1 columns, but records"),
-        ("read_csv('{}/n.csv', columns = {'a': 'int'})", "too many fields: 2 where 1 are expected"),
+        ("read_csv('{}/n.csv', columns = {'a': 'int'})", "too many fields: 2, expected 1"),
         ("read_csv('{}/t.csv', columns = {'a': 'int', 'a': 'int'})", "names column a twice"),
-        ("read_json('{}/empty.json')", "holds no JSON object"),
+        ("read_json('{}/empty.json')", "contains no JSON object"),
         ("read_csv('{}/t.csv', columns = ['a'])", "must be names with types"),
         (
             "read_csv('{}/t.csv', columns = {'a': 'int', 'b': 'text'}, names = ['a'])",
-            "leave out names",
+            "remove names",
         ),
-        ("read_csv('{}/t.csv', types = {'c': 'int'})", "names column c"),
-        ("read_csv('{}/t.csv', types = ['int', 'text', 'int'])", "gives 3 types"),
+        ("read_csv('{}/t.csv', types = {'c': 'int'})", "unknown column c in option types"),
+        ("read_csv('{}/t.csv', types = ['int', 'text', 'int'])", "has 3 types"),
         ("read_csv('{}/t.csv', types = 'int')", "must be types by name"),
         ("read_csv('{}/t.csv', types = {'a': 'nothing'})", "column a"),
         (
             "read_csv('{}/t.csv', types = {'a': 'int'}, dtypes = {'a': 'int'})",
-            "types is given twice",
+            "duplicate option types",
         ),
-        ("read_csv('{}/t.csv', delim = [',', ';'])", "must be one literal"),
+        ("read_csv('{}/t.csv', delim = [',', ';'])", "must be a single literal"),
         (
             "read_parquet('{}/t.csv', columns = {'a': 'int'})",
             "unknown option 'columns' of reading Parquet",
@@ -278,7 +278,7 @@ fn intervals_and_compressions_of_parquet() {
     assert!(error.contains("compression cannot be 'best'"), "{error}");
 }
 
-/// What is read of a file while a statement is planned counts for its budget.
+/// Memory for reading a file during planning counts for the budget of the statement.
 #[test]
 fn a_first_line_beyond_the_budget_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! The table of functions, which `tests/functions/audit` writes, names every function that there
-//! is.
+//! The reference table of functions, which `tests/functions/audit` writes, is complete.
 
 use std::collections::BTreeSet;
 

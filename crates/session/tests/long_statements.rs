@@ -1,5 +1,4 @@
-//! Statements of many parts: long lists mean what short ones do, deep sums are computed, and all of
-//! it ends when it is told to.
+//! Very long statements: long lists and deep expressions give correct results, and can be cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +8,8 @@ use tessera_types::Code;
 
 use crate::texts::texts;
 
-/// How long a statement may go on after it was ended: what takes milliseconds, on a machine that
-/// does much else, in a build for tests.
+/// The time limit from cancellation to the end of a statement. It usually takes milliseconds; this
+/// allows for a loaded machine and a debug build.
 const ALLOWED: Duration = Duration::from_secs(5);
 
 fn session() -> Session {
@@ -25,7 +24,7 @@ fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     }
 }
 
-/// Numbers that are the same in every run.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -36,7 +35,7 @@ impl Random {
     }
 }
 
-/// A literal that a value of the column may equal, or not.
+/// A literal that some values of the column may equal.
 fn literal(kind: &str, random: &mut Random) -> String {
     let number = random.below(3_000) as i64 - 1_500;
     if random.below(60) == 0 {
@@ -166,15 +165,15 @@ fn long_statements_are_planned() {
     let nested =
         format!("select * from {}(select 7 as a) q{closed}", "(select a from ".repeat(500));
     assert_eq!(rows(&mut session, &nested), ["7"]);
-    // Deeper than a stack would hold is an error, and nothing else.
+    // A depth beyond the stack size is an error, not a crash.
     for part in ["(select a from ", "(", "(select "] {
         let sql = format!("select * from {}", part.repeat(50_000));
         assert_eq!(session.execute(&sql).unwrap_err().code(), Code::Limit, "{part}");
     }
 }
 
-/// Each shape at a size and at eight times that: eight times as long, where 64 times would be
-/// quadratic.
+/// Planning time is linear: a statement of eight times the size takes about eight times as long, not
+/// 64 times.
 #[test]
 fn planning_takes_time_in_proportion() {
     let parts =
@@ -273,7 +272,7 @@ fn statements_end_soon_after_they_are_told_to() {
             let (ended, told) = std::thread::scope(|scope| {
                 let told = scope.spawn(|| {
                     std::thread::sleep(wait);
-                    // What is not running yet cannot be ended.
+                    // A statement that has not started yet cannot be cancelled.
                     while !handle.cancel() && !done.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_micros(100));
                     }

@@ -1,13 +1,12 @@
-//! Tables in memory: what comes out is what went in, in its order; their memory is counted and
-//! given back.
+//! Tables in memory: rows and their order are preserved, and their memory is accounted and
+//! released.
 
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::{Code, Error};
 
 use crate::texts::texts;
 
-/// Values of many types, with NULLs, of which some are the same everywhere; more than a block of
-/// them.
+/// More than one block of values of many types, with NULLs. Some columns are constant.
 const ROWS: &str = "
     select i, cast(i % 100 - 50 as smallint) as small, cast(i as integer) * 1000 as wide, cast(7 as bigint) as same,
         case when i % 3 > 0 then i end as nulls, cast(null as integer) as none, cast(i * 7 as decimal(38,4)) as decimals, cast(i % 9 as decimal(12,2)) as prices,
@@ -111,7 +110,7 @@ fn tables_are_made_replaced_and_dropped() {
         "SELECT 0"
     );
     assert_eq!(texts(&rows(&mut session, "select count(*), sum(x) from empty")), ["0 NULL"]);
-    // Others do not see it.
+    // Other sessions do not see it.
     let mut other = session.beside().unwrap();
     refused(&mut other, "select * from t");
     done(&mut session, "drop table t");
@@ -119,9 +118,9 @@ fn tables_are_made_replaced_and_dropped() {
     assert!(
         refused(&mut session, "create table u as select 1 as x, 2 as x")
             .message()
-            .contains("stands twice")
+            .contains("duplicate column")
     );
-    // Nothing is left of one that fails.
+    // A failed statement leaves no table.
     let failing = "create table u as select 1 / (x - 7) as y from generate_series(1, 10) as s(x)";
     assert_eq!(refused(&mut session, failing).code(), Code::DivisionByZero);
     assert!(refused(&mut session, "select * from u").message().contains('u'));
@@ -136,7 +135,7 @@ fn what_they_take_is_counted_and_given_back() {
         ..Config::default()
     };
     let mut session = Session::new(config).unwrap();
-    // 17 bits a number where it has 64, and none where all are the same.
+    // A number takes 17 bits instead of 64, or none if all are equal.
     let numbers = "select i, i * 0 as zero from generate_series(1, 1000000) as t(i)";
     for _ in 0..20 {
         assert_eq!(
@@ -227,6 +226,6 @@ fn encodings_refute_what_bounds_do_not() {
     assert_eq!(found("runs = 65"), ("0".to_string(), 131_072));
     assert_eq!(found("runs = 60 and five = 5"), ("1000".to_string(), 65_536));
     assert_eq!(found("five = 5 and i > 0"), ("131072".to_string(), 0));
-    // Nothing is skipped where that could hide an error.
+    // Blocks are not skipped if that could hide an error.
     assert_eq!(found("s <> 'c' and 7 / (i - 131073) <= 0").1, 0);
 }

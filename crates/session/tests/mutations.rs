@@ -41,7 +41,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// Numbers that look random; the same ones every time.
+/// A deterministic random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -52,22 +52,22 @@ impl Numbers {
     }
 }
 
-/// Everything that takes a plan must answer, one way or the other.
+/// Checks that every consumer of plans returns a result or an error.
 fn accepted(plan: &Plan, registry: &Registry) -> bool {
-    let Ok(verified) = verify(plan, registry.catalogue()) else { return false };
+    let Ok(verified) = verify(plan, registry.catalog()) else { return false };
     let _ = text::explain(plan, &verified);
-    let _ = pipeline::cut(plan, registry.catalogue());
-    let _ = physical::optimise(plan, registry.catalogue(), Rules::ALL);
+    let _ = pipeline::cut(plan, registry.catalog());
+    let _ = physical::optimize(plan, registry.catalog(), Rules::ALL);
     let _ = tessera_engine::CompiledPlan::lower(plan, registry);
     true
 }
 
-/// The plan with every type declared.
+/// The plan with all types declared.
 fn declared(written: &str, registry: &Registry) -> Plan {
     let plan = text::parse(written).unwrap_or_else(|error| panic!("{error}\n{written}"));
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     let verified =
-        verify(&plan, registry.catalogue()).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        verify(&plan, registry.catalog()).unwrap_or_else(|error| panic!("{error}\n{written}"));
     let declared = text::explain(&plan, &verified);
     let plan = text::parse(&declared).unwrap_or_else(|error| panic!("{error}\n{declared}"));
     assert!(accepted(&plan, registry), "{declared}");
@@ -75,7 +75,7 @@ fn declared(written: &str, registry: &Registry) -> Plan {
     plan
 }
 
-/// A field of a scan's columns dropped, or of another type.
+/// Drops a column of a scan, or changes its type.
 fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
     let count = plan.nodes.len();
     let start = numbers.below(count);
@@ -106,7 +106,7 @@ fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
     false
 }
 
-/// One edge leads somewhere else.
+/// Redirects an edge to another node.
 fn move_edge(plan: &mut Plan, numbers: &mut Numbers) {
     let count = plan.nodes.len();
     let node = &mut plan.nodes[numbers.below(count)];

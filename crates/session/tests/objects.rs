@@ -1,5 +1,5 @@
-//! SQL over objects gives what SQL over the same local files gives; faults of the store end in the
-//! right answer or one clear error.
+//! SQL over objects returns the same rows as SQL over the same local files. Faults of the store lead
+//! to correct results or a clear error.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn tpch(folder: &Path, scale: f64) {
 
 #[test]
 fn blocks_of_text_are_fetched_once() {
-    // Whether a block begins inside quotes follows from all before it.
+    // The quote state at the start of a block depends on all text before it.
     let (mut text, mut rows, mut sum) = (String::from("a,b\n"), 0, 0);
     while text.len() < 40 << 20 {
         text += &format!("{rows},\"{}\n{rows},\"\n", "x".repeat(rows % 1_000));
@@ -59,7 +59,7 @@ fn blocks_of_text_are_fetched_once() {
         [format!("{rows} {sum}")]
     );
     let reads = server.log().iter().filter(|request| request.is_read()).count();
-    // Some more for the sample from which the types come.
+    // The type inference needs more reads for its sample.
     assert!(reads < blocks + 16, "{reads} requests for {blocks} blocks");
 }
 
@@ -76,7 +76,7 @@ fn the_queries_of_tpch_over_objects_are_those_over_files() {
     for entry in std::fs::read_dir(queries).unwrap() {
         let path = entry.unwrap().path();
         let sql = std::fs::read_to_string(&path).unwrap();
-        // Every seventh read of an object is refused once, or cut.
+        // Every seventh read of an object is rejected or truncated once.
         let mut reads = 0;
         server.fail(move |request| {
             reads += usize::from(request.is_read());
@@ -155,7 +155,7 @@ fn every_format_folders_patterns_and_partitions() {
     let mut database = session(&server, Some("s3://b/d"));
     assert_eq!(database.table_names(), ["parts", "x"]);
     let error = database.execute("SELECT * FROM x").unwrap_err();
-    assert!(error.message().contains("may be 's3://b/d/x."), "{error}");
+    assert!(error.message().contains("it can be 's3://b/d/x."), "{error}");
     assert_eq!(run(&mut database, "SELECT count(*) FROM parts"), ["2000"]);
     let web = format!("SELECT max(n) FROM '{}/b/d/x.parquet'", server.address());
     assert_eq!(run(&mut objects, &web), ["300000"]);
@@ -208,7 +208,7 @@ fn columns_are_fetched_together_and_the_profile_says_so() {
     let reads: Vec<_> =
         log.iter().filter(|request| request.is_read()).map(|r| r.range().unwrap()).collect();
     assert!(lists >= 1 && log.len() == lists + reads.len(), "{log:?}");
-    // The footer, some headers of dictionaries, and the columns of the only row group.
+    // Reads the footer, some dictionary headers, and the columns of the only row group.
     assert!(reads.len() <= 16, "{reads:?}");
     for part in [
         "store requests ",
@@ -229,9 +229,9 @@ fn a_store_that_does_not_answer_is_left_within_a_second() {
     let server = Server::start();
     server.put_folder("b/t", folder.path());
     let mut session = session(&server, Some("s3://b/t"));
-    // A statement that waits for an answer takes longer than this.
+    // A statement that waits for a response takes longer than this.
     const LATE: Duration = Duration::from_secs(60);
-    // So many reads are answered, the later ones are not.
+    // The server answers this many reads and then stalls.
     let late = |mut answered: usize| {
         move |request: &crate::server::Request| {
             if !request.is_read() {
@@ -264,10 +264,10 @@ fn a_store_that_does_not_answer_is_left_within_a_second() {
         assert!(started.elapsed() < LATE, "{sql}: {:?}", started.elapsed());
         server.fail(|_| Fault::None);
         run(&mut session, "SET deadline = 'none'");
-        // What planning has read is kept: the next time, the columns are what is waited for.
+        // Planning caches its reads, so the next statement waits for the columns.
         run(&mut session, "SELECT count(*) FROM lineitem, region")
     };
-    // Planning waits for what it looks into after the footer.
+    // Planning waits for its reads after the footer.
     cancelled("SELECT sum(l_quantity) FROM lineitem", 1);
     cancelled("SELECT sum(l_quantity) FROM lineitem", 0);
     cancelled(
@@ -284,13 +284,13 @@ fn errors_name_the_object_and_what_to_do() {
     for (sql, expected) in [
         (
             "SELECT * FROM 's3://b/y.csv'",
-            "cannot open 's3://b/y.csv': there is no such object or prefix",
+            "cannot open 's3://b/y.csv': the object or prefix does not exist",
         ),
         ("SELECT * FROM 's3://b/*.parquet'", "no object matches 's3://b/*.parquet'"),
         ("SELECT * FROM read_json('s3://b/x.csv')", "line 1: not a JSON object"),
         ("SELECT * FROM read_csv('a.csv', 'b.csv')", "takes one path"),
         ("SELECT * FROM 'https://example.org/*.csv'", "a web server has no listing"),
-        ("COPY (SELECT 1 AS x) TO 'https://example.org/x.csv'", "web servers are only read"),
+        ("COPY (SELECT 1 AS x) TO 'https://example.org/x.csv'", "web servers are read-only"),
     ] {
         let error = session.execute(sql).unwrap_err();
         assert!(error.message().contains(expected), "{sql}: {error}");
@@ -300,5 +300,5 @@ fn errors_name_the_object_and_what_to_do() {
     let error = session.execute("SELECT * FROM 's3://b/z.csv'").unwrap_err();
     assert!(error.message().contains("AWS_ACCESS_KEY_ID"), "{error}");
     let error = Session::new(config(&server, Some("s3://b/none"))).unwrap_err();
-    assert!(error.message().contains("nothing below this prefix"), "{error}");
+    assert!(error.message().contains("no object has this prefix"), "{error}");
 }

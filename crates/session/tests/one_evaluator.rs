@@ -1,10 +1,9 @@
-//! Constants and columns are computed by one evaluator: every function of the library, every
-//! operator and every cast gives the same over literals, columns of a table in memory, dictionary
-//! columns of a file and columns of one value, in both tiers.
+//! Constant folding and execution agree: every function of the library, every operator and every
+//! cast returns the same over literals, columns of a table in memory, dictionary columns of a file
+//! and columns with one value, in both tiers.
 //!
-//! The calls are found by trying: a function takes part with the types of arguments that it is
-//! planned for. Left out are functions without arguments, which have no columns to read, volatile
-//! ones, and calls that are refused because of their types.
+//! The test tries argument types and uses those that the planner accepts. It omits functions without
+//! arguments, volatile functions, and calls that are rejected because of their types.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
 
+use tessera_codegen::Tier;
 use tessera_functions::Library;
-use tessera_jit::Tier;
 use tessera_plan::{Expr, Functions};
 use tessera_session::{Config, Session, StatementResult};
 use tessera_types::{Atom, Code};
@@ -32,14 +31,14 @@ const FULL: &str = "TESSERA_SQL_FULL";
 /// Set to a part of a call's text: only calls that have it are made.
 const ONLY: &str = "TESSERA_CALLS";
 
-/// How much is tried of one call.
+/// The number of cases to try per call.
 #[derive(Debug, Clone, Copy)]
 struct Effort {
     /// Lists of argument types of a function, by their length.
     types_max: [usize; COLUMNS],
     /// The same of an operator, which takes more types than most functions.
     operator_types_max: usize,
-    /// Rows that raise, each of which is a query of its own.
+    /// The number of rows that raise an error. Each takes a separate query.
     raising_max: usize,
     /// Whether each tier reads the columns of memory and those of files; else they take turns.
     every_table: bool,
@@ -50,7 +49,7 @@ const QUICK: Effort =
 const WHOLE: Effort =
     Effort { types_max: [32, 10, 4], operator_types_max: 48, raising_max: ROWS, every_table: true };
 
-/// A type in SQL and as an atom, with values at its edges.
+/// A type in SQL and as an atom, with boundary values.
 type Values = (&'static str, &'static str, &'static [&'static str]);
 
 const TYPES: [Values; 18] = [
@@ -138,7 +137,7 @@ const FORMS: [(usize, &str); 44] = [
     (2, "{0} = any(array[{1}, null])"),
 ];
 
-/// What an expression gives in one row: its text, or the code of its error.
+/// The result of an expression in one row: its text, or the code of its error.
 type Outcome = Result<String, Code>;
 
 /// An expression over columns, and over the literals of a row.
@@ -260,7 +259,7 @@ fn over_literals(session: &mut Session, case: &Case) -> Vec<Outcome> {
     every.iter().map(|row| exprs(session, &[*row]).map(|found| value(&found[0]))).collect()
 }
 
-/// What is different where the arguments are the columns of a table.
+/// The differences between literals and columns of a table.
 fn over_columns(
     session: &mut Session,
     case: &Case,
@@ -308,7 +307,7 @@ fn over_columns(
     })
 }
 
-/// What is different where the arguments are columns of one value.
+/// The differences between literals and columns with one value.
 fn over_same(session: &mut Session, case: &Case, row: usize, expected: &Outcome) -> Option<String> {
     let sql = format!("select {} from same{row}", case.columns());
     let found = rows(session, &sql);
@@ -352,7 +351,7 @@ fn differences(
     found
 }
 
-/// Lists of types, in an order that mixes them.
+/// Lists of types, in a mixed order.
 fn type_lists(length: usize) -> Vec<Vec<usize>> {
     let count = TYPES.len().pow(length as u32);
     // A step without a divisor in common with the count visits every list once.

@@ -1,15 +1,15 @@
-//! A panic is our mistake: it ends its statement, says so, and the session goes on.
+//! A panic fails its statement with an internal error, and the session remains usable.
 
 use std::sync::Arc;
 
 use tessera_engine::{Extension, Platform, Setup};
 use tessera_local::Local;
 use tessera_operator::Registry;
-use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_session::{Config, Session, StatementResult};
 use tessera_types::{Code, Result};
 
-/// The cores of this machine, with a pass that panics over one table function.
+/// The local platform with a pass that panics on one table function.
 #[derive(Debug)]
 struct Panicking;
 
@@ -26,9 +26,9 @@ impl Platform for Panicking {
         Local.register(registry);
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+    fn pass(&self, plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
         assert!(!tessera_plan::text::print(plan).contains("on purpose"), "a bug in a pass");
-        Local.pass(plan, catalogue, rules)
+        Local.pass(plan, catalog, rules)
     }
 }
 
@@ -56,7 +56,10 @@ fn a_panic_while_planning_ends_its_statement_only() {
     ] {
         let error = session.execute(&format!("SELECT 1; {sql}")).unwrap_err();
         assert_eq!(error.code(), Code::Internal, "{sql}: {error}");
-        assert!(error.message().contains("a bug in a pass; please report"), "{sql}: {error}");
+        assert!(
+            error.message().contains("a bug in a pass; this is a bug in Tessera: please report"),
+            "{sql}: {error}"
+        );
         let results = session.execute("SELECT a FROM t").unwrap();
         assert!(matches!(&results[..], [StatementResult::Rows(rows)] if rows.row_count() == 1));
     }

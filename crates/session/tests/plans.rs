@@ -1,5 +1,5 @@
-//! The plans of `plans/`: the radix-partitioned form, the direct form and the SQL give the same
-//! answer.
+//! The plans of `plans/`: the radix-partitioned form, the direct form and the SQL return the same
+//! rows.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -136,7 +136,7 @@ fn a_changed_plan_is_rejected_with_the_place() {
         let error = session.run_plan(&changed).unwrap_err();
         assert!(error.to_string().contains(message), "{name}: {error}");
     }
-    // One side with other partitions than the other: found when the pairs are made.
+    // Both sides have different partitions, which is detected when they are paired.
     let text = plan("join-radix.plan").replacen(
         "%lineitem_counts = local_histogram(%lineitem) {keys = [l_orderkey], bits = 4",
         "%lineitem_counts = local_histogram(%lineitem) {keys = [l_orderkey], bits = 5",
@@ -151,7 +151,7 @@ fn a_changed_plan_is_rejected_with_the_place() {
     assert!(error.to_string().contains("zip"), "{error}");
 }
 
-/// What workers that share no memory compute: aggregates of parts, put together.
+/// Partial aggregates of workers without shared memory, merged.
 #[test]
 fn aggregates_of_parts_put_together_are_those_of_all() {
     let mut session = Session::new(Config { threads: 2, ..Config::default() }).unwrap();

@@ -1,5 +1,5 @@
-//! SQL that leans on orchestration: recursive queries, set operations with multiplicity, subqueries
-//! in ON. Answers are PostgreSQL's.
+//! SQL with nested plans: recursive queries, set operations with duplicates, subqueries in ON. The
+//! expected rows are those of PostgreSQL.
 
 use tessera_session::{Config, QueryResult, Session, StatementResult};
 use tessera_types::Code;

@@ -1,5 +1,5 @@
-//! Smart storage: which plans ask the store, and what comes of answers that are late, cut, damaged
-//! or wrong. The store here gives the records that it was told to.
+//! Smart storage: which plans use select requests, and the handling of late, truncated, damaged and
+//! wrong responses. The store of these tests returns prepared records.
 
 use std::path::Path;
 
@@ -137,7 +137,7 @@ fn what_no_store_should_answer() {
     let mut session = session(&server, "tessera");
     let end = [("Stats", STATS), ("End", "")];
     for (messages, expected) in [
-        (vec![("Records", "2,two\n")], "the answer ends before its end"),
+        (vec![("Records", "2,two\n")], "the response ends early"),
         (
             vec![("Records", "2,two\n"), ("error", "OverMaxRecordSize")],
             "the store answers OverMaxRecordSize",
@@ -200,7 +200,7 @@ fn a_store_is_trusted_with_what_it_does_right() {
     let mut other = session(&server, "nginx");
     let asks =
         |session: &mut Session, sql: &str| explained(session, sql).contains("select_request");
-    // The statement, and whether MinIO and our own endpoint are asked.
+    // The statement, and whether it uses select requests on MinIO and on the Tessera endpoint.
     for (sql, of_minio, of_own) in [
         ("SELECT n, d FROM 's3://b/p.parquet' WHERE n < 5", true, true),
         ("SELECT n FROM 's3://b/p.parquet' WHERE price < 5", false, true),

@@ -1,4 +1,4 @@
-//! Rows that are read while their query runs.
+//! Result streams: rows that are read while their query runs.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use arrow::datatypes::Int64Type;
 use tessera_session::{Config, ResultStream, Session, StatementResult};
 use tessera_types::{Code, Error};
 
-/// Far more rows than anyone reads.
+/// A query with far more rows than a test reads.
 const ENDLESS: &str = "select a.x * 100000 + b.x as n from generate_series(1, 100000) as a(x), \
                        generate_series(1, 100000) as b(x)";
-/// 2,000,000 rows of some 30 bytes.
+/// A query with 2,000,000 rows of about 30 bytes.
 const MANY: &str = "select a.x * 1000 + b.x as n, 'row ' || (a.x * 1000 + b.x) as t from \
                     generate_series(0, 1999) as a(x), generate_series(0, 999) as b(x)";
 
@@ -83,7 +83,7 @@ fn a_session_has_one_open_stream() {
     rows.next().unwrap().unwrap();
     let error = session.execute("select 1").unwrap_err();
     assert_eq!(error.sql_state().as_str(), "55006");
-    // Another session is another matter.
+    // Another session is independent.
     assert_eq!(count(session.beside().unwrap().query("select 1").unwrap()).0, 1);
     let since = Instant::now();
     drop(rows);
@@ -100,7 +100,7 @@ fn results_larger_than_the_budget_stream_through_it() {
     assert_eq!(session.execute(MANY).unwrap_err().code(), Code::Limit);
     let (rows, error) = count(session.query(MANY).unwrap());
     assert!(rows == 2_000_000 && error.is_none(), "{rows}: {error:?}");
-    // Sorted, they leave memory, and come out of the merge.
+    // A sort spills the rows and merges them.
     let sorted = session.query(&format!("{MANY} order by n")).unwrap();
     let mut next = 0;
     for batch in sorted {
@@ -247,7 +247,7 @@ fn a_file_that_is_replaced_meanwhile_is_an_error() {
         std::fs::rename(&other, &file).unwrap();
         let error = rows.find_map(Result::err).unwrap();
         assert!(error.message().contains("changed while it was read"), "{error}");
-        // It is another file to the next statement.
+        // The next statement sees the new file.
         let rows = session.query(&format!("select count(*) from '{file}'")).unwrap();
         assert_eq!(texts(rows), ["2000000"]);
     }

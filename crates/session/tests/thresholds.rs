@@ -1,5 +1,5 @@
-//! The first ones of a sort, while scans leave out what sorts behind them: the same as the whole
-//! sort, cut off.
+//! Top-k queries with threshold filters in scans: the result equals that of a full sort with a
+//! limit.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -19,8 +19,7 @@ fn mixed(i: usize) -> usize {
         % 10_007
 }
 
-/// Files whose values of `a`, `d` and `s` lie apart, like those of row groups that were written in
-/// order; `b` is anywhere.
+/// Files with disjoint ranges of `a`, `d` and `s`, like row groups of a sorted table; `b` is random.
 fn files(folder: &Path) {
     let mut session = Session::new(Config::default()).unwrap();
     for file in 0..FILES {
@@ -63,7 +62,7 @@ fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     }
 }
 
-/// The figure that EXPLAIN ANALYZE gives for all of a query.
+/// A total of a query in the output of EXPLAIN ANALYZE.
 fn counted(session: &mut Session, sql: &str, counter: &str) -> usize {
     let text = match session.execute(&format!("EXPLAIN ANALYZE {sql}")).unwrap().pop() {
         Some(StatementResult::Text(text)) => text,
@@ -107,7 +106,7 @@ fn the_first_ones_are_those_of_the_whole_sort() {
             Session::new(Config { threads, chunk_rows, ..Config::default() }).unwrap();
         for source in [&format!("{from} x"), &joined, &outer, &filtered, &both] {
             for order in orders {
-                // Of joined tuples no order is promised where keys are equal.
+                // The order of joined tuples with equal keys is undefined.
                 let order =
                     if source.contains("JOIN") { format!("{order}, i") } else { order.to_string() };
                 let whole = format!("SELECT x.i, x.a, x.s, x.f FROM {source} ORDER BY {order}");
@@ -144,10 +143,10 @@ fn what_statistics_show_to_be_behind_is_not_read() {
         "SELECT * FROM {from} x LEFT JOIN (SELECT 1 AS c) y ON x.b = y.c ORDER BY x.d LIMIT 5"
     );
     assert_eq!(skipped(&join), (FILES - 1) * ROWS);
-    // What counts tuples needs all of them.
+    // A count needs all tuples.
     let grouped = format!("SELECT a, count(*) FROM {from} GROUP BY a ORDER BY a LIMIT 5");
     assert_eq!(skipped(&grouped), 0);
-    // An error is one wherever its tuple sorts.
+    // An error is raised wherever its tuple sorts.
     let error = session
         .execute(&format!("SELECT 1 / (i - 8000) FROM {from} ORDER BY i LIMIT 5"))
         .unwrap_err();

@@ -1,5 +1,5 @@
-//! A server that stalls, at each place where it can, ends a statement after the time that a setting
-//! says; the error names it.
+//! Timeouts: a server that stalls in any phase fails the statement after the time of a setting,
+//! which the error names.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tessera_session::{Config, Session};
 
-/// What a request to a server that stalls ends with, and after how long.
+/// The error of a request to a stalling server, and the time until it.
 fn stalled(server: &TcpListener, settings: &[&str]) -> (String, Duration) {
     let stores = vec![("TESSERA_STORE_RETRIES".to_string(), "0".to_string())];
     let mut session = Session::new(Config { threads: 1, stores, ..Config::default() }).unwrap();
@@ -17,7 +17,7 @@ fn stalled(server: &TcpListener, settings: &[&str]) -> (String, Duration) {
     let address = server.local_addr().unwrap();
     let started = Instant::now();
     let error = session.execute(&format!("select * from 'http://{address}/x.csv'")).unwrap_err();
-    // It can be used as before.
+    // The session remains usable.
     session.execute("select 1").unwrap();
     (error.message().to_string(), started.elapsed())
 }
@@ -26,7 +26,7 @@ fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// Reads each request, sends this, and then nothing more.
+/// A server that reads each request, sends `text` and then stalls.
 fn answers(server: &TcpListener, text: &'static str) {
     let server = server.try_clone().unwrap();
     std::thread::spawn(move || {
@@ -39,7 +39,7 @@ fn answers(server: &TcpListener, text: &'static str) {
     });
 }
 
-/// The beginning of an answer to a request for a range.
+/// The truncated response to a range request.
 const STOPS: &str = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-999/1000\r\nContent-Length: 1000\r\n\
                      Last-Modified: Fri, 02 Jan 2026 00:00:00 GMT\r\nETag: \"x\"\r\n\r\na,b\n1,2\n";
 

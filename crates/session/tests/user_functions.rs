@@ -1,11 +1,11 @@
-//! Functions that a user gives as LLVM IR: the same in both tiers, and only where they are allowed.
+//! User functions in LLVM IR: equal results in both tiers, and rejection unless allowed.
 
-use tessera_jit::Tier;
+use tessera_codegen::Tier;
 use tessera_session::{Config, Session, StatementResult};
 
 use crate::texts::texts;
 
-/// The next whole number, of an `INTEGER`; NULL behind 100.
+/// Returns the next `INTEGER`, or NULL above 100.
 const NEXT: &str = "create function next(x integer) returns integer language llvm immutable as $$
     define i32 @next(ptr %out, i32 %x) {
       %last = icmp sgt i32 %x, 100
@@ -24,7 +24,7 @@ fn session(tier: Tier, native_functions: bool) -> Session {
     Session::new(Config { threads: 1, tier, native_functions, ..Config::default() }).unwrap()
 }
 
-/// Rows, or the error, as text.
+/// The rows or the error, as text.
 fn answer(session: &mut Session, sql: &str) -> Result<Vec<String>, String> {
     match session.execute(sql).map(|mut results| results.pop()) {
         Ok(Some(StatementResult::Rows(result))) => Ok(texts(&result)),
@@ -115,10 +115,7 @@ fn functions_are_replaced_and_dropped() {
     assert_eq!(run(&mut session, "select next(20)").unwrap(), "40");
     for wrong in ["drop function other", "drop function next(bigint)", "drop function other, next"]
     {
-        assert!(
-            run(&mut session, wrong).unwrap_err().contains("there is no such function"),
-            "{wrong}"
-        );
+        assert!(run(&mut session, wrong).unwrap_err().contains("unknown function"), "{wrong}");
     }
     assert_eq!(
         run(&mut session, "drop function if exists other, next(bigint)").unwrap(),
@@ -134,7 +131,7 @@ fn functions_are_replaced_and_dropped() {
         (NEXT.replace("next(", "abs("), "abs is a function of the library"),
         (NEXT.replace("next(", "sum("), "sum is a function of the library"),
         (NEXT.replace("x integer)", "x bigint)"), "define it as i32 @next(ptr, i64)"),
-        (NEXT.replace("ret i32", "give i32"), "this is no LLVM IR"),
+        (NEXT.replace("ret i32", "give i32"), "invalid LLVM IR"),
     ] {
         let error = run(&mut session, &sql).unwrap_err();
         assert!(error.contains(told), "{sql}: {error}");

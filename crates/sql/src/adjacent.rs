@@ -1,9 +1,9 @@
-//! Texts in quotes that only a line end parts, which are one text: `'new'` and on the next line
+//! Joins adjacent string literals that only a line break separates: `'new'` and on the next line
 //! `'er'`.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// The tokens, with such texts as one token.
+/// Joins adjacent string literals into one token.
 pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -22,7 +22,7 @@ pub(crate) fn joined(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Where the text stands that only blanks with a line end follow.
+/// Returns the position of a trailing string literal followed only by blanks with a line break.
 fn text_before_line_end(tokens: &[TokenWithSpan]) -> Option<usize> {
     let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let blanks = tokens.iter().rev().take_while(is_blank);

@@ -1,4 +1,4 @@
-//! The functions that tell the time: constants, the same everywhere in a statement.
+//! Functions of the current date and time, which are constant during a statement.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,66 +8,66 @@ use tessera_types::{Atom, TimeUnit};
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const ZONE: &str = "UTC";
 
-/// What a function tells.
+/// The value that a date or time function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Tells {
-    Moment,
-    LocalMoment,
-    Day,
+enum ClockValue {
+    Timestamp,
+    LocalTimestamp,
+    Date,
     LocalTime,
 }
 
-/// Functions by name.
-const FUNCTIONS: [(&str, Tells); 11] = [
-    ("now", Tells::Moment),
-    ("current_timestamp", Tells::Moment),
-    ("transaction_timestamp", Tells::Moment),
-    ("statement_timestamp", Tells::Moment),
-    ("get_current_timestamp", Tells::Moment),
-    ("localtimestamp", Tells::LocalMoment),
-    ("current_date", Tells::Day),
-    ("today", Tells::Day),
-    ("current_time", Tells::LocalTime),
-    ("localtime", Tells::LocalTime),
-    ("get_current_time", Tells::LocalTime),
+/// The functions by name.
+const FUNCTIONS: [(&str, ClockValue); 11] = [
+    ("now", ClockValue::Timestamp),
+    ("current_timestamp", ClockValue::Timestamp),
+    ("transaction_timestamp", ClockValue::Timestamp),
+    ("statement_timestamp", ClockValue::Timestamp),
+    ("get_current_timestamp", ClockValue::Timestamp),
+    ("localtimestamp", ClockValue::LocalTimestamp),
+    ("current_date", ClockValue::Date),
+    ("today", ClockValue::Date),
+    ("current_time", ClockValue::LocalTime),
+    ("localtime", ClockValue::LocalTime),
+    ("get_current_time", ClockValue::LocalTime),
 ];
 
-/// When a statement began.
+/// The start time of a statement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    /// Since 1970, in UTC.
+pub(crate) struct StatementTime {
+    /// Microseconds since 1970-01-01 in UTC.
     microseconds: i64,
 }
 
-impl Moment {
-    /// The moment of the call.
-    pub(crate) fn now() -> Moment {
+impl StatementTime {
+    /// Returns the current time.
+    pub(crate) fn now() -> StatementTime {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment { microseconds: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+        StatementTime { microseconds: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
     }
 
-    /// The value of a function that tells the time; none for other functions.
-    pub(crate) fn told(self, function: &str) -> Option<Expr> {
-        let tells = named(function)?;
-        let value = match tells {
-            Tells::Moment | Tells::LocalMoment => self.microseconds,
-            Tells::Day => self.microseconds.div_euclid(DAY_MICROSECONDS),
-            Tells::LocalTime => self.microseconds.rem_euclid(DAY_MICROSECONDS),
+    /// Returns the value of a date or time function; `None` for other functions.
+    pub(crate) fn value_of(self, function: &str) -> Option<Expr> {
+        let kind = named(function)?;
+        let value = match kind {
+            ClockValue::Timestamp | ClockValue::LocalTimestamp => self.microseconds,
+            ClockValue::Date => self.microseconds.div_euclid(DAY_MICROSECONDS),
+            ClockValue::LocalTime => self.microseconds.rem_euclid(DAY_MICROSECONDS),
         };
-        Some(Expr::Constant(Scalar::Integer(value.into()), atom(tells)))
+        Some(Expr::Constant(Scalar::Integer(value.into()), atom(kind)))
     }
 }
 
-fn named(function: &str) -> Option<Tells> {
-    FUNCTIONS.into_iter().find(|(name, _)| *name == function).map(|(_, tells)| tells)
+fn named(function: &str) -> Option<ClockValue> {
+    FUNCTIONS.into_iter().find(|(name, _)| *name == function).map(|(_, value)| value)
 }
 
-fn atom(tells: Tells) -> Atom {
-    match tells {
-        Tells::Moment => Atom::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
-        Tells::LocalMoment => Atom::Timestamp(TimeUnit::Microsecond, None),
-        Tells::Day => Atom::Date,
-        Tells::LocalTime => Atom::Time(TimeUnit::Microsecond),
+fn atom(value: ClockValue) -> Atom {
+    match value {
+        ClockValue::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        ClockValue::LocalTimestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
+        ClockValue::Date => Atom::Date,
+        ClockValue::LocalTime => Atom::Time(TimeUnit::Microsecond),
     }
 }
 
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn all_tell_the_same_moment() {
-        let moment = Moment { microseconds: 2 * DAY_MICROSECONDS + 5 };
-        let value = |function: &str| match moment.told(function) {
+        let start_time = StatementTime { microseconds: 2 * DAY_MICROSECONDS + 5 };
+        let value = |function: &str| match start_time.value_of(function) {
             Some(Expr::Constant(Scalar::Integer(value), atom)) => format!("{value} {atom}"),
             other => format!("{other:?}"),
         };

@@ -1,4 +1,4 @@
-//! Statements that make or forget tables and views. Each part of one is used, or refused by its
+//! Statements that create or drop tables and views. Each clause is either planned or rejected by
 //! name.
 
 use sqlparser::ast::{
@@ -10,10 +10,10 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use tessera_types::{Error, Result, SqlState};
 
-use crate::statement::{CreateTableAs, Planned, Planning, Statement, parts};
+use crate::statement::{CreateTableAs, PlanContext, PlannedQuery, Statement, parts};
 
-/// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`: columns without
-/// types.
+/// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`, with columns that
+/// have no types.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedColumns {
     name: ObjectName,
@@ -24,7 +24,7 @@ pub(crate) struct NamedColumns {
     or_replace: bool,
 }
 
-/// The statement that begins here, if it is one.
+/// Parses the statement if it starts at the parser's position.
 pub(crate) fn parse(
     parser: &mut Parser<'_>,
 ) -> std::result::Result<Option<NamedColumns>, ParserError> {
@@ -50,20 +50,24 @@ pub(crate) fn parse(
     Ok(Some(NamedColumns { name, columns, query, temporary, if_not_exists, or_replace }))
 }
 
-/// What it asks for.
-pub(crate) fn named_columns(create: &NamedColumns, planning: &Planning<'_>) -> Result<Statement> {
+/// Plans the statement.
+pub(crate) fn named_columns(create: &NamedColumns, context: &PlanContext<'_>) -> Result<Statement> {
     let NamedColumns { name, columns, query, temporary, if_not_exists, or_replace } = create;
-    let query = &*renamed(query, columns, planning)?;
+    let query = &*renamed(query, columns, context)?;
     let (temporary, if_not_exists, or_replace) = (*temporary, *if_not_exists, *or_replace);
-    table_as(parts(name)?, planning.query(query)?, temporary, if_not_exists, or_replace)
+    table_as(parts(name)?, context.query(query)?, temporary, if_not_exists, or_replace)
 }
 
-/// A query whose first columns are called so.
-fn renamed(query: &Query, columns: &[Ident], planning: &Planning<'_>) -> Result<Box<Query>> {
-    // Errors in it have their place in the statement.
-    let Planned { names, .. } = planning.query(query)?;
+/// Renames the first columns of a query.
+fn renamed(query: &Query, columns: &[Ident], context: &PlanContext<'_>) -> Result<Box<Query>> {
+    // Plan the original query first, so that errors have its positions.
+    let PlannedQuery { names, .. } = context.query(query)?;
     if columns.len() > names.len() {
-        let message = format!("{} names for {} columns", columns.len(), names.len());
+        let message = format!(
+            "the column list has {} names, but the query has {} columns",
+            columns.len(),
+            names.len()
+        );
         return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
     }
     let columns = columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ");
@@ -72,7 +76,7 @@ fn renamed(query: &Query, columns: &[Ident], planning: &Planning<'_>) -> Result<
 
 fn table_as(
     name: Vec<String>,
-    query: Planned,
+    query: PlannedQuery,
     temporary: bool,
     if_not_exists: bool,
     or_replace: bool,
@@ -81,7 +85,7 @@ fn table_as(
     Ok(Statement::CreateTableAs(Box::new(create)))
 }
 
-pub(crate) fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Result<Statement> {
+pub(crate) fn create_table(create: &CreateTable, context: &PlanContext<'_>) -> Result<Statement> {
     let CreateTable {
         or_replace,
         temporary,
@@ -211,18 +215,18 @@ pub(crate) fn create_table(create: &CreateTable, planning: &Planning<'_>) -> Res
     )?;
     let Some(query) = query else {
         return Err(Error::unsupported(
-            "CREATE TABLE without AS is not supported; use CREATE TABLE name AS query, or CREATE EXTERNAL TABLE",
+            "CREATE TABLE without AS is not supported; write CREATE TABLE name AS query or CREATE EXTERNAL TABLE",
         ));
     };
     if !columns.is_empty() || !constraints.is_empty() {
         return Err(Error::unsupported(
-            "CREATE TABLE AS with types or constraints of columns is not supported; cast columns in the query",
+            "CREATE TABLE AS with column types or constraints is not supported; cast columns in the query",
         ));
     }
-    table_as(parts(name)?, planning.query(query)?, *temporary, *if_not_exists, *or_replace)
+    table_as(parts(name)?, context.query(query)?, *temporary, *if_not_exists, *or_replace)
 }
 
-pub(crate) fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<Statement> {
+pub(crate) fn create_view(view: &CreateView, context: &PlanContext<'_>) -> Result<Statement> {
     let CreateView {
         or_alter,
         or_replace,
@@ -237,7 +241,7 @@ pub(crate) fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<
         comment,
         with_no_schema_binding,
         if_not_exists,
-        // A view is there until the session ends.
+        // All views live until the session ends.
         temporary: _,
         copy_grants,
         to,
@@ -264,37 +268,37 @@ pub(crate) fn create_view(view: &CreateView, planning: &Planning<'_>) -> Result<
             ("ALGORITHM, DEFINER or SECURITY", params.is_some()),
         ],
     )?;
-    // A view that cannot be planned now is refused now.
+    // Reject a view with a query that cannot be planned.
     let query = match columns.is_empty() {
         true => {
-            planning.query(query)?;
+            context.query(query)?;
             query.to_string()
         }
         false => {
             let columns: Vec<Ident> = columns.iter().map(|column| column.name.clone()).collect();
-            let query = renamed(query, &columns, planning)?;
-            planning.query(&query)?;
+            let query = renamed(query, &columns, context)?;
+            context.query(&query)?;
             query.to_string()
         }
     };
     Ok(Statement::CreateView { name: parts(name)?, query, or_replace: *or_replace })
 }
 
-/// DROP of tables and views.
+/// Plans DROP of tables and views.
 pub(crate) fn drop(dropped: &SqlStatement) -> Result<Statement> {
     let SqlStatement::Drop {
         object_type,
         if_exists,
         names,
         cascade,
-        // Nothing depends on a table or view, so that there is nothing to drop with it.
+        // No object depends on a table or view, so RESTRICT never applies.
         restrict: _,
         purge,
         temporary,
         table,
     } = dropped
     else {
-        return Err(Error::internal("DROP of something else"));
+        return Err(Error::internal("drop called for another statement"));
     };
     let view = match object_type {
         ObjectType::Table => false,
@@ -334,14 +338,14 @@ pub(crate) fn analyze(analyze: &Analyze) -> Result<Statement> {
     ];
     if let Some((part, _)) = more.iter().find(|(_, is_there)| *is_there) {
         let message = format!(
-            "ANALYZE takes a table's name, or none for all tables; {part} is not supported"
+            "ANALYZE with {part} is not supported; write ANALYZE, or ANALYZE and the name of a table"
         );
         return Err(Error::unsupported(message));
     }
     Ok(Statement::Analyze { name: table_name.as_ref().map(parts).transpose()? })
 }
 
-/// Refuses the parts of a statement that are there and not offered.
+/// Rejects the first unsupported clause that is present.
 pub(crate) fn refuse(statement: &str, parts: &[(&str, bool)]) -> Result<()> {
     match parts.iter().find(|(_, is_there)| *is_there) {
         Some((part, _)) => {

@@ -1,4 +1,4 @@
-//! The lexical and grammatical dialect: PostgreSQL's, with what DuckDB adds.
+//! The SQL dialect: PostgreSQL's with additions of DuckDB.
 
 use std::any::TypeId;
 
@@ -43,8 +43,8 @@ impl Dialect for Tessera {
         POSTGRES.is_reserved_for_identifier(keyword)
     }
 
-    /// A sign binds tighter than `^`: `-2^2` is 4. Other operators before a value bind as those
-    /// between two do: `~5 + 1` is `~6`.
+    /// Parses prefix operators. A sign binds tighter than `^`: `-2^2` is 4. Other prefix operators
+    /// bind like binary ones: `~5 + 1` is `~6`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         if parser.peek_token_ref().token == Token::LParen
             && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::VALUES)
@@ -179,7 +179,7 @@ impl Dialect for Tessera {
     }
 }
 
-/// `(VALUES (1))` as a subquery.
+/// Parses `(VALUES (1))` as a subquery.
 fn values(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.expect_token(&Token::LParen)?;
     let query = parser.parse_query()?;
@@ -187,7 +187,7 @@ fn values(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     Ok(Expr::Subquery(query))
 }
 
-/// Whether the next token is this word, without quotes.
+/// Returns whether the next token is this word without quotes.
 fn word_follows(parser: &Parser<'_>, word: &str) -> bool {
     match &parser.peek_token_ref().token {
         Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
@@ -196,7 +196,7 @@ fn word_follows(parser: &Parser<'_>, word: &str) -> bool {
 }
 
 impl Tessera {
-    /// `IS [NOT] DISTINCT FROM`, whose right side ends before AND and OR.
+    /// Parses `IS [NOT] DISTINCT FROM`; its right side ends before AND and OR.
     fn distinct_from(
         &self,
         parser: &mut Parser<'_>,
@@ -218,8 +218,8 @@ impl Tessera {
         }))
     }
 
-    /// `[NOT] BETWEEN SYMMETRIC` as BETWEEN the bounds in either order; ASYMMETRIC says what is so
-    /// without it.
+    /// Parses `[NOT] BETWEEN SYMMETRIC` into two BETWEEN tests with the bounds in either order.
+    /// ASYMMETRIC is the default.
     fn between(&self, parser: &mut Parser<'_>, value: &Expr) -> Option<Result<Expr, ParserError>> {
         use Keyword::{ASYMMETRIC, BETWEEN, NOT, SYMMETRIC};
         let mut follow = |keywords: &[Keyword]| parser.parse_keywords(keywords);

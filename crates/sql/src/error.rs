@@ -1,17 +1,17 @@
-//! The parser's errors in Tessera's words.
+//! Converts parser errors.
 
 use sqlparser::parser::ParserError;
 use tessera_types::{Code, Error, Span, SqlState};
 
 use crate::parse::SQL_DEPTH_MAX;
 
-/// A failure of the parser; it writes the place into its message, from where it is taken.
+/// Converts an error of the parser, which states the position in its message.
 pub(crate) fn from_parser(error: &ParserError) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => Error::new(
             Code::Limit,
             format!(
-                "the statement is nested deeper than {SQL_DEPTH_MAX} levels (SQL_DEPTH_MAX); write it with fewer \
+                "the statement is nested deeper than {SQL_DEPTH_MAX} levels (SQL_DEPTH_MAX); use fewer \
                  parentheses or subqueries"
             ),
         )
@@ -27,7 +27,7 @@ pub(crate) fn from_parser(error: &ParserError) -> Error {
     }
 }
 
-/// `message at Line: 1, Column: 8` → message and place.
+/// Splits `message at Line: 1, Column: 8` into message and position.
 fn split_place(text: &str) -> (&str, Option<Span>) {
     let Some(at) = text.rfind(" at Line: ") else { return (text, None) };
     let mut numbers = text[at + " at Line: ".len()..].split(", Column: ");

@@ -1,4 +1,4 @@
-//! `CREATE EXTERNAL TABLE`: its grammar, and what it asks for.
+//! `CREATE EXTERNAL TABLE`: grammar and planning.
 
 use sqlparser::ast::{ColumnDef, ColumnOption, ColumnOptionDef, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
@@ -8,11 +8,11 @@ use tessera_types::{Error, Field, Result};
 
 use crate::statement::{CreateExternalTable, parts};
 
-type Parsed<T> = std::result::Result<T, ParserError>;
+type ParseResult<T> = std::result::Result<T, ParserError>;
 
 /// `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
-/// [PARTITIONED BY (names)]
-/// [OPTIONS (name value, …)] LOCATION 'path'`; what follows the columns may stand in any order.
+/// [PARTITIONED BY (names)] [OPTIONS (name value, …)] LOCATION 'path'`; the clauses after the
+/// columns may stand in any order.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalTable {
     name: ObjectName,
@@ -23,12 +23,12 @@ pub(crate) struct ExternalTable {
     options: Vec<(String, String)>,
     if_not_exists: bool,
     or_replace: bool,
-    /// Whether it asks for something that is parsed and not offered.
-    is_more: bool,
+    /// Whether it has a clause that is parsed but not supported.
+    has_unsupported: bool,
 }
 
-/// The statement that begins here, if it is one.
-pub(crate) fn parse(parser: &mut Parser<'_>) -> Parsed<Option<ExternalTable>> {
+/// Parses the statement if it starts at the parser's position.
+pub(crate) fn parse(parser: &mut Parser<'_>) -> ParseResult<Option<ExternalTable>> {
     use Keyword::{CREATE, EXTERNAL, OR, REPLACE, UNBOUNDED};
     if parser.parse_keywords(&[CREATE, EXTERNAL]) {
         table(parser, false, false).map(Some)
@@ -43,7 +43,11 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Parsed<Option<ExternalTable>> {
     }
 }
 
-fn table(parser: &mut Parser<'_>, or_replace: bool, is_unbounded: bool) -> Parsed<ExternalTable> {
+fn table(
+    parser: &mut Parser<'_>,
+    or_replace: bool,
+    is_unbounded: bool,
+) -> ParseResult<ExternalTable> {
     let is_temporary = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]).is_some();
     parser.expect_keyword(Keyword::TABLE)?;
     let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
@@ -51,13 +55,13 @@ fn table(parser: &mut Parser<'_>, or_replace: bool, is_unbounded: bool) -> Parse
         return error("'IF NOT EXISTS' cannot coexist with 'REPLACE'");
     }
     let name = parser.parse_object_name(true)?;
-    let mut is_more = is_unbounded || is_temporary;
+    let mut has_unsupported = is_unbounded || is_temporary;
     let mut columns = Vec::new();
     if parser.peek_token_ref().token == Token::LParen {
         for column in list(parser, "column definition", column)? {
             match column {
                 Some(column) => columns.push(column),
-                None => is_more = true,
+                None => has_unsupported = true,
             }
         }
     }
@@ -77,24 +81,25 @@ fn table(parser: &mut Parser<'_>, or_replace: bool, is_unbounded: bool) -> Parse
         options: clauses.options.unwrap_or_default(),
         if_not_exists,
         or_replace,
-        is_more: is_more || clauses.is_ordered,
+        has_unsupported: has_unsupported || clauses.is_ordered,
     })
 }
 
-/// What follows the columns.
+/// The clauses after the columns.
 #[derive(Default)]
 struct Clauses {
     format: Option<String>,
     locations: Option<Vec<String>>,
     partitions: Option<Vec<Ident>>,
-    /// Those of PARTITIONED BY that have a type.
+    /// The columns of PARTITIONED BY that have a type.
     partition_columns: Vec<ColumnDef>,
     options: Option<Vec<(String, String)>>,
+    /// Whether WITH ORDER is present.
     is_ordered: bool,
 }
 
 impl Clauses {
-    fn parse(&mut self, parser: &mut Parser<'_>) -> Parsed<()> {
+    fn parse(&mut self, parser: &mut Parser<'_>) -> ParseResult<()> {
         loop {
             if parser.parse_keyword(Keyword::STORED) {
                 parser.expect_keyword(Keyword::AS)?;
@@ -132,23 +137,23 @@ impl Clauses {
     }
 }
 
-fn error<T>(message: impl Into<String>) -> Parsed<T> {
+fn error<T>(message: impl Into<String>) -> ParseResult<T> {
     Err(ParserError::ParserError(message.into()))
 }
 
-fn set_once<T>(clause: &mut Option<T>, value: T, name: &str) -> Parsed<()> {
+fn set_once<T>(clause: &mut Option<T>, value: T, name: &str) -> ParseResult<()> {
     match clause.replace(value) {
         Some(_) => error(format!("{name} specified more than once")),
         None => Ok(()),
     }
 }
 
-/// `(item, …)`; there may be a comma behind the last one.
+/// Parses `(item, …)`, with an optional trailing comma.
 fn list<'a, T>(
     parser: &mut Parser<'a>,
     name: &str,
-    item: impl Fn(&mut Parser<'a>) -> Parsed<T>,
-) -> Parsed<Vec<T>> {
+    item: impl Fn(&mut Parser<'a>) -> ParseResult<T>,
+) -> ParseResult<Vec<T>> {
     parser.expect_token(&Token::LParen)?;
     let mut items = Vec::new();
     while !parser.consume_token(&Token::RParen) {
@@ -161,8 +166,8 @@ fn list<'a, T>(
     Ok(items)
 }
 
-/// A column; none for a constraint.
-fn column(parser: &mut Parser<'_>) -> Parsed<Option<ColumnDef>> {
+/// Parses a column definition; returns `None` for a table constraint.
+fn column(parser: &mut Parser<'_>) -> ParseResult<Option<ColumnDef>> {
     if parser.parse_optional_table_constraint()?.is_some() {
         return Ok(None);
     }
@@ -172,8 +177,8 @@ fn column(parser: &mut Parser<'_>) -> Parsed<Option<ColumnDef>> {
     }
 }
 
-/// The name of a folder, and its column if a type follows.
-fn partition(parser: &mut Parser<'_>) -> Parsed<(Ident, Option<ColumnDef>)> {
+/// Parses a partition name, and its column if a type follows.
+fn partition(parser: &mut Parser<'_>) -> ParseResult<(Ident, Option<ColumnDef>)> {
     let name = parser.parse_identifier()?;
     if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
         return Ok((name, None));
@@ -186,7 +191,7 @@ fn partition(parser: &mut Parser<'_>) -> Parsed<(Ident, Option<ColumnDef>)> {
     Ok((name.clone(), Some(ColumnDef { name, data_type, options })))
 }
 
-fn format(parser: &mut Parser<'_>) -> Parsed<String> {
+fn format(parser: &mut Parser<'_>) -> ParseResult<String> {
     let token = parser.next_token();
     match token.token {
         Token::Word(word) => Ok(word.value),
@@ -194,8 +199,8 @@ fn format(parser: &mut Parser<'_>) -> Parsed<String> {
     }
 }
 
-/// `name value`. A name may be a keyword, or several words with points between them.
-fn option(parser: &mut Parser<'_>) -> Parsed<(String, String)> {
+/// Parses `name value`. A name may be a keyword or several words separated by periods.
+fn option(parser: &mut Parser<'_>) -> ParseResult<(String, String)> {
     let token = parser.next_token();
     let mut name = match token.token {
         Token::Word(Word { value, .. }) => value,
@@ -219,12 +224,12 @@ fn option(parser: &mut Parser<'_>) -> Parsed<(String, String)> {
     Ok((name, value))
 }
 
-/// What the statement asks for.
+/// Plans the statement.
 ///
 /// # Errors
-/// It says more than is offered, or a column has a type that there is none of.
-pub(crate) fn planned(create: &ExternalTable) -> Result<CreateExternalTable> {
-    if create.is_more {
+/// A clause or a column type is not supported.
+pub(crate) fn plan(create: &ExternalTable) -> Result<CreateExternalTable> {
+    if create.has_unsupported {
         return Err(Error::unsupported(
             "CREATE EXTERNAL TABLE with UNBOUNDED, TEMPORARY, WITH ORDER or constraints is not supported",
         ));
@@ -275,19 +280,19 @@ mod tests {
     use tessera_types::{Atom, SqlState};
 
     use super::*;
-    use crate::parse::{Kind, parse};
+    use crate::parse::{StatementKind, parse};
 
-    fn asked(sql: &str) -> Result<CreateExternalTable> {
+    fn plan_sql(sql: &str) -> Result<CreateExternalTable> {
         let statements = parse(sql)?;
         match statements.first().map(|statement| &statement.kind) {
-            Some(Kind::CreateExternalTable(create)) => planned(create),
+            Some(StatementKind::CreateExternalTable(create)) => plan(create),
             other => panic!("{sql}: {other:?}"),
         }
     }
 
     #[test]
     fn clauses_stand_in_any_order() {
-        let created = asked(
+        let created = plan_sql(
             "create or replace external table a.\"B\" (X int not null, \"Y\" text) location 'p' \
              options (format.delimiter ';', 'HEADER' true, skip 2, quote E'\\'') \
              partitioned by (Year, \"Month\" int) stored as CSV;",
@@ -309,7 +314,7 @@ mod tests {
         assert_eq!(created.options, options.map(|(name, value)| (text(name), text(value))));
         assert!(created.or_replace && !created.if_not_exists);
         let created =
-            asked("create external table if not exists t stored as json location ('p', 'q',)")
+            plan_sql("create external table if not exists t stored as json location ('p', 'q',)")
                 .unwrap();
         assert_eq!((created.columns, created.locations), (None, vec![text("p"), text("q")]));
         assert!(created.if_not_exists && !created.or_replace);
@@ -340,7 +345,7 @@ mod tests {
             ),
             ("partitioned by (1) stored as csv location 'p'", "identifier, found: 1"),
         ] {
-            let error = asked(&format!("create external table t {sql}")).unwrap_err();
+            let error = plan_sql(&format!("create external table t {sql}")).unwrap_err();
             assert_eq!(error.sql_state(), SqlState::SYNTAX_ERROR, "{sql}: {error}");
             assert!(
                 error.message().to_lowercase().contains(&message.to_lowercase()),
@@ -348,7 +353,7 @@ mod tests {
             );
         }
         assert!(
-            asked("create or replace external table if not exists t stored as csv location 'p'")
+            plan_sql("create or replace external table if not exists t stored as csv location 'p'")
                 .is_err()
         );
     }
@@ -363,7 +368,7 @@ mod tests {
             "create external table t (a int, primary key (a)) stored as csv location 'p'",
             "create external table t (a int primary key) stored as csv location 'p'",
         ] {
-            let error = asked(sql).unwrap_err();
+            let error = plan_sql(sql).unwrap_err();
             assert_eq!(error.sql_state(), SqlState::FEATURE_NOT_SUPPORTED, "{sql}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Functions in FROM that read files, with options by name: `read_csv('path', delim = ';')`.
+//! Table functions that read files, with named options: `read_csv('path', delim = ';')`.
 
 use sqlparser::ast::{
     BinaryOperator, DictionaryField, Expr, FunctionArg, FunctionArgExpr, Spanned, Value,
@@ -8,11 +8,11 @@ use sqlparser::tokenizer::Token;
 use tessera_optimizer::table::{FileOption, OptionValue};
 use tessera_types::{Atom, Error, Result};
 
-use crate::bind::{normalized, placed};
+use crate::bind::{normalized, with_span};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 
-/// The functions, and the format that each reads.
+/// The functions and the file format that each reads.
 const FILE_FUNCTIONS: [(&str, &str); 6] = [
     ("read_parquet", "parquet"),
     ("read_csv", "csv"),
@@ -22,20 +22,20 @@ const FILE_FUNCTIONS: [(&str, &str); 6] = [
     ("read_arrow", "arrow"),
 ];
 
-/// Whether a function of this name reads files.
+/// Returns whether a function reads files.
 pub(crate) fn reads_files(name: &str) -> bool {
     FILE_FUNCTIONS.iter().any(|(known, _)| *known == name)
 }
 
-/// The format that a function reads.
+/// Returns the file format that a function reads.
 pub(crate) fn format_of(function: &str) -> &'static str {
     FILE_FUNCTIONS.iter().find(|(known, _)| *known == function).map_or("", |(_, format)| format)
 }
 
-/// The path or pattern, and the options, that a function is called with.
+/// Returns the path or pattern and the options of a call.
 ///
 /// # Errors
-/// Other arguments.
+/// An argument is not supported.
 pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String, Vec<FileOption>)> {
     let path = match args.first() {
         Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))) => match &value.value
@@ -49,29 +49,29 @@ pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String,
     };
     let Some(path) = path else {
         return Err(Error::unsupported(format!(
-            "{function} takes one path or pattern in quotes, and options as {function}('path', header = true)"
+            "{function} takes a path or pattern in quotes and named options, as in {function}('path', header = true)"
         )));
     };
     let mut options = Vec::with_capacity(args.len() - 1);
     for arg in &args[1..] {
         let Some((name, value)) = option(arg.clone()) else {
             let error = Error::unsupported(format!(
-                "{function} takes one path or pattern in quotes, and options that are a name and a literal, such as \
+                "{function} takes a path or pattern in quotes and options with a name and a literal, such as \
                  header = true or types = {{'a': 'int'}}"
             ));
-            return Err(placed(error, arg.span()));
+            return Err(with_span(error, arg.span()));
         };
         options.push(FileOption { name, value });
     }
     Ok((path, options))
 }
 
-/// The type that SQL calls so.
+/// Parses the name of a SQL type.
 ///
 /// # Errors
-/// There is none.
-pub fn type_called(text: &str) -> Result<Atom> {
-    let unknown = || Error::semantic(format!("there is no type '{text}'"));
+/// The type is unknown.
+pub fn parse_type(text: &str) -> Result<Atom> {
+    let unknown = || Error::semantic(format!("unknown type '{text}'"));
     let mut parser =
         Parser::new(&Tessera).try_with_sql(text).map_err(|error| from_parser(&error))?;
     let data_type = parser.parse_data_type().map_err(|_| unknown())?;
@@ -81,7 +81,7 @@ pub fn type_called(text: &str) -> Result<Atom> {
     crate::bind::atom_of_type(&data_type)
 }
 
-/// Name and value of `name = value`, `name := value` or `name => value`.
+/// Returns the name and value of `name = value`, `name := value` or `name => value`.
 fn option(arg: FunctionArg) -> Option<(String, OptionValue)> {
     let (name, value) = match arg {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
@@ -110,7 +110,7 @@ fn option(arg: FunctionArg) -> Option<(String, OptionValue)> {
     Some((name, value))
 }
 
-/// A literal as text.
+/// Returns a literal as text.
 fn text(value: Expr) -> Option<String> {
     Some(match value {
         Expr::Value(value) => match value.value {
@@ -119,13 +119,13 @@ fn text(value: Expr) -> Option<String> {
             Value::Number(number, _) => number.to_string(),
             _ => return None,
         },
-        // A minus before a number, and words such as `auto`.
+        // A signed number, or a word such as `auto`.
         Expr::UnaryOp { .. } | Expr::Identifier(_) => value.to_string(),
         _ => return None,
     })
 }
 
-/// The name of an option, of which one is a word that stands for a value elsewhere: `null`.
+/// Returns the name of an option; the option `null` is a keyword in other positions.
 fn option_name(name: &Expr) -> Option<String> {
     match name {
         Expr::Identifier(name) => Some(normalized(name)),

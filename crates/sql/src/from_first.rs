@@ -1,21 +1,21 @@
-//! `FROM t` without SELECT, which is `SELECT * FROM t`: the parser takes nothing that follows the
-//! tables of such a query, so the two words are put before it. `TABLE t` is `SELECT * FROM t`.
+//! Queries without SELECT: `FROM t` and `TABLE t` mean `SELECT * FROM t`. The parser accepts no
+//! further clauses in such queries, so `SELECT *` is inserted before parsing.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
-/// What has been read of a query, or of what stands between parentheses.
+/// The parse state of a query or of a parenthesized part.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// A query may begin here.
+    /// A query may start here.
     Start,
     /// After WITH or EXPLAIN: a query follows at the same depth.
     Before,
-    /// Anything else.
+    /// Inside a query, or outside of one.
     Body,
 }
 
-/// The tokens with `SELECT *` before each FROM that begins a query without SELECT.
+/// Inserts `SELECT *` before each FROM that starts a query without SELECT.
 pub(crate) fn with_select(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let (mut places, mut tables) = (Vec::new(), Vec::new());
     let mut is_create = false;
@@ -30,7 +30,7 @@ pub(crate) fn with_select(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
                 if *state == State::Start && last != Some(Keyword::EXPLAIN) {
                     *state = State::Body;
                 }
-                // TRIM(FROM s) is no query.
+                // TRIM(FROM s) is not a query.
                 let inside = if last == Some(Keyword::TRIM) { State::Body } else { State::Start };
                 states.push(inside);
                 None
@@ -89,13 +89,13 @@ pub(crate) fn with_select(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
     insert(tokens, &places)
 }
 
-/// Whether a name is next.
+/// Returns whether the next token is a name.
 fn is_name(tokens: &[TokenWithSpan]) -> bool {
     let next = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
     matches!(next.map(|next| &next.token), Some(Token::Word(_)))
 }
 
-/// Whether the query whose FROM stands before these tokens has a SELECT.
+/// Returns whether a query has a SELECT after its FROM.
 fn selects(tokens: &[TokenWithSpan]) -> bool {
     let mut depth = 0usize;
     for token in tokens {

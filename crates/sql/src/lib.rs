@@ -1,13 +1,16 @@
-//! SQL: text to a plan of sub-operators.
+//! Turns SQL text into plans of sub-operators.
 //!
-//! [`parse`] cuts a script into [`ParsedStatement`]s; [`plan`] turns one of them, with the tables
-//! of a [`Catalog`](tessera_optimizer::table::Catalog), into a [`Statement`]: what the session is
-//! to do. Queries come out as [`Planned`]: a plan and the names that their columns are shown under.
+//! [`parse`] splits a script into [`ParsedStatement`]s. [`plan`] turns one of them, with the tables
+//! of a [`TableCatalog`](tessera_optimizer::table::TableCatalog), into a [`Statement`]: the action
+//! that the session takes. A query becomes a [`PlannedQuery`]: a plan and the display names of its
+//! columns.
 //!
 //! The binder (`bind`) resolves names and types as PostgreSQL does (see `docs/dialect.md`) and
-//! gives relations, of which [`tessera_optimizer::plan`] makes the plan. Nothing is executed here.
+//! produces relations, which [`tessera_optimizer::plan`] turns into the plan.
 //!
-//! Non-goals: running plans, finding files, remembering tables; those belong to the session.
+//! Non-goals: running plans, finding files, storing tables; these belong to the session.
+
+#![forbid(unsafe_code)]
 
 mod adjacent;
 mod bind;
@@ -27,10 +30,10 @@ mod signature;
 mod statement;
 mod user_function;
 
-pub use file_functions::type_called;
+pub use file_functions::parse_type;
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};
 pub use statement::{
-    CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, Planned, Settings,
+    CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, PlannedQuery, Settings,
     Statement, plan,
 };
 pub use user_function::CreateFunction;

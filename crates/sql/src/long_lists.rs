@@ -1,9 +1,9 @@
-//! Long lists of literals, after IN and VALUES, as one token each: their text. Neither the parser
-//! nor the binder then holds a tree for each literal; the binder reads the text again and keeps the
-//! values alone.
+//! Long lists of literals after IN and VALUES, stored as one token with their text. The parser and
+//! the binder then need no syntax tree per literal: the binder parses the text again and keeps only
+//! the values.
 //!
-//! The token is a placeholder, whose text the parser hands on as it is. What a user writes as a
-//! placeholder begins with `$`, `?`, `:` or `@`, which no list does.
+//! The token is a placeholder; the parser passes its text through. A placeholder of a user begins
+//! with `$`, `?`, `:` or `@`, and a list never does.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,25 @@ use sqlparser::ast::{Expr as Ast, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 use tessera_types::Result;
 
-/// Shorter lists are left to the parser.
+/// The minimum number of literals after IN; the parser reads shorter lists.
 const LITERALS_MIN: usize = 256;
+/// The minimum number of rows after VALUES; the parser reads shorter lists.
 const ROWS_MIN: usize = 1_024;
-/// How many literals are read between two looks at whether the statement goes on.
+/// The number of literals read between two checks for cancellation.
 const INTERRUPT_EVERY: usize = 1 << 12;
 
-/// A literal as it is written.
+/// A literal in source form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Literal<'t> {
-    /// Digits, perhaps with a point, and whether a minus stands before them.
+    /// Digits with an optional decimal point, and whether a minus precedes them.
     Number(&'t str, bool),
-    /// What stands between the quotes, with doubled ones.
+    /// The text between the quotes; inner quotes are doubled.
     Text(&'t str),
     Null,
 }
 
 impl Literal<'_> {
-    /// The text that is meant by what stands between quotes.
+    /// Returns the value of the text between quotes.
     pub(crate) fn unquoted(text: &str) -> Cow<'_, str> {
         match text.contains('\'') {
             true => Cow::Owned(text.replace("''", "'")),
@@ -36,7 +37,7 @@ impl Literal<'_> {
         }
     }
 
-    /// As the parser gives it.
+    /// Returns the syntax tree that the parser would produce.
     pub(crate) fn parsed(self, span: Span) -> Ast {
         let value = |value| Ast::Value(ValueWithSpan { value, span });
         match self {
@@ -53,8 +54,8 @@ impl Literal<'_> {
     }
 }
 
-/// The list that a parsed literal stands for, if it is one.
-pub(crate) fn of_literal(expr: &Ast) -> Option<(&str, Span)> {
+/// Returns the text of a long list if the expression is its placeholder.
+pub(crate) fn list_text(expr: &Ast) -> Option<(&str, Span)> {
     match expr {
         Ast::Value(ValueWithSpan { value: Value::Placeholder(text), span })
             if !text.starts_with(['$', '?', ':', '@']) =>
@@ -65,7 +66,7 @@ pub(crate) fn of_literal(expr: &Ast) -> Option<(&str, Span)> {
     }
 }
 
-/// The literals of a list, and whether a row ends behind each.
+/// An iterator over the literals of a list and whether each one ends its row.
 pub(crate) struct Literals<'t> {
     text: &'t str,
     at: usize,
@@ -99,10 +100,10 @@ impl<'t> Iterator for Literals<'t> {
     }
 }
 
-/// The tokens of a text, each long list of literals one of them.
+/// Tokenizes a text; each long list of literals becomes one token.
 ///
 /// # Errors
-/// Text that the tokenizer does not take.
+/// The tokenizer rejects the text.
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let cuts = cuts(sql);
     if cuts.is_empty() {
@@ -111,7 +112,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = Vec::new();
     let (mut from, mut place) = (0, Location { line: 1, column: 1 });
     for (start, end) in cuts.into_iter().chain([(sql.len(), sql.len())]) {
-        // An error has its place in the whole.
+        // Tokenize the whole text for an error with the right position.
         let Ok(part) = crate::numbers::tokens(&sql[from..start]) else {
             return crate::numbers::tokens(sql);
         };
@@ -130,7 +131,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Ok(tokens)
 }
 
-/// A place in a text that begins at `start`.
+/// Shifts a position in a text that begins at `start`.
 fn moved(place: Location, start: Location) -> Location {
     match place.line {
         0 => place,
@@ -139,7 +140,7 @@ fn moved(place: Location, start: Location) -> Location {
     }
 }
 
-/// The place behind a text that begins at `start`.
+/// Returns the position after a text that begins at `start`.
 fn behind(text: &str, start: Location) -> Location {
     match text.rsplit_once('\n') {
         None => Location { line: start.line, column: start.column + text.chars().count() as u64 },
@@ -150,7 +151,7 @@ fn behind(text: &str, start: Location) -> Location {
     }
 }
 
-/// Where the insides of long lists stand, in order.
+/// Finds the contents of long lists, in order.
 fn cuts(sql: &str) -> Vec<(usize, usize)> {
     let bytes = sql.as_bytes();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -189,7 +190,7 @@ fn cuts(sql: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The end of literals and nothing else, up to a parenthesis, if they are many.
+/// Returns the end of a list if it holds only literals and is long enough.
 fn list(sql: &str, mut at: usize) -> Option<usize> {
     let bytes = sql.as_bytes();
     for count in 1.. {
@@ -204,7 +205,7 @@ fn list(sql: &str, mut at: usize) -> Option<usize> {
     None
 }
 
-/// The end of the last of many rows of literals.
+/// Returns the end of the last row if all rows hold only literals and there are enough of them.
 fn rows(sql: &str, mut at: usize) -> Option<usize> {
     let bytes = sql.as_bytes();
     let mut count = 0;
@@ -230,7 +231,7 @@ fn rows(sql: &str, mut at: usize) -> Option<usize> {
     }
 }
 
-/// A literal behind blanks, and its end; none where it is another one, or more than a literal.
+/// Reads a literal after blanks and returns its end; `None` for other literals or expressions.
 fn literal(sql: &str, at: usize) -> Option<(Literal<'_>, usize)> {
     let bytes = sql.as_bytes();
     let start = blanks(bytes, at);
@@ -264,6 +265,7 @@ fn literal(sql: &str, at: usize) -> Option<(Literal<'_>, usize)> {
     }
 }
 
+/// Returns the position after blanks.
 fn blanks(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
@@ -273,13 +275,13 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether a quote opens a text with backslashes: `E'…'`.
+/// Returns whether a quote opens a string with backslash escapes: `E'…'`.
 fn is_escaped(bytes: &[u8], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).and_then(|at| bytes.get(at)).copied();
     matches!(before(1), Some(b'e' | b'E')) && !before(2).is_some_and(is_word)
 }
 
-/// The end of what stands in quotes, which are doubled within.
+/// Returns the end of a quoted text, in which quotes are doubled.
 fn quoted(bytes: &[u8], start: usize, escaped: bool) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;
@@ -297,11 +299,12 @@ fn quoted(bytes: &[u8], start: usize, escaped: bool) -> usize {
     bytes.len()
 }
 
+/// Returns the position of a byte, or the end of the text.
 fn position(bytes: &[u8], from: usize, wanted: u8) -> usize {
     (from..bytes.len()).find(|&at| bytes[at] == wanted).unwrap_or(bytes.len())
 }
 
-/// The end of a comment, which may have others within.
+/// Returns the end of a comment, which may contain nested comments.
 fn comment(bytes: &[u8], start: usize) -> usize {
     let (mut at, mut depth) = (start, 0);
     while at + 1 < bytes.len() {
@@ -319,7 +322,8 @@ fn comment(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The end of a text in dollars (`$$…$$`, `$tag$…$tag$`), or of the dollar where it is none.
+/// Returns the end of a dollar-quoted string (`$$…$$`, `$tag$…$tag$`), or of the dollar sign
+/// itself.
 fn dollars(sql: &str, start: usize) -> usize {
     let bytes = sql.as_bytes();
     let is_name = start > 0 && is_word(bytes[start - 1]);
@@ -360,7 +364,7 @@ mod tests {
             let found =
                 tokens.iter().filter(|token| matches!(token.token, Token::Placeholder(_))).count();
             assert_eq!(found, lists, "{}", &sql[..40]);
-            // Nothing is lost, and all places are those of the whole.
+            // All tokens after the lists keep their position.
             let whole: Vec<_> = crate::numbers::tokens(&sql).unwrap();
             let (first, last) = (tokens.last().unwrap(), whole.last().unwrap());
             assert_eq!((first.span, &first.token), (last.span, &last.token), "{}", &sql[..40]);

@@ -1,6 +1,6 @@
-//! Numbers as PostgreSQL and DuckDB write them, each as one token.
+//! Tokenizes numbers as PostgreSQL and DuckDB write them, one token each.
 //!
-//! The tokenizer takes `0x1F` for bytes, and `0b101` and `0o17` for `0` with an alias.
+//! The tokenizer reads `0x1F` as bytes, and `0b101` and `0o17` as `0` with an alias.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use tessera_types::{Code, Error, Result, Span};
@@ -8,10 +8,10 @@ use tessera_types::{Code, Error, Result, Span};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 
-/// The tokens of a text, each number one token.
+/// Tokenizes a text.
 ///
 /// # Errors
-/// Text that the tokenizer does not take; letters that follow a number.
+/// The tokenizer rejects the text, or letters follow a number.
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let all = Tokenizer::new(&Tessera, sql)
         .tokenize_with_location()
@@ -43,7 +43,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Ok(with_precision(with_blanks(tokens)))
 }
 
-/// `interval(2) 'text'`, whose precision the parser drops, as `'text'::interval(2)`.
+/// Rewrites `interval(2) 'text'` to `'text'::interval(2)`, because the parser drops its precision.
 fn with_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_interval = |token: &Token| {
         matches!(token, Token::Word(word)
@@ -79,7 +79,7 @@ fn with_precision(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// `trim(both from s)`, which the parser does not take, as `trim(both ' ' from s)`.
+/// Rewrites `trim(both from s)`, which the parser rejects, to `trim(both ' ' from s)`.
 fn with_blanks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_word = |token: &Token, words: &[&str]| match token {
         Token::Word(word) => {
@@ -113,15 +113,14 @@ fn with_blanks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Whether a token is `0x…` and not `x'…'`, which the tokenizer tells apart by nothing but its
-/// length.
+/// Returns whether a token is `0x…` rather than `x'…'`; the tokens differ only in length.
 fn is_prefixed_hexadecimal(token: &TokenWithSpan) -> bool {
     let Token::HexStringLiteral(digits) = &token.token else { return false };
     let (start, end) = (token.span.start, token.span.end);
     start.line == end.line && end.column - start.column == digits.chars().count() as u64 + 2
 }
 
-/// `0b…`, `0o…` or `0X…` as a decimal number.
+/// Converts `0b…`, `0o…` or `0X…` to a decimal number.
 fn prefixed(text: &str) -> Option<String> {
     let digits = text.strip_prefix('0')?;
     let radix = match digits.chars().next()? {
@@ -133,7 +132,7 @@ fn prefixed(text: &str) -> Option<String> {
     whole(&digits[1..], radix)
 }
 
-/// Digits of a radix, with an underscore before each group, as a decimal number.
+/// Converts digits of a radix, with single underscores between them, to a decimal number.
 fn whole(digits: &str, radix: u32) -> Option<String> {
     if digits.ends_with('_') || digits.contains("__") {
         return None;

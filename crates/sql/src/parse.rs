@@ -1,4 +1,4 @@
-//! Cutting SQL text into statements.
+//! Splits SQL text into statements and parses each.
 
 use sqlparser::ast::{ObjectName, Query, Statement as Parsed, Value};
 use sqlparser::keywords::Keyword;
@@ -12,22 +12,23 @@ use crate::error::from_parser;
 use crate::external_table::{self, ExternalTable};
 use crate::statement::ExplainFormat;
 
-/// The path of the standard output.
+/// The path that stands for standard output.
 pub const STANDARD_OUTPUT: &str = "/dev/stdout";
 
-/// The deepest nesting of parentheses, subqueries and the like that the parser follows.
+/// The maximum nesting depth of parentheses, subqueries and other constructs.
 pub const SQL_DEPTH_MAX: usize = 2_000;
 
-/// A statement that has been parsed but not yet planned.
+/// A parsed statement.
 #[derive(Debug, Clone)]
 pub struct ParsedStatement {
-    pub(crate) kind: Kind,
-    /// The statement's text.
+    pub(crate) kind: StatementKind,
+    /// The text of the statement.
     pub text: String,
 }
 
+/// The parsed form of a statement.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum StatementKind {
     Sql(Box<Parsed>),
     Copy {
         query: Box<Query>,
@@ -37,13 +38,13 @@ pub(crate) enum Kind {
     },
     Explain {
         options: ExplainOptions,
-        inner: Box<Kind>,
+        inner: Box<StatementKind>,
     },
     Tables,
     Describe(ObjectName),
     CreateExternalTable(Box<ExternalTable>),
     CreateNamedColumns(Box<NamedColumns>),
-    /// The setting, in lower case.
+    /// The name of a setting, in lower case.
     Reset(String),
 }
 
@@ -55,13 +56,14 @@ pub(crate) struct ExplainOptions {
     pub(crate) format: ExplainFormat,
 }
 
-/// Cuts SQL text into statements, which semicolons separate.
+/// Parses SQL text into statements, which semicolons separate.
 ///
 /// # Errors
-/// Text that is no SQL, with its place; nesting deeper than [`SQL_DEPTH_MAX`].
+/// The text is not valid SQL (the error has its position), or is nested deeper than
+/// [`SQL_DEPTH_MAX`].
 pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
     statements(sql).map_err(|error| match error.span() {
-        // The parser knows no place for the end of the text.
+        // The parser reports no position for the end of the text.
         None | Some(Span { line: 0, .. })
             if error.code() == Code::Syntax && error.message().contains("EOF") =>
         {
@@ -71,7 +73,7 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
     })
 }
 
-/// The place behind the last character that is no space.
+/// Returns the position after the last character that is not a space.
 fn end_of(sql: &str) -> Span {
     let text = sql.trim_end();
     let last_line = text.rsplit('\n').next().unwrap_or(text);
@@ -105,6 +107,7 @@ fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     }
 }
 
+/// Returns the text between two positions.
 fn between(
     sql: &str,
     start: sqlparser::tokenizer::Location,
@@ -124,38 +127,44 @@ fn between(
     sql.get(from..to).unwrap_or(sql).trim().to_string()
 }
 
-fn statement(parser: &mut Parser<'_>) -> Result<Kind> {
+fn statement(parser: &mut Parser<'_>) -> Result<StatementKind> {
     if parser.parse_keyword(Keyword::EXPLAIN) {
         let options = explain_options(parser)?;
         if parser.peek_keyword(Keyword::EXPLAIN) {
             return Err(unexpected("a query", parser));
         }
         let inner = Box::new(statement(parser)?);
-        return Ok(Kind::Explain { options, inner });
+        return Ok(StatementKind::Explain { options, inner });
     }
     if parser.parse_keyword(Keyword::COPY) {
         return copy(parser);
     }
     if parser.parse_keywords(&[Keyword::SHOW, Keyword::TABLES]) {
-        return Ok(Kind::Tables);
+        return Ok(StatementKind::Tables);
     }
     if parser.parse_keyword(Keyword::DESCRIBE) || parser.parse_keyword(Keyword::DESC) {
-        return parser.parse_object_name(false).map(Kind::Describe).map_err(|e| from_parser(&e));
+        return parser
+            .parse_object_name(false)
+            .map(StatementKind::Describe)
+            .map_err(|e| from_parser(&e));
     }
     if parser.parse_keyword(Keyword::RESET) {
         return reset(parser);
     }
     if let Some(create) = external_table::parse(parser).map_err(|e| from_parser(&e))? {
-        return Ok(Kind::CreateExternalTable(Box::new(create)));
+        return Ok(StatementKind::CreateExternalTable(Box::new(create)));
     }
     if let Some(create) = definition::parse(parser).map_err(|e| from_parser(&e))? {
-        return Ok(Kind::CreateNamedColumns(Box::new(create)));
+        return Ok(StatementKind::CreateNamedColumns(Box::new(create)));
     }
-    parser.parse_statement().map(|parsed| Kind::Sql(Box::new(parsed))).map_err(|e| from_parser(&e))
+    parser
+        .parse_statement()
+        .map(|parsed| StatementKind::Sql(Box::new(parsed)))
+        .map_err(|e| from_parser(&e))
 }
 
-/// `RESET name`, after `RESET`.
-fn reset(parser: &mut Parser<'_>) -> Result<Kind> {
+/// Parses `RESET name`, after `RESET`.
+fn reset(parser: &mut Parser<'_>) -> Result<StatementKind> {
     let mut parts = Vec::new();
     loop {
         match parser.next_token().token {
@@ -167,7 +176,7 @@ fn reset(parser: &mut Parser<'_>) -> Result<Kind> {
             }
         }
         if !parser.consume_token(&Token::Period) {
-            return Ok(Kind::Reset(parts.join(".")));
+            return Ok(StatementKind::Reset(parts.join(".")));
         }
     }
 }
@@ -182,7 +191,7 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
                 "false" | "off" | "0" => Ok(false),
                 _ => Err(Error::new(
                     Code::Syntax,
-                    format!("EXPLAIN option {name} is true or false, not {value}"),
+                    format!("EXPLAIN option {name} must be true or false, not {value}"),
                 )),
             };
             match name.as_str() {
@@ -192,7 +201,7 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
                 "format" => options.format = explain_format(&value)?,
                 _ => {
                     let message = format!(
-                        "EXPLAIN has no option {name}; it has ANALYZE, VERBOSE, PLATFORM and FORMAT"
+                        "unknown EXPLAIN option {name}; expected ANALYZE, VERBOSE, PLATFORM or FORMAT"
                     );
                     return Err(Error::new(Code::Syntax, message));
                 }
@@ -205,7 +214,7 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
     Ok(options)
 }
 
-/// Whether the parenthesis after EXPLAIN opens options and not a query.
+/// Returns whether the parenthesis after EXPLAIN opens options rather than a query.
 fn option_follows(parser: &Parser<'_>) -> bool {
     match parser.peek_nth_token(1).token {
         Token::Word(word) => ["analyze", "verbose", "platform", "format"]
@@ -221,12 +230,12 @@ fn explain_format(name: &str) -> Result<ExplainFormat> {
         "html" => Ok(ExplainFormat::Html),
         _ => Err(Error::new(
             Code::Syntax,
-            format!("EXPLAIN format {name}; there are TEXT, JSON and HTML"),
+            format!("unknown EXPLAIN format {name}; expected TEXT, JSON or HTML"),
         )),
     }
 }
 
-/// `name [value], … )`: names in lower case, an absent value empty.
+/// Parses `name [value], … )`: names in lower case; a missing value is empty.
 fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
     let mut options = Vec::new();
     loop {
@@ -239,7 +248,7 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
             other => {
                 return Err(Error::new(
                     Code::Syntax,
-                    format!("an option's name is expected, not {other}"),
+                    format!("expected the name of an option, found {other}"),
                 ));
             }
         };
@@ -266,9 +275,9 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// `COPY table | (query) TO 'path' | STDOUT [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`, after
-/// `COPY`.
-fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
+/// Parses `COPY table | (query) TO 'path' | STDOUT [STORED AS format] [OPTIONS (…)] [[WITH] (…)]`,
+/// after `COPY`.
+fn copy(parser: &mut Parser<'_>) -> Result<StatementKind> {
     let query = if parser.consume_token(&Token::LParen) {
         let query = parser.parse_query().map_err(|e| from_parser(&e))?;
         parser.expect_token(&Token::RParen).map_err(|e| from_parser(&e))?;
@@ -291,7 +300,7 @@ fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
                 other => {
                     return Err(Error::new(
                         Code::Syntax,
-                        format!("a format is expected, not {other}"),
+                        format!("expected a file format, found {other}"),
                     ));
                 }
             }
@@ -307,29 +316,29 @@ fn copy(parser: &mut Parser<'_>) -> Result<Kind> {
     if let Some(at) = options.iter().position(|(name, _)| name == "format") {
         format = Some(options.remove(at).1.to_ascii_lowercase());
     }
-    Ok(Kind::Copy { query, path, format, options })
+    Ok(StatementKind::Copy { query, path, format, options })
 }
 
-/// The query of a view's text.
+/// Parses the text of a view.
 pub(crate) fn query_of_view(text: &str) -> Result<Box<Query>> {
     let mut statements = parse(text)?;
     let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
-        return Err(Error::semantic("a view is one query"));
+        return Err(Error::semantic("the text of a view must be one query"));
     };
-    if let Kind::Sql(parsed) = statement.kind
+    if let StatementKind::Sql(parsed) = statement.kind
         && let Parsed::Query(query) = *parsed
     {
         return Ok(query);
     }
-    Err(Error::semantic("a view is a query"))
+    Err(Error::semantic("the text of a view must be a query"))
 }
 
-/// `SELECT * FROM name`.
+/// Returns the query `SELECT * FROM name`.
 pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
     query(&format!("SELECT * FROM {name}"))
 }
 
-/// A text of our own as a query.
+/// Parses generated text as a query.
 pub(crate) fn query(sql: &str) -> Result<Box<Query>> {
     let mut parser = Parser::new(&Tessera).try_with_sql(sql).map_err(|e| from_parser(&e))?;
     parser.parse_query().map_err(|e| from_parser(&e))
@@ -348,7 +357,7 @@ mod tests {
     #[test]
     fn a_setting_is_reset_by_its_name() {
         let reset = |sql: &str| match parse(sql).map(|mut statements| statements.remove(0).kind) {
-            Ok(Kind::Reset(name)) => Ok(name),
+            Ok(StatementKind::Reset(name)) => Ok(name),
             other => Err(format!("{other:?}")),
         };
         assert_eq!(reset("reset Threads;"), Ok("threads".to_string()));

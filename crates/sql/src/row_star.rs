@@ -1,8 +1,8 @@
-//! `(name).*`, which the parser does not take: `name.*` means the same.
+//! Rewrites `(name).*`, which the parser rejects, to the equivalent `name.*`.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// The tokens without parentheses around a name that `.*` follows.
+/// Removes the parentheses around a name that `.*` follows.
 pub(crate) fn plain(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut dropped = Vec::new();
     let solid: Vec<usize> = (0..tokens.len())
@@ -23,7 +23,7 @@ pub(crate) fn plain(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 Some(Token::Mul)
             )
         );
-        // What stands behind a name is a call.
+        // After a name, a parenthesis opens a call.
         let before =
             first.checked_sub(1).and_then(|at| solid.get(at)).and_then(|at| tokens.get(*at));
         let begins = match before.map(|token| &token.token) {

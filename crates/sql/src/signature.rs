@@ -1,12 +1,12 @@
-//! What the planner says of arguments that a function does not take, in one line: it lists every
-//! signature that it has tried.
+//! Shortens the planner's errors about function arguments, which list every signature tried, to one
+//! line.
 
-/// The message in our words; none if the text is about something else.
+/// Returns the short message; `None` if the text is about something else.
 pub(crate) fn message(text: &str) -> Option<String> {
     none_of_many(text).or_else(|| no_coercion(text)).or_else(|| only_one(text))
 }
 
-/// Several signatures, none of which fits: their complaints, one after the other.
+/// Summarizes several signatures, none of which matches.
 fn none_of_many(text: &str) -> Option<String> {
     let (name, complaints) = function(text)?;
     let complaints = complaints.strip_prefix("failed to match any signature, errors: ")?;
@@ -39,10 +39,10 @@ fn none_of_many(text: &str) -> Option<String> {
     }
 }
 
-/// A function that says itself what it takes.
+/// Extracts the message of a function that checks its own arguments.
 fn no_coercion(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("user-defined coercion failed with: ")?;
-    // The second is what one of our errors is called there.
+    // `External error` wraps an error of this engine.
     let rest = ["Error during planning: ", "External error: "]
         .iter()
         .find_map(|kind| rest.strip_prefix(kind))
@@ -50,20 +50,20 @@ fn no_coercion(text: &str) -> Option<String> {
     Some(rest.split(". No function matches").next().unwrap_or(rest).to_string())
 }
 
-/// One signature.
+/// Summarizes a single signature.
 fn only_one(text: &str) -> Option<String> {
     let (said, _) = text.split_once(" No function matches the given name and argument types")?;
     let said = said.trim_end_matches('.');
     Some(format!("{said}; cast the argument"))
 }
 
-/// `Function 'name' rest`: the name and the rest.
+/// Splits `Function 'name' rest` into the name and the rest.
 fn function(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("Error during planning: ").unwrap_or(text);
     text.strip_prefix("Function '")?.split_once("' ")
 }
 
-/// What is wanted and what is given.
+/// Splits a complaint into the wanted and the given part.
 fn difference<'a>(text: &'a str, wants: &str, gives: &str) -> Option<(&'a str, &'a str)> {
     text.strip_prefix(wants)?.split_once(gives)
 }

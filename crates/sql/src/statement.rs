@@ -1,4 +1,4 @@
-//! Statements: what a session is to do.
+//! PlannedQuery statements: the actions that a session takes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,184 +9,184 @@ use sqlparser::ast::{
 use tessera_functions::Library;
 use tessera_operator::Registry;
 use tessera_optimizer::logical::relation::Name;
-use tessera_optimizer::table::Catalog;
+use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{Plan, Rules};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
-use crate::bind::{Binder, Bound};
-use crate::clock::Moment;
+use crate::bind::{Binder, BoundQuery};
+use crate::clock::StatementTime;
 use crate::definition;
 use crate::external_table;
-use crate::parse::{Kind, ParsedStatement};
+use crate::parse::{ParsedStatement, StatementKind};
 use crate::user_function::{self, CreateFunction};
 
-/// A query's plan, and the names its columns are shown under.
+/// A query's plan and the display names of its columns.
 #[derive(Debug, Clone)]
-pub struct Planned {
+pub struct PlannedQuery {
     /// The platform-independent plan.
     pub plan: Plan,
-    /// The result's tuple; field names are unique.
+    /// The tuple type of the result; field names are unique.
     pub tuple: Tuple,
-    /// The name each column is shown under, as SQL gives it: may repeat.
+    /// The display name of each column, as SQL defines it; names may repeat.
     pub names: Vec<String>,
 }
 
-/// How an explanation is printed.
+/// The output format of EXPLAIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExplainFormat {
-    /// For people.
+    /// Readable text.
     #[default]
     Text,
-    /// For programs.
+    /// JSON.
     Json,
-    /// A page.
+    /// An HTML page.
     Html,
 }
 
 /// `EXPLAIN [ANALYZE] [VERBOSE] [(option [value], …)] query`.
 #[derive(Debug, Clone)]
 pub struct Explain {
-    /// Run it and add what was measured.
+    /// Whether to run the query and add measurements.
     pub analyze: bool,
-    /// Types and traits of every edge too.
+    /// Whether to print the types and traits of every edge.
     pub verbose: bool,
-    /// The platform whose passes are applied first.
+    /// The platform that applies its passes; `None` for the platform-independent plan.
     pub platform: Option<String>,
-    /// How it is printed.
+    /// The output format.
     pub format: ExplainFormat,
-    /// What is explained.
-    pub query: Planned,
+    /// The explained query.
+    pub query: PlannedQuery,
 }
 
 /// `CREATE EXTERNAL TABLE name [(columns)] STORED AS format [PARTITIONED BY (names)] [OPTIONS (…)]
 /// LOCATION 'path'`.
 #[derive(Debug, Clone)]
 pub struct CreateExternalTable {
-    /// The name in parts.
+    /// The parts of the qualified name.
     pub name: Vec<String>,
-    /// The columns, where declared.
+    /// The declared columns, if any.
     pub columns: Option<Vec<Field>>,
     /// The format, in lower case: `parquet`, `csv`, `json`, `arrow`, ….
     pub format: String,
-    /// Paths or patterns.
+    /// Paths or glob patterns.
     pub locations: Vec<String>,
-    /// Columns whose values stand in the paths.
+    /// Partition columns; the paths contain their values.
     pub partitions: Vec<String>,
-    /// Options, names in lower case.
+    /// Options by name, in lower case.
     pub options: Vec<(String, String)>,
-    /// Do nothing when there is such a table already.
+    /// Whether to do nothing if the table exists.
     pub if_not_exists: bool,
-    /// Replace a table of that name.
+    /// Whether to replace an existing table.
     pub or_replace: bool,
 }
 
 /// `CREATE TABLE name AS query`.
 #[derive(Debug, Clone)]
 pub struct CreateTableAs {
-    /// The name in parts.
+    /// The parts of the qualified name.
     pub name: Vec<String>,
-    /// Its rows.
-    pub query: Planned,
-    /// For this session only.
+    /// The query that provides the rows.
+    pub query: PlannedQuery,
+    /// Whether the table belongs to the session only.
     pub temporary: bool,
-    /// Do nothing when there is such a table already.
+    /// Whether to do nothing if the table exists.
     pub if_not_exists: bool,
-    /// Replace a table of that name.
+    /// Whether to replace an existing table.
     pub or_replace: bool,
 }
 
 /// `COPY (query) TO 'path' …`.
 #[derive(Debug, Clone)]
 pub struct CopyTo {
-    /// What is written.
-    pub query: Planned,
-    /// Where to.
+    /// The query that produces the rows.
+    pub query: PlannedQuery,
+    /// The path of the output.
     pub path: String,
-    /// The format in lower case; otherwise the path's extension tells.
+    /// The file format in lower case; `None` if the path's extension determines it.
     pub format: Option<String>,
-    /// Options, names in lower case.
+    /// Options by name, in lower case.
     pub options: Vec<(String, String)>,
 }
 
-/// What a session is to do.
+/// An action that a session takes.
 #[derive(Debug, Clone)]
 pub enum Statement {
-    /// Run it and give the rows.
-    Query(Planned),
-    /// Show the plan.
+    /// Runs a query and returns its rows.
+    Query(PlannedQuery),
+    /// Shows a plan.
     Explain(Box<Explain>),
-    /// Remember a table made of files.
+    /// Registers a table over files.
     CreateExternalTable(CreateExternalTable),
-    /// Write a table.
+    /// Creates a table from a query's rows.
     CreateTableAs(Box<CreateTableAs>),
-    /// Remember a query under a name.
+    /// Registers a view.
     CreateView {
-        /// The name in parts.
+        /// The parts of the qualified name.
         name: Vec<String>,
-        /// The query's text.
+        /// The text of the query.
         query: String,
-        /// Replace a view of that name.
+        /// Whether to replace an existing view.
         or_replace: bool,
     },
-    /// Forget a table or view.
+    /// Drops tables or views.
     Drop {
-        /// The names, each in parts.
+        /// The qualified names.
         names: Vec<Vec<String>>,
-        /// Whether a view is meant.
+        /// Whether the names denote views.
         view: bool,
-        /// No error when there is none.
+        /// Whether to ignore unknown names.
         if_exists: bool,
     },
-    /// Make a function of a user's.
+    /// Creates a user-defined function.
     CreateFunction(Box<CreateFunction>),
-    /// Forget functions of users.
+    /// Drops user-defined functions.
     DropFunctions {
-        /// Their names, with the types of their arguments where they are said.
+        /// The names, each with its argument types if given.
         functions: Vec<(String, Option<Vec<Atom>>)>,
-        /// No error when there is none.
+        /// Whether to ignore unknown names.
         if_exists: bool,
     },
-    /// Write a query's rows to a file.
+    /// Writes a query's rows to a file.
     CopyTo(Box<CopyTo>),
     /// `SET name = value`.
     Set {
-        /// The setting, in lower case.
+        /// The name of the setting, in lower case.
         name: String,
-        /// Its value.
+        /// The value.
         value: String,
     },
     /// `RESET name`.
     Reset {
-        /// The setting, in lower case.
+        /// The name of the setting, in lower case.
         name: String,
     },
     /// `SHOW name` (`all` for every setting).
     Show {
-        /// The setting, in lower case.
+        /// The name of the setting, in lower case.
         name: String,
     },
-    /// `ANALYZE [table]`: read it whole, or all tables.
+    /// `ANALYZE [table]`: reads a table, or all tables, in full for statistics.
     Analyze {
-        /// The name in parts; none for all tables.
+        /// The parts of the qualified name; `None` for all tables.
         name: Option<Vec<String>>,
     },
     /// `SHOW TABLES`.
     ShowTables,
-    /// `DESCRIBE table`: its columns.
+    /// `DESCRIBE table`: shows the columns of a table.
     Describe {
-        /// The name in parts.
+        /// The parts of the qualified name.
         name: Vec<String>,
-        /// Its columns.
+        /// The columns.
         tuple: Tuple,
     },
 }
 
-/// What a session may set about planning.
+/// Session settings that affect planning.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Order joins by estimated cost; otherwise as written.
+    /// Whether to order joins by estimated cost instead of as written.
     pub join_order: bool,
-    /// The rewrites that are on.
+    /// The enabled rewrite rules.
     pub rules: Rules,
     /// The time zone of `now()` and of conversions that need one.
     pub time_zone: Arc<str>,
@@ -198,46 +198,54 @@ impl Default for Settings {
     }
 }
 
-/// Turns a parsed statement into what the session is to do.
+/// Plans a parsed statement.
 ///
 /// # Errors
-/// Names that do not resolve, types that do not fit, constructs that are not offered; with their
-/// place where the parser kept one.
+/// A name is unknown, types do not match, or a construct is not supported. The error has its
+/// position where the parser recorded one.
 pub fn plan(
     statement: &ParsedStatement,
-    catalog: &dyn Catalog,
+    catalog: &dyn TableCatalog,
     registry: &Registry,
     settings: &Settings,
 ) -> Result<Statement> {
-    of_kind(
+    plan_kind(
         &statement.kind,
-        &Planning { catalog, library: registry.library(), settings, moment: Moment::now() },
+        &PlanContext {
+            catalog,
+            library: registry.library(),
+            settings,
+            start_time: StatementTime::now(),
+        },
     )
 }
 
-pub(crate) struct Planning<'a> {
-    catalog: &'a dyn Catalog,
+/// The context in which a statement is planned.
+pub(crate) struct PlanContext<'a> {
+    catalog: &'a dyn TableCatalog,
     library: &'a Arc<Library>,
     settings: &'a Settings,
-    moment: Moment,
+    start_time: StatementTime,
 }
 
-fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
+fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statement> {
     match kind {
-        Kind::Copy { query, path, format, options } => Ok(Statement::CopyTo(Box::new(CopyTo {
-            query: planning.query(query)?,
-            path: path.clone(),
-            format: format.clone(),
-            options: options.clone(),
-        }))),
-        Kind::Explain { options, inner } => {
-            let query = match of_kind(inner, planning)? {
+        StatementKind::Copy { query, path, format, options } => {
+            Ok(Statement::CopyTo(Box::new(CopyTo {
+                query: context.query(query)?,
+                path: path.clone(),
+                format: format.clone(),
+                options: options.clone(),
+            })))
+        }
+        StatementKind::Explain { options, inner } => {
+            let query = match plan_kind(inner, context)? {
                 Statement::Query(query) => query,
                 Statement::CreateTableAs(create) => create.query,
                 Statement::CopyTo(copy) => copy.query,
                 _ => {
                     return Err(Error::unsupported(
-                        "EXPLAIN of a statement that is no query is not supported",
+                        "EXPLAIN of a statement without a query is not supported",
                     ));
                 }
             };
@@ -249,24 +257,26 @@ fn of_kind(kind: &Kind, planning: &Planning<'_>) -> Result<Statement> {
                 query,
             })))
         }
-        Kind::Tables => Ok(Statement::ShowTables),
-        Kind::Describe(name) => {
-            let query = planning.query(&*crate::parse::table_query(name)?)?;
+        StatementKind::Tables => Ok(Statement::ShowTables),
+        StatementKind::Describe(name) => {
+            let query = context.query(&*crate::parse::table_query(name)?)?;
             Ok(Statement::Describe { name: parts(name)?, tuple: query.tuple })
         }
-        Kind::CreateExternalTable(create) => {
-            external_table::planned(create).map(Statement::CreateExternalTable)
+        StatementKind::CreateExternalTable(create) => {
+            external_table::plan(create).map(Statement::CreateExternalTable)
         }
-        Kind::CreateNamedColumns(create) => definition::named_columns(create, planning),
-        Kind::Reset(name) => Ok(Statement::Reset { name: name.clone() }),
-        Kind::Sql(statement) => of_sql(statement, planning),
+        StatementKind::CreateNamedColumns(create) => definition::named_columns(create, context),
+        StatementKind::Reset(name) => Ok(Statement::Reset { name: name.clone() }),
+        StatementKind::Sql(statement) => plan_sql(statement, context),
     }
 }
 
-impl Planning<'_> {
-    pub(crate) fn query(&self, query: &Query) -> Result<Planned> {
-        let mut binder = Binder::new(self.catalog, self.library, self.moment, self.settings.rules);
-        let Bound { relation, columns } = binder.statement(query)?;
+impl PlanContext<'_> {
+    /// Binds and plans a query; duplicate column names get a numeric suffix in its tuple.
+    pub(crate) fn query(&self, query: &Query) -> Result<PlannedQuery> {
+        let mut binder =
+            Binder::new(self.catalog, self.library, self.start_time, self.settings.rules);
+        let BoundQuery { relation, columns } = binder.statement(query)?;
         let mut used = HashSet::new();
         let output: Vec<(Name, Name)> = columns
             .iter()
@@ -283,19 +293,19 @@ impl Planning<'_> {
         let (plan, tuple) =
             tessera_optimizer::plan(relation, &output, binder.fields, self.settings.join_order)?;
         let names = columns.iter().map(|column| column.name.to_string()).collect();
-        Ok(Planned { plan, tuple, names })
+        Ok(PlannedQuery { plan, tuple, names })
     }
 }
 
-fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement> {
+fn plan_sql(statement: &SqlStatement, context: &PlanContext<'_>) -> Result<Statement> {
     match statement {
-        SqlStatement::Query(query) => planning.query(query).map(Statement::Query),
-        SqlStatement::CreateTable(create) => definition::create_table(create, planning),
-        SqlStatement::CreateView(view) => definition::create_view(view, planning),
+        SqlStatement::Query(query) => context.query(query).map(Statement::Query),
+        SqlStatement::CreateTable(create) => definition::create_table(create, context),
+        SqlStatement::CreateView(view) => definition::create_view(view, context),
         SqlStatement::Drop { .. } => definition::drop(statement),
         SqlStatement::CreateFunction(create) => user_function::create(create),
         SqlStatement::DropFunction(dropped) => user_function::drop_functions(dropped),
-        SqlStatement::Set(set) => of_set(set),
+        SqlStatement::Set(set) => plan_set(set),
         SqlStatement::ShowVariable { variable } => {
             let name = variable
                 .iter()
@@ -313,7 +323,7 @@ fn of_sql(statement: &SqlStatement, planning: &Planning<'_>) -> Result<Statement
     }
 }
 
-fn of_set(set: &Set) -> Result<Statement> {
+fn plan_set(set: &Set) -> Result<Statement> {
     let (name, value) = match set {
         Set::SingleAssignment {
             scope: None | Some(ContextModifier::Session),
@@ -324,7 +334,7 @@ fn of_set(set: &Set) -> Result<Statement> {
             [value] => (variable.to_string().to_ascii_lowercase(), value),
             _ => {
                 return Err(Error::unsupported(format!(
-                    "SET {variable} to several values is not supported"
+                    "SET {variable} with several values is not supported"
                 )));
             }
         },
@@ -347,11 +357,12 @@ fn of_set(set: &Set) -> Result<Statement> {
     Ok(Statement::Set { name, value })
 }
 
-/// Whether a word stands for what a setting is at first.
+/// Returns whether a word stands for the default of a setting.
 fn is_default(name: &str, word: &str) -> bool {
     word.eq_ignore_ascii_case("default") || name == "timezone" && word.eq_ignore_ascii_case("local")
 }
 
+/// Returns the parts of a qualified name, in lower case unless quoted.
 pub(crate) fn parts(name: &ObjectName) -> Result<Vec<String>> {
     name.0
         .iter()

@@ -1,4 +1,4 @@
-//! Functions of users: how they are created and dropped.
+//! Creating and dropping user-defined functions.
 
 use sqlparser::ast::{
     CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr,
@@ -8,28 +8,28 @@ use tessera_types::{Atom, Error, Result};
 
 use crate::statement::{Statement, parts};
 
-/// The language of the functions that there are.
+/// The only supported language.
 const LANGUAGE: &str = "llvm";
 
 /// `CREATE FUNCTION name([arg] type, …) RETURNS type LANGUAGE llvm [IMMUTABLE | STABLE | VOLATILE]
 /// [STRICT] AS 'module'`.
 #[derive(Debug, Clone)]
 pub struct CreateFunction {
-    /// The name.
+    /// The name of the function.
     pub name: String,
-    /// The types of its arguments.
+    /// The argument types.
     pub args: Vec<Atom>,
-    /// The type of its value.
+    /// The result type.
     pub result: Atom,
-    /// The text of its module.
+    /// The LLVM IR of its module.
     pub ir: String,
-    /// Whether two calls with the same arguments may give different values.
+    /// Whether calls with equal arguments may return different values.
     pub volatile: bool,
-    /// Replace a function of that name.
+    /// Whether to replace an existing function.
     pub or_replace: bool,
 }
 
-/// What `CREATE FUNCTION` asks for.
+/// Plans `CREATE FUNCTION`.
 pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     let ParsedFunction {
         or_alter,
@@ -56,12 +56,12 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     let language = language.as_ref().map(|language| language.value.to_ascii_lowercase());
     if language.as_deref() != Some(LANGUAGE) {
         return refuse(
-            "there are functions in LLVM IR; say LANGUAGE llvm, and AS 'the text of a module'",
+            "only LLVM IR is supported; write LANGUAGE llvm and AS 'the text of a module'",
         );
     }
     if *called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
         return refuse(
-            "in LLVM IR there are no NULLs, and functions are not called for them; leave CALLED ON NULL INPUT out",
+            "functions in LLVM IR are not called for NULL arguments; remove CALLED ON NULL INPUT",
         );
     }
     crate::definition::refuse(
@@ -81,31 +81,33 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     )?;
     let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = function_body
     else {
-        return refuse("say AS 'the text of a module', which defines a function of this name");
+        return refuse(
+            "the body is missing; write AS 'the text of a module', which defines a function with this name",
+        );
     };
     let ir = match body {
         SqlExpr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
             Value::DollarQuotedString(text) => text.value.clone(),
-            _ => return refuse("a module is a string"),
+            _ => return refuse("the module must be a string"),
         },
-        _ => return refuse("a module is a string"),
+        _ => return refuse("the module must be a string"),
     };
     let Some(FunctionReturnType::DataType(result)) = return_type else {
-        return refuse("say RETURNS and the type of its value");
+        return refuse("the result type is missing; write RETURNS and a type");
     };
     Ok(Statement::CreateFunction(Box::new(CreateFunction {
         args: types(args.as_deref().unwrap_or_default())?,
         result: crate::bind::atom_of_type(result)?,
         ir,
-        // As in PostgreSQL, where nothing is said.
+        // As in PostgreSQL, functions are volatile by default.
         volatile: matches!(behavior, None | Some(FunctionBehavior::Volatile)),
         or_replace: *or_replace,
         name,
     })))
 }
 
-/// What `DROP FUNCTION` asks for.
+/// Plans `DROP FUNCTION`.
 pub(crate) fn drop_functions(dropped: &DropFunction) -> Result<Statement> {
     let one = |described: &sqlparser::ast::FunctionDesc| {
         let args = described.args.as_deref().map(types).transpose()?;
@@ -123,7 +125,9 @@ fn single(name: Vec<String>) -> Result<String> {
         [only] => Ok(only.clone()),
         parts => {
             let last = parts.last().map_or("", String::as_str);
-            Err(Error::unsupported(format!("a function in a schema; name it {last}")))
+            Err(Error::unsupported(format!(
+                "a function in a schema is not supported; name it {last}"
+            )))
         }
     }
 }
@@ -133,9 +137,9 @@ fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
         OperateFunctionArg { mode: None, default_expr: None, data_type, .. } => {
             crate::bind::atom_of_type(data_type)
         }
-        other => {
-            Err(Error::unsupported(format!("the argument {other}: there are names and types")))
-        }
+        other => Err(Error::unsupported(format!(
+            "argument {other} is not supported; write a name and a type"
+        ))),
     };
     args.iter().map(one).collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of planning from outside.
+//! Tests of the planner through its public API.
 
 mod samples;
 mod suites;

@@ -1,17 +1,18 @@
-//! Estimates that samples make better: what is correlated within a table, along a key, or frequent.
+//! Cardinality estimates that table samples improve: correlated columns, correlated keys, frequent
+//! values.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 use tessera_operator::Registry;
-use tessera_optimizer::sample::{Draw, Drawn, Sample};
-use tessera_optimizer::table::{Catalog, ColumnStatistics, Statistics, Table};
+use tessera_optimizer::sample::{Sample, SampledRows, Sampler};
+use tessera_optimizer::table::{ColumnStatistics, Statistics, Table, TableCatalog};
 use tessera_plan::{Params, Scalar, Value};
 use tessera_sql::{Settings, Statement, parse, plan};
 use tessera_testing::standard_registry;
 use tessera_types::{Result, Tuple};
 
-/// A table whose sample is every `nth` of its rows.
+/// A sampler that returns every `nth` row of a generated table.
 #[derive(Debug)]
 struct Every {
     rows: i64,
@@ -19,8 +20,8 @@ struct Every {
     columns: Vec<fn(i64) -> i64>,
 }
 
-impl Draw for Every {
-    fn draw(&self, columns: &[usize]) -> Option<Drawn> {
+impl Sampler for Every {
+    fn draw(&self, columns: &[usize]) -> Option<SampledRows> {
         let of = |column: &usize| -> ArrayRef {
             Arc::new(
                 (0..self.rows).step_by(self.nth).map(self.columns[*column]).collect::<Int64Array>(),
@@ -28,26 +29,27 @@ impl Draw for Every {
         };
         let columns: Vec<ArrayRef> = columns.iter().map(of).collect();
         let rows = (self.rows as usize).div_ceil(self.nth);
-        Some(Drawn {
+        Some(SampledRows {
             columns,
             rows,
             table_rows: self.rows as f64,
-            even: true,
+            uniform: true,
             distinct: Vec::new(),
         })
     }
 
-    fn replace(&self, _drawn: &Drawn) -> bool {
+    fn replace(&self, _drawn: &SampledRows) -> bool {
         false
     }
 }
 
+/// A catalog of sampled tables.
 #[derive(Debug)]
 struct Sampled {
     tables: Vec<Arc<Table>>,
 }
 
-impl Catalog for Sampled {
+impl TableCatalog for Sampled {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
         Ok(self.tables.iter().find(|table| [table.name.as_str()] == reference).cloned())
     }
@@ -57,8 +59,8 @@ impl Catalog for Sampled {
     }
 }
 
-/// Facts of which most are of few keys, and a dimension that is there whole. Twice the facts, and a
-/// part of them.
+/// A catalog of a fact table with a few frequent keys, sampled at every seventh row, and a
+/// dimension table that is sampled in full.
 fn catalog(registry: &Registry, sampled: bool) -> Sampled {
     let facts: Vec<fn(i64) -> i64> =
         vec![|i| i, |i| if i % 10 < 6 { 0 } else { i % 100 }, |i| i % 7, |i| i / 4];
@@ -100,12 +102,12 @@ fn catalog(registry: &Registry, sampled: bool) -> Sampled {
     Sampled { tables: made }
 }
 
-/// The estimated rows of the first node with this operator, with and without samples.
+/// Returns the estimated rows of the first node with this operator, with and without samples.
 fn estimates(sql: &str, operator: &str) -> (u64, u64) {
     estimates_of(sql, operator, |found| found.first().copied())
 }
 
-/// The estimated rows of one of the nodes with this operator, with and without samples.
+/// Returns the estimated rows of a chosen node with this operator, with and without samples.
 fn estimates_of(sql: &str, operator: &str, choose: fn(&[u64]) -> Option<u64>) -> (u64, u64) {
     let registry = standard_registry();
     let of = |sampled: bool| {
@@ -124,7 +126,7 @@ fn estimates_of(sql: &str, operator: &str, choose: fn(&[u64]) -> Option<u64>) ->
 
 #[test]
 fn a_frequent_key_is_seen_in_a_join() {
-    // 6,000 of the facts have key 0, and the other 4,000 40 keys.
+    // 6,000 facts have key 0; the other 4,000 share 40 keys.
     let (with, without) =
         estimates("SELECT id, b FROM fact, dim WHERE key = k AND k = 0 AND a = 0", "probe");
     assert!((5_000..7_500).contains(&with), "{with}");
@@ -171,8 +173,7 @@ fn groups_of_several_keys_are_those_that_occur_together() {
 
 #[test]
 fn few_groups_have_a_sum_far_from_the_mean() {
-    // A group of four has a sum of 12, and hardly one of more than 30; some do by the chance that a
-    // sample leaves.
+    // A group of four rows has an average sum of 12 and hardly ever more than 30.
     let large = "SELECT four AS f FROM fact GROUP BY four HAVING sum(seven) > 30";
     let (with, without) =
         estimates(&format!("SELECT k FROM dim, ({large}) AS l WHERE k = f"), "filter");

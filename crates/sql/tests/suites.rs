@@ -1,16 +1,16 @@
-//! All TPC-H and SSB queries become plans that the verifier accepts, with the joins in a good
-//! order.
+//! Plans all TPC-H and SSB queries and checks that the verifier accepts them and that their join
+//! orders are good.
 
 use std::path::Path;
 
 use tessera_operator::Registry;
 use tessera_plan::{NodeId, Plan, Rules, verify};
-use tessera_sql::{Planned, Settings, Statement, parse, plan};
+use tessera_sql::{PlannedQuery, Settings, Statement, parse, plan};
 use tessera_testing::standard_registry;
 
 use crate::tables::Tables;
 
-fn planned(sql: &str, catalog: &Tables, registry: &Registry) -> Planned {
+fn planned(sql: &str, catalog: &Tables, registry: &Registry) -> PlannedQuery {
     let statements = parse(sql).unwrap();
     assert_eq!(statements.len(), 1);
     match plan(&statements[0], catalog, registry, &Settings::default()) {
@@ -20,8 +20,8 @@ fn planned(sql: &str, catalog: &Tables, registry: &Registry) -> Planned {
     }
 }
 
-fn check(planned: &Planned, registry: &Registry, name: &str) {
-    let verified = verify(&planned.plan, registry.catalogue()).unwrap_or_else(|error| {
+fn check(planned: &PlannedQuery, registry: &Registry, name: &str) {
+    let verified = verify(&planned.plan, registry.catalog()).unwrap_or_else(|error| {
         panic!("{name}: {error}\n{}", tessera_plan::text::print(&planned.plan));
     });
     assert_eq!(verified.edges[planned.plan.root.index()].tuple, planned.tuple, "{name}");
@@ -63,7 +63,7 @@ fn ssb_plans_verify() {
     all_verify("ssb", &Tables::ssb(), 13);
 }
 
-/// The joins of a plan: `(stream ⋈ build)`, with scans by table.
+/// Prints the joins of a plan: `(stream ⋈ build)`, with scans by table.
 fn shape(plan: &Plan, id: NodeId) -> String {
     let node = plan.node(id);
     let input = |position: usize| shape(plan, node.inputs[position]);
@@ -121,8 +121,7 @@ fn groups_are_reduced_to_those_a_small_relation_asks_for() {
         shape(&plan, plan.root)
     };
     assert!(!shape_of(large).contains("semi"), "{}", shape_of(large));
-    // A limit may keep other tuples the second time, so that what it asks for cannot be computed
-    // twice.
+    // A second evaluation of LIMIT may return other tuples, so the reduction must not copy it.
     let limited = "SELECT q FROM (SELECT o_orderkey FROM orders LIMIT 10) AS o,
         (SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey) AS l WHERE o_orderkey = l_orderkey";
     assert!(!shape_of(limited).contains("semi"), "{}", shape_of(limited));
@@ -137,14 +136,14 @@ fn a_grouping_that_is_read_twice_is_computed_once() {
     let (_, sql) = queries("tpch").swap_remove(14);
     let registry = standard_registry();
     let plan = planned(&sql, &Tables::tpch(), &registry).plan;
-    let optimised =
-        tessera_optimizer::physical::optimise(&plan, registry.catalogue(), Rules::ALL).unwrap();
+    let optimized =
+        tessera_optimizer::physical::optimize(&plan, registry.catalog(), Rules::ALL).unwrap();
     let count =
-        |operator: &str| optimised.nodes.iter().filter(|node| &*node.operator == operator).count();
+        |operator: &str| optimized.nodes.iter().filter(|node| &*node.operator == operator).count();
     assert_eq!(
         (count("reduce_by_key"), count("parquet_scan")),
         (1, 2),
         "{}",
-        tessera_plan::text::print(&optimised)
+        tessera_plan::text::print(&optimized)
     );
 }

@@ -1,7 +1,12 @@
-//! State of sub-operators: join tables, group tables, states of aggregates, filters of keys.
+//! State of sub-operators: join tables, group tables, aggregate states, filters of keys.
 //!
-//! All of it lies in [`tessera_rows::Rows`]; the part that outgrows the memory budget leaves memory
-//! ([`tessera_rows::spill`]).
+//! Join tables are stored as [`tessera_rows::Rows`], groups as records of [`aggregate::Area`].
+//! State that exceeds the memory budget is spilled ([`tessera_rows::spill`]).
+//!
+//! # Unsafe code
+//!
+//! `aggregate` reads typed states from words, `join`, `group_table` and `aggregate` call compiled
+//! code, and `sideways` uses AVX-512.
 
 pub mod aggregate;
 pub mod group_table;

@@ -1,8 +1,8 @@
-//! A tree of losers: which of several sorted inputs has the next tuple (Knuth, *The Art of Computer
-//! Programming* 3, §5.4.1).
+//! A tree of losers: finds which of several sorted inputs has the next tuple (Knuth, *The Art of
+//! Computer Programming* 3, §5.4.1).
 
-/// Inputs by number; each inner node keeps who lost there, so that one path is played again for
-/// each tuple.
+/// Inputs by number; each inner node stores the loser of its match, so that one path is replayed
+/// per tuple.
 #[derive(Debug)]
 pub struct LoserTree {
     losers: Vec<usize>,
@@ -10,8 +10,8 @@ pub struct LoserTree {
 }
 
 impl LoserTree {
-    /// A tree of `count` inputs, at least one; `is_first(a, b)`: the next tuple of `a` comes before
-    /// that of `b`. Inputs that have ended come last.
+    /// Creates a tree of `count` inputs, at least one. `is_first(a, b)` returns whether the next
+    /// tuple of `a` precedes that of `b`; finished inputs come last.
     pub fn new(count: usize, is_first: impl Fn(usize, usize) -> bool) -> LoserTree {
         // Leaf `i` is node `count + i`; node 1 is the root; `losers` has the loser of each inner
         // node.
@@ -34,7 +34,7 @@ impl LoserTree {
         self.winner
     }
 
-    /// The winner has gone on to its next tuple.
+    /// Replays the path of the winner after it has moved to its next tuple.
     #[inline(always)]
     pub fn replay(&mut self, is_first: impl Fn(usize, usize) -> bool) {
         let mut node = (self.winner + self.losers.len()) / 2;

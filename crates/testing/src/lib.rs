@@ -1,14 +1,15 @@
-//! What integration tests of several rooms share.
+//! Helpers for the integration tests of several rooms.
 //!
-//! Unit tests of the rooms below it cannot use it: they would see each type twice.
+//! Unit tests of rooms that this crate depends on cannot use it: they would get each type twice.
+
+#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 
 use tessera_functions::Library;
 use tessera_operator::Registry;
 
-/// A registry with every sub-operator that no platform forces to differ, and the whole function
-/// library.
+/// Returns a registry with the platform-independent sub-operators and the whole function library.
 pub fn standard_registry() -> Registry {
     let mut registry = Registry::new(Arc::new(Library::default()));
     tessera_operators::register(&mut registry);

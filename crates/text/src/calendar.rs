@@ -1,18 +1,18 @@
-//! Days as numbers, years, months and dates; zones.
+//! The proleptic Gregorian calendar and time zone offsets.
 
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, Offset, TimeZone};
 
-/// Microseconds of a day.
+/// The number of microseconds in a day.
 pub const DAY_MICROSECONDS: i64 = 86_400_000_000;
 /// The Julian day of 1970-01-01.
 pub const JULIAN_EPOCH: i64 = 2_440_588;
 
-/// The seconds of 2100-01-01: the list of a zone's changes ends before it.
+/// 2100-01-01 in seconds. The list of a time zone's transitions ends before it.
 const LISTED_SECONDS: i64 = 4_102_444_800;
 
-/// A moment at which a zone's clocks stand as they do at this one by its last rules: in a year that
-/// the list of changes has, and that has the same days of the week.
+/// Maps a time after the listed transitions to a listed time with the same offset by the zone's
+/// last rules: in a year with the same length and the same days of the week.
 pub fn with_rules(seconds: i64) -> i64 {
     if seconds < LISTED_SECONDS {
         return seconds;
@@ -24,14 +24,14 @@ pub fn with_rules(seconds: i64) -> i64 {
     seconds - (first(year) - first(like)) * 86_400
 }
 
-/// A zone's offset from UTC at a moment, in seconds.
+/// Returns a time zone's offset from UTC at a time, in seconds.
 pub fn offset_at(zone: &Tz, seconds: i64) -> i64 {
     DateTime::from_timestamp(with_rules(seconds), 0).map_or(0, |utc| {
         zone.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into()
     })
 }
 
-/// A day (since 1970-01-01) so many months later, at most the last of its month.
+/// Adds months to a day (since 1970-01-01), clamped to the last day of the month.
 pub fn add_months(day: i64, months: i64) -> i64 {
     if months == 0 {
         return day;
@@ -45,7 +45,7 @@ pub fn add_months(day: i64, months: i64) -> i64 {
     first + (date - 1).min(next - first - 1)
 }
 
-/// Year, month and day of a day number, in the proleptic Gregorian calendar.
+/// Returns the year, month and day of a day number, in the proleptic Gregorian calendar.
 pub fn civil(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -59,7 +59,7 @@ pub fn civil(day: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, date)
 }
 
-/// The day number of a date.
+/// Returns the day number of a date.
 pub fn day_number(year: i64, month: i64, date: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

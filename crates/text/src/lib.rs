@@ -1,29 +1,32 @@
-//! Moments and numbers as texts: the calendar, and the patterns of PostgreSQL's `to_char`,
-//! `to_date`, `to_timestamp` and `to_number`.
+//! Text formats of dates, times and numbers: the calendar, and the patterns of PostgreSQL's
+//! `to_char`, `to_date`, `to_timestamp` and `to_number`.
+
+#![forbid(unsafe_code)]
 
 pub mod calendar;
-mod moment_patterns;
-mod moment_read;
-mod moment_write;
+mod date_time_fields;
+mod date_time_format;
+mod date_time_parse;
+mod date_time_pattern;
 pub mod names;
-mod number_patterns;
-mod number_read;
-mod number_write;
+mod number_format;
+mod number_parse;
+mod number_pattern;
 
 use tessera_types::{Error, SqlState};
 
-pub use moment_patterns::Pattern;
-pub use moment_read::read as read_moment;
-pub use moment_write::{Moment, write as write_moment};
-pub use number_patterns::NumberPattern;
-pub use number_read::read as read_number;
-pub use number_write::{Number, write as write_number};
+pub use date_time_format::{DateTimeValue, format as format_date_time};
+pub use date_time_parse::parse as parse_date_time;
+pub use date_time_pattern::DateTimePattern;
+pub use number_format::{Number, format as format_number};
+pub use number_parse::parse as parse_number;
+pub use number_pattern::NumberPattern;
 
-/// A failure with its state.
-fn fault(message: impl Into<String>, state: SqlState) -> Error {
+/// Creates a data error with a SQLSTATE.
+fn data_error(message: impl Into<String>, state: SqlState) -> Error {
     Error::data(message.into()).with_state(state)
 }
 
-fn format_fault(message: impl Into<String>) -> Error {
-    fault(message, SqlState::INVALID_DATETIME_FORMAT)
+fn format_error(message: impl Into<String>) -> Error {
+    data_error(message, SqlState::INVALID_DATETIME_FORMAT)
 }

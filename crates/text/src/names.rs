@@ -1,9 +1,9 @@
-//! Names of days and months.
+//! English names of weekdays and months.
 
-/// The days of the week.
+/// The weekdays, from Sunday.
 pub const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-/// The months.
+/// The months, from January.
 pub const MONTHS: [&str; 12] = [
     "January",
     "February",

@@ -10,7 +10,7 @@ use crate::parse::quote_name;
 
 pub use arrow_schema::TimeUnit;
 
-/// A nullable place for an atom: the element of a list, the value of a map, a field of a struct.
+/// A type with nullability: the element of a list, the value of a map, a field of a struct.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// The type of the values.
@@ -65,19 +65,19 @@ pub enum Atom {
     Interval,
     /// A SQL list (array).
     List(Box<Slot>),
-    /// Named slots.
+    /// Named fields.
     Struct(Arc<[(Arc<str>, Slot)]>),
-    /// Keys (never NULL) with values.
+    /// Keys (never NULL) and values.
     Map(Box<Slot>, Box<Slot>),
 }
 
-/// Decimals of at most this many digits are 64-bit in their plain form.
+/// The maximum precision of a decimal with a 64-bit plain Arrow type.
 pub const DECIMAL64_PRECISION_MAX: u8 = 18;
-/// The most digits a decimal has.
+/// The maximum precision of a decimal.
 pub const DECIMAL_PRECISION_MAX: u8 = 38;
 
 impl Atom {
-    /// The plain Arrow form: the one representation kernels of this project must accept.
+    /// Returns the plain Arrow type: the one representation that every kernel must accept.
     pub fn arrow(&self) -> DataType {
         match self {
             Atom::Null => DataType::Null,
@@ -123,10 +123,11 @@ impl Atom {
         }
     }
 
-    /// The atom behind an Arrow type, whatever its encoding.
+    /// Returns the atom of an Arrow type, regardless of its encoding.
     ///
     /// # Errors
-    /// Types Tessera has no atom for (unions, decimals of more than 38 digits or negative scale).
+    /// The type is not supported (unions, decimals of more than 38 digits or negative scale), or
+    /// its time zone is unknown.
     pub fn from_arrow(data_type: &DataType) -> Result<Atom> {
         Ok(match data_type {
             DataType::Null => Atom::Null,
@@ -158,7 +159,7 @@ impl Atom {
             DataType::Time32(unit) | DataType::Time64(unit) => Atom::Time(*unit),
             DataType::Timestamp(_, Some(zone)) if !is_zone(zone) => {
                 return Err(Error::unsupported(format!(
-                    "moments in the time zone '{zone}', which is unknown; write them with one of the IANA database, or as UTC"
+                    "unknown time zone '{zone}' in a timestamp type; use a zone of the IANA database, an offset or UTC"
                 )));
             }
             DataType::Timestamp(unit, zone) => Atom::Timestamp(*unit, zone.clone()),
@@ -180,19 +181,23 @@ impl Atom {
                     Box::new(Slot { nullable: false, ..Slot::from_arrow(&fields[0])? }),
                     Box::new(Slot::from_arrow(&fields[1])?),
                 ),
-                other => return Err(Error::data(format!("a map whose entries are {other}"))),
+                other => {
+                    return Err(Error::data(format!(
+                        "invalid map type: its entries are {other}, expected a struct of key and value"
+                    )));
+                }
             },
             DataType::Dictionary(_, values) => Atom::from_arrow(values)?,
             DataType::RunEndEncoded(_, values) => Atom::from_arrow(values.data_type())?,
             other => {
                 return Err(Error::unsupported(format!(
-                    "values of Arrow type {other}; cast them to a supported type where they are written"
+                    "unsupported Arrow type {other}; cast its values to a supported type before writing them"
                 )));
             }
         })
     }
 
-    /// Whether its values have parts: a list, a struct or a map.
+    /// Whether this is a list, a struct or a map.
     pub fn is_nested(&self) -> bool {
         matches!(self, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
     }
@@ -222,7 +227,7 @@ impl Atom {
         self.is_integer() || self.is_float() || matches!(self, Atom::Decimal(..))
     }
 
-    /// Whether this is a date, a time, a point in time or a span of it.
+    /// Whether this is a date, time, timestamp, interval or duration type.
     pub fn is_temporal(&self) -> bool {
         matches!(
             self,
@@ -230,8 +235,8 @@ impl Atom {
         )
     }
 
-    /// Bytes of a value in the plain form, where it is fixed (strings and bytes: their 16-byte
-    /// view).
+    /// Size of a value in the plain Arrow type, in bytes (for strings and bytes, of the 16-byte
+    /// view); `None` for nested types.
     pub fn width_bytes(&self) -> Option<usize> {
         Some(match self {
             Atom::Null => 0,
@@ -249,7 +254,7 @@ impl Atom {
 }
 
 impl Slot {
-    /// A slot that may hold NULL.
+    /// Creates a slot that may hold NULL.
     pub fn nullable(atom: Atom) -> Self {
         Slot { atom, nullable: true }
     }
@@ -318,7 +323,8 @@ impl fmt::Display for Atom {
         f.write_str(name)
     }
 }
-/// Whether times can be shown in a zone: a name of the IANA database, or an offset.
+
+/// Whether `zone` is a valid time zone: a name of the IANA database, or an offset.
 pub(crate) fn is_zone(zone: &str) -> bool {
     zone.parse::<arrow_array::timezone::Tz>().is_ok()
 }

@@ -1,4 +1,4 @@
-//! The error every room can raise: a code for programs, a message for people.
+//! The error type of all crates: a code for programs, a message for people.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use crate::redact;
 use crate::sql_state::SqlState;
 
-/// What kind of failure an [`Error`] is; stable, for programs.
+/// The kind of an [`Error`]; stable, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The SQL or plan text cannot be parsed.
     Syntax,
-    /// A name does not resolve, or types do not fit.
+    /// A name cannot be resolved, or types do not match.
     Semantic,
-    /// A construct that is understood but not offered.
+    /// A construct that is valid but not supported.
     Unsupported,
-    /// A value left its type's range.
+    /// A value is out of its type's range.
     Overflow,
     /// Division or remainder by zero.
     DivisionByZero,
-    /// A value that cannot be converted, or is otherwise wrong for what is asked of it.
+    /// A value that cannot be converted, or is invalid for an operation.
     Data,
     /// A file or store could not be read or written.
     Io,
@@ -27,12 +27,12 @@ pub enum Code {
     Limit,
     /// The query was cancelled.
     Cancelled,
-    /// Tessera's own mistake.
+    /// A bug in Tessera.
     Internal,
 }
 
 impl Code {
-    /// All codes. Their order is part of no format.
+    /// All codes. No format depends on their order.
     pub const ALL: [Code; 10] = [
         Code::Syntax,
         Code::Semantic,
@@ -46,12 +46,12 @@ impl Code {
         Code::Internal,
     ];
 
-    /// The code that [`Code::as_str`] prints so.
-    pub fn named(name: &str) -> Option<Code> {
+    /// Returns the code that [`Code::as_str`] prints as `name`.
+    pub fn from_name(name: &str) -> Option<Code> {
         Code::ALL.into_iter().find(|code| code.as_str() == name)
     }
 
-    /// The code as printed, in the manner of `division_by_zero`.
+    /// The printed name, such as `division_by_zero`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Syntax => "syntax",
@@ -68,17 +68,16 @@ impl Code {
     }
 }
 
-/// A place in a SQL or plan text: line and column, both from 1.
+/// A position in a SQL or plan text: line and column, both starting at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// Line, from 1.
+    /// Line, starting at 1.
     pub line: u32,
-    /// Column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: u32,
 }
 
-/// An error with a code, a message that says what to do, and the place in the text where there is
-/// one.
+/// An error: a code, a message that says what to do, and the position in the text if there is one.
 #[derive(Debug, Clone)]
 pub struct Error {
     inner: Box<Inner>,
@@ -87,102 +86,107 @@ pub struct Error {
 #[derive(Debug, Clone)]
 struct Inner {
     code: Code,
-    /// Where it is more precise than what the code says.
+    /// The SQLSTATE, if it is more precise than the code's.
     state: Option<SqlState>,
     message: String,
     span: Option<Span>,
     source: Option<std::sync::Arc<dyn std::error::Error + Send + Sync>>,
 }
 
+/// The end of the message of every internal error.
+const REPORT: &str =
+    "; this is a bug in Tessera: please report it with the statement and `tessera --version`";
+
 /// A result with Tessera's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of the given kind. Secrets in addresses are hidden ([`redact`](crate::redact)).
+    /// Creates an error. Secrets in URLs are hidden ([`redact`](crate::redact)).
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let message = shown(message.into());
+        let message = redacted(message.into());
         Error { inner: Box::new(Inner { code, state: None, message, span: None, source: None }) }
     }
 
-    /// Tessera's own mistake: an invariant that did not hold.
+    /// Creates an error for a bug in Tessera: a violated invariant. The message says so.
     pub fn internal(message: impl Into<String>) -> Self {
-        Error::new(Code::Internal, message)
+        let message = message.into();
+        Error::new(Code::Internal, format!("{message}{REPORT}"))
     }
 
-    /// A construct that is not offered.
+    /// Creates an error for a construct that is not supported.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Error::new(Code::Unsupported, message)
     }
 
-    /// A name or type error.
+    /// Creates a name or type error.
     pub fn semantic(message: impl Into<String>) -> Self {
         Error::new(Code::Semantic, message)
     }
 
-    /// A value that is wrong for what is asked of it.
+    /// Creates an error for an invalid value.
     pub fn data(message: impl Into<String>) -> Self {
         Error::new(Code::Data, message)
     }
 
-    /// A file or store could not be read or written.
+    /// Creates an error for a file or store that cannot be read or written.
     pub fn io(message: impl Into<String>) -> Self {
         Error::new(Code::Io, message)
     }
 
-    /// Gives the error a more precise SQLSTATE than its code's.
+    /// Sets an SQLSTATE that is more precise than the code's.
     pub fn with_state(mut self, state: SqlState) -> Self {
         self.inner.state = Some(state);
         self
     }
 
-    /// Adds the place in the text, unless a narrower one is there already.
+    /// Sets the position in the text, unless a narrower one is already set.
     pub fn at(mut self, span: Span) -> Self {
         self.inner.span.get_or_insert(span);
         self
     }
 
-    /// Without a place: what it names is in another text.
+    /// Removes the position, for an error with a position in another text.
     #[must_use]
     pub fn without_span(mut self) -> Self {
         self.inner.span = None;
         self
     }
 
-    /// Adds the error beneath this one.
+    /// Sets the underlying cause.
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.inner.source = Some(std::sync::Arc::new(source));
         self
     }
 
-    /// Puts what was being done in front of the message: `context: message`.
+    /// Prefixes the message with the failed action: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.inner.message = shown(format!("{context}: {}", self.inner.message));
+        self.inner.message = redacted(format!("{context}: {}", self.inner.message));
         self
     }
 
-    /// The kind of failure.
+    /// The kind of the error.
     pub fn code(&self) -> Code {
         self.inner.code
     }
 
-    /// The SQLSTATE: what PostgreSQL calls this failure.
+    /// The SQLSTATE that PostgreSQL reports for this error.
     pub fn sql_state(&self) -> SqlState {
         self.inner.state.unwrap_or_else(|| self.inner.code.sql_state())
     }
 
-    /// The message without code and place.
+    /// The message, without code and position.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
-    /// The place in the text, where there is one.
+    /// The position in the text, if there is one.
     pub fn span(&self) -> Option<Span> {
         self.inner.span
     }
 }
 
-/// A message as it is shown.
-fn shown(message: String) -> String {
+/// Hides the secrets in a message.
+fn redacted(message: String) -> String {
     match redact(&message) {
         Cow::Owned(hidden) => hidden,
         Cow::Borrowed(_) => message,
@@ -228,11 +232,11 @@ impl From<arrow::error::ArrowError> for Error {
             | A::InvalidArgumentError(text) => text.clone(),
             other => other.to_string(),
         };
-        let made = Error::new(code, message);
+        let converted = Error::new(code, message);
         match &error {
-            // A text that is no value; what it should have been is in the message only.
-            A::ParseError(_) => made.with_state(SqlState::INVALID_TEXT_REPRESENTATION),
-            _ => made,
+            // Arrow reports the expected type in the message only, so all types share this state.
+            A::ParseError(_) => converted.with_state(SqlState::INVALID_TEXT_REPRESENTATION),
+            _ => converted,
         }
     }
 }

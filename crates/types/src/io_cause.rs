@@ -1,12 +1,12 @@
-//! What the system's errors of files mean, in the words that every message uses.
+//! The wording of operating system errors about files, shared by all messages.
 
 use std::io::{self, ErrorKind};
 
-/// The system's numbers for a process, or a system, that has too many files open.
+/// The `errno` values of too many open files: EMFILE (process) and ENFILE (system).
 const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 
-/// The cause of an error of the system's, for a message that says what was being done, and with
-/// which file.
+/// Returns the cause of an operating system error, for a message that names the action and the
+/// file.
 ///
 /// ```
 /// let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -22,9 +22,11 @@ pub fn io_cause(error: &io::Error) -> String {
         ErrorKind::ReadOnlyFilesystem => "its file system is read-only",
         ErrorKind::StorageFull => "the disk is full; free some space or name another place",
         ErrorKind::QuotaExceeded => {
-            "the user's share of the disk is used up; free some space or name another place"
+            "the user's disk quota is used up; free some space or name another place"
         }
-        ErrorKind::FileTooLarge => "a file may not have so many bytes; see ulimit -f",
+        ErrorKind::FileTooLarge => {
+            "the file exceeds the size limit of the process; raise it with ulimit -f"
+        }
         _ if error.raw_os_error().is_some_and(|number| TOO_MANY_OPEN.contains(&number)) => {
             "too many files are open; allow more with ulimit -n"
         }

@@ -1,12 +1,12 @@
-//! Logical types: what a tuple is, and nothing about how it is stored.
+//! Logical types of tuples, independent of their physical layout.
 //!
 //! The type system is recursive (Modularis §2.3.3): `tuple := ⟨field: item, …⟩` and `item := atom |
-//! collection⟨tuple⟩`. Atoms are SQL's scalar types, lists, structs and maps included; a
+//! collection⟨tuple⟩`. Atoms are SQL's scalar types, including lists, structs and maps; a
 //! *collection* is any physical format that holds tuples of one type. Encodings (dictionary,
-//! constant, …) change cost, never type, and are therefore not here.
+//! constant, …) affect cost but not the type, so they are not part of it.
 //!
-//! Each atom has one *plain* Arrow form ([`Atom::arrow`]); other Arrow forms are converted at scans
-//! and at kernel calls.
+//! Each atom has one *plain* Arrow type ([`Atom::arrow`]); scans and kernel calls convert the other
+//! Arrow types to it.
 //!
 //! ```
 //! use tessera_types::{Atom, Field, Tuple};
@@ -17,6 +17,8 @@
 //! assert_eq!(tuple.to_string(), "<l_orderkey: int64, l_comment: string?>");
 //! assert_eq!("<l_orderkey: int64, l_comment: string?>".parse::<Tuple>().unwrap(), tuple);
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod atom;
 mod error;
@@ -38,6 +40,6 @@ pub use sql_state::SqlState;
 pub use timeout::parse_timeout;
 pub use tuple::{Collection, Field, Format, Item, Tuple, unique_names};
 
-/// The deepest nesting of a type (lists in structs in collections …) that parsers and verifiers
-/// accept.
+/// The maximum nesting depth of a type (lists in structs in collections …) that parsers and
+/// verifiers accept.
 pub const TYPE_DEPTH_MAX: usize = 32;

@@ -1,7 +1,7 @@
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 
-/// Of these names the one that differs least from `name`; none where all differ in more than a
-/// third of it.
+/// Returns the name closest to `name`, or `None` if all differ in more than a third of its
+/// characters.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (name.chars().count() / 3).max(1);
     let near = names.into_iter().map(|known| (edit_distance(name, known), known));
@@ -10,7 +10,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// How many characters have to be put in, left out or replaced (Levenshtein), whatever their case.
+/// The Levenshtein distance of two strings, ignoring case.
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

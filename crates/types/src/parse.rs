@@ -15,7 +15,7 @@ pub fn is_plain_name(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
 }
 
-/// A name as printed: plain where it can be, else in double quotes with `""` for a quote.
+/// Returns the printed form of a name: in double quotes (with `""` for a quote) if necessary.
 pub fn quote_name(name: &str) -> String {
     if is_plain_name(name) {
         name.to_string()
@@ -24,7 +24,7 @@ pub fn quote_name(name: &str) -> String {
     }
 }
 
-/// Reads types out of a longer text; the plan's parser embeds it.
+/// A parser for types inside of a longer text, such as a plan.
 #[derive(Debug)]
 pub struct TypeParser<'a> {
     text: &'a str,
@@ -32,12 +32,12 @@ pub struct TypeParser<'a> {
 }
 
 impl<'a> TypeParser<'a> {
-    /// Starts at byte `position` of `text`, which must be a character boundary.
+    /// Creates a parser at byte `position` of `text`, which must be a character boundary.
     pub fn new(text: &'a str, position: usize) -> Self {
         TypeParser { text, position }
     }
 
-    /// The byte after what has been read.
+    /// The byte offset after the last parsed type.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -117,7 +117,7 @@ impl<'a> TypeParser<'a> {
         })
     }
 
-    /// Reads `<name: item, …>`.
+    /// Parses a tuple type: `<name: item, …>`.
     pub fn tuple(&mut self) -> Result<Tuple> {
         self.tuple_at(0)
     }
@@ -126,7 +126,7 @@ impl<'a> TypeParser<'a> {
         if depth > TYPE_DEPTH_MAX {
             return Err(Error::new(
                 Code::Limit,
-                format!("a type nested deeper than {TYPE_DEPTH_MAX} levels"),
+                format!("the type is nested deeper than {TYPE_DEPTH_MAX} levels (TYPE_DEPTH_MAX)"),
             ));
         }
         self.expect("<")?;
@@ -161,7 +161,7 @@ impl<'a> TypeParser<'a> {
         }
     }
 
-    /// Reads an atom.
+    /// Parses an atom.
     pub fn atom(&mut self) -> Result<Atom> {
         self.atom_at(0)?.ok_or_else(|| self.error("expected a scalar type"))
     }
@@ -175,7 +175,7 @@ impl<'a> TypeParser<'a> {
         if depth > TYPE_DEPTH_MAX {
             return Err(Error::new(
                 Code::Limit,
-                format!("a type nested deeper than {TYPE_DEPTH_MAX} levels"),
+                format!("the type is nested deeper than {TYPE_DEPTH_MAX} levels (TYPE_DEPTH_MAX)"),
             ));
         }
         Ok(Some(match self.name()?.as_str() {
@@ -206,8 +206,8 @@ impl<'a> TypeParser<'a> {
                 }
                 Atom::Decimal(precision, scale as i8)
             }
-            "time" => Atom::Time(self.parenthesised_unit()?),
-            "duration" => Atom::Duration(self.parenthesised_unit()?),
+            "time" => Atom::Time(self.parenthesized_unit()?),
+            "duration" => Atom::Duration(self.parenthesized_unit()?),
             "timestamp" => {
                 self.expect("(")?;
                 let unit = self.unit()?;
@@ -256,7 +256,7 @@ impl<'a> TypeParser<'a> {
         }))
     }
 
-    fn parenthesised_unit(&mut self) -> Result<TimeUnit> {
+    fn parenthesized_unit(&mut self) -> Result<TimeUnit> {
         self.expect("(")?;
         let unit = self.unit()?;
         self.expect(")")?;

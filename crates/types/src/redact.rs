@@ -1,10 +1,10 @@
-//! Secrets in addresses: what is shown to people has them hidden.
+//! Removal of secrets from URLs in messages.
 
 use std::borrow::Cow;
 
-/// In the place of a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "***";
-/// Parameters whose values are secrets: those whose names contain one of these …
+/// A query parameter is secret if its name contains one of these …
 const PARTS: [&str; 9] = [
     "signature",
     "token",
@@ -16,14 +16,14 @@ const PARTS: [&str; 9] = [
     "api-key",
     "accesskey",
 ];
-/// … or are one of these.
+/// … or equals one of these.
 const NAMES: [&str; 7] = ["sig", "key", "pwd", "sas", "code", "auth", "authorization"];
-/// Schemes in whose addresses a container stands before the host, rather than a user.
+/// Schemes with a container before the `@` of a URL, not a user.
 const CONTAINERS: [&str; 2] = ["abfs", "abfss"];
 
-/// A text for people, with the secrets in its addresses hidden: user and password
-/// (`https://user:password@host`), and parameters such as `X-Amz-Signature`, `sig`, `token`. Every
-/// [`Error`](crate::Error) and every EXPLAIN goes through here.
+/// Replaces the secrets in URLs of a text: user and password (`https://user:password@host`), and
+/// parameters such as `X-Amz-Signature`, `sig`, `token`. Applied to every [`Error`](crate::Error)
+/// and every EXPLAIN.
 ///
 /// ```
 /// use tessera_types::redact;
@@ -41,22 +41,22 @@ pub fn redact(text: &str) -> Cow<'_, str> {
         out.push_str(before);
         out.push_str("://");
         let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-        rest = login(scheme, behind, &mut out);
-        rest = parameters(rest, &mut out);
+        rest = write_authority(scheme, behind, &mut out);
+        rest = write_parameters(rest, &mut out);
     }
     out.push_str(rest);
     Cow::Owned(out)
 }
 
-/// Where an address ends in a text, unless it is odd.
+/// Whether a character ends a URL inside of a text.
 fn is_end(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '\'' | '"' | '`' | ')' | ']' | '}' | '>' | '<' | ',' | ';' | '\\')
 }
 
-/// Writes who logs in and the host; gives what follows.
-fn login<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
-    // A password may have any character but these, also one that ends an address elsewhere.
+/// Writes the redacted authority (user, password, host) and returns the rest of the text.
+fn write_authority<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
+    // A password may contain any character but these, even one that ends a URL elsewhere.
     let end = text.find(['/', '?', '#', '\n']).unwrap_or(text.len());
     let mut host = 0;
     if let Some(at) = text[..end].rfind('@') {
@@ -68,13 +68,13 @@ fn login<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
         }
     } else {
         let end = text[..end].find(is_end).unwrap_or(end);
-        // A password with a slash in it, say: what follows a colon is no port.
+        // The text after the colon is not a port, so it may be a password with a slash.
         let odd = text[..end].split_once(':').filter(|(name, port)| {
             !name.starts_with('[') && !port.bytes().all(|byte| byte.is_ascii_digit())
         });
         if let Some((name, port)) = odd {
             let behind = &text[name.len() + 1 + port.len()..];
-            // Up to the host, if one is named later in the address.
+            // Hide everything up to the host, if the URL has one later.
             let address = behind.find(is_end).unwrap_or(behind.len());
             if let Some(at) = behind[..address].rfind('@') {
                 out.push_str(HIDDEN);
@@ -90,8 +90,8 @@ fn login<'a>(scheme: &str, text: &'a str, out: &mut String) -> &'a str {
     &text[end..]
 }
 
-/// Writes path and parameters of an address up to its end; gives what follows.
-fn parameters<'a>(text: &'a str, out: &mut String) -> &'a str {
+/// Writes the redacted path and parameters and returns the rest of the text.
+fn write_parameters<'a>(text: &'a str, out: &mut String) -> &'a str {
     let end = text.find(is_end).unwrap_or(text.len());
     let end = text[..end].find("://").unwrap_or(end);
     let Some((path, query)) = text[..end].split_once('?') else {

@@ -1,8 +1,9 @@
-//! Times that something waits for.
+//! The text form of timeouts.
 
 use std::time::Duration;
 
-/// Reads a time in seconds above 0 (`2`, `1.5s`), or `none`; nothing where it is neither.
+/// Parses a timeout: positive seconds (`2`, `1.5s`), or `none`, which gives `Some(None)`. Returns
+/// `None` if the text is neither.
 pub fn parse_timeout(text: &str) -> Option<Option<Duration>> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("none") {

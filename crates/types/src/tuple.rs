@@ -1,4 +1,4 @@
-//! Tuples, their fields, and the collections that hold them.
+//! Tuple types, their fields, and collections of tuples.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::parse::quote_name;
 /// The physical format of a [`Collection`], by name: `rows`, `batch`, `hash_table`, `paths`, ….
 pub type Format = Arc<str>;
 
-/// Names for the fields of a tuple: one that stands before already gets a number behind it.
+/// Makes field names unique: appends a number to a name that occurred before.
 ///
 /// ```
 /// assert_eq!(tessera_types::unique_names(["a", "b", "a", "a"]), ["a", "b", "a_1", "a_2"]);
@@ -35,18 +35,18 @@ pub fn unique_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Vec<
 /// Tuples of one type in one physical format.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collection {
-    /// The physical format; only its own scan and materialise sub-operators know it (rule R2).
+    /// The physical format, which only its own scan and materialize sub-operators know (rule R2).
     pub format: Format,
     /// The type of the tuples inside.
     pub tuple: Tuple,
 }
 
-/// What a field holds: an atom, or a collection of tuples.
+/// The type of a field: an atom, or a collection of tuples.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Item {
     /// A scalar.
     Atom(Atom),
-    /// A collection made by a sub-operator; at run time a handle.
+    /// A collection produced by a sub-operator; a handle at run time.
     Collection(Collection),
 }
 
@@ -55,7 +55,7 @@ pub enum Item {
 pub struct Field {
     /// The name, unique within its tuple.
     pub name: Arc<str>,
-    /// What the field holds.
+    /// The type of the field.
     pub item: Item,
     /// Whether the value may be NULL (never for collections).
     pub nullable: bool,
@@ -68,24 +68,24 @@ pub struct Tuple {
 }
 
 impl Collection {
-    /// A collection of `tuple` in `format`.
+    /// Creates the type of a collection of `tuple` in `format`.
     pub fn new(format: impl Into<Format>, tuple: Tuple) -> Self {
         Collection { format: format.into(), tuple }
     }
 }
 
 impl Field {
-    /// A field that is never NULL.
+    /// Creates a field that is never NULL.
     pub fn new(name: impl Into<Arc<str>>, atom: Atom) -> Self {
         Field { name: name.into(), item: Item::Atom(atom), nullable: false }
     }
 
-    /// A field that may be NULL.
+    /// Creates a field that may be NULL.
     pub fn nullable(name: impl Into<Arc<str>>, atom: Atom) -> Self {
         Field { name: name.into(), item: Item::Atom(atom), nullable: true }
     }
 
-    /// A field that holds a collection.
+    /// Creates a field that holds a collection.
     pub fn collection(name: impl Into<Arc<str>>, format: impl Into<Format>, tuple: Tuple) -> Self {
         Field {
             name: name.into(),
@@ -94,17 +94,17 @@ impl Field {
         }
     }
 
-    /// The same field under another name.
+    /// Returns the field under another name.
     pub fn renamed(&self, name: impl Into<Arc<str>>) -> Self {
         Field { name: name.into(), ..self.clone() }
     }
 
-    /// The same field, nullable or not.
+    /// Returns the field with this nullability.
     pub fn with_nullable(&self, nullable: bool) -> Self {
         Field { nullable, ..self.clone() }
     }
 
-    /// The atom, where the field holds one.
+    /// The atom of the field; `None` for a collection.
     pub fn atom(&self) -> Option<&Atom> {
         match &self.item {
             Item::Atom(atom) => Some(atom),
@@ -114,12 +114,12 @@ impl Field {
 }
 
 impl Tuple {
-    /// A tuple of these fields. Names are checked by [`Tuple::check`], not here.
+    /// Creates a tuple type. [`Tuple::check`] checks that names are unique.
     pub fn new(fields: impl Into<Arc<[Field]>>) -> Self {
         Tuple { fields: fields.into() }
     }
 
-    /// The tuple without fields: what starts a plan that has no input.
+    /// The tuple without fields: the input of a plan that has none.
     pub fn empty() -> Self {
         Tuple::new(Vec::new())
     }
@@ -129,7 +129,7 @@ impl Tuple {
         &self.fields
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
@@ -139,37 +139,37 @@ impl Tuple {
         self.fields.is_empty()
     }
 
-    /// The position of a field by name.
+    /// Returns the position of the field `name`.
     pub fn index_of(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| &*field.name == name)
     }
 
-    /// A field by name.
+    /// Returns the field `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| &*field.name == name)
     }
 
-    /// These fields followed by those of `other`.
+    /// Returns a tuple of these fields followed by those of `other`.
     pub fn concat(&self, other: &Tuple) -> Tuple {
         Tuple::new(self.fields.iter().chain(other.fields.iter()).cloned().collect::<Vec<_>>())
     }
 
-    /// Rejects two fields of the same name.
+    /// Checks that field names are unique.
     pub fn check(&self) -> Result<()> {
         let mut names = std::collections::HashSet::new();
         match self.fields.iter().find(|field| !names.insert(&field.name)) {
             Some(field) => Err(Error::semantic(format!(
-                "field {} stands twice in {self}; rename one of them",
+                "duplicate field {} in {self}; rename one of them",
                 quote_name(&field.name)
             ))),
             None => Ok(()),
         }
     }
 
-    /// The Arrow schema in plain forms.
+    /// Returns the Arrow schema with plain types.
     ///
     /// # Errors
-    /// A field that holds a collection has no Arrow form.
+    /// A field holds a collection, which has no Arrow type.
     pub fn arrow_schema(&self) -> Result<Schema> {
         let field = |field: &Field| match &field.item {
             Item::Atom(atom) => Ok(ArrowField::new(&*field.name, atom.arrow(), field.nullable)),
@@ -182,10 +182,10 @@ impl Tuple {
         Ok(Schema::new(self.fields.iter().map(field).collect::<Result<Vec<_>>>()?))
     }
 
-    /// The tuple behind an Arrow schema.
+    /// Returns the tuple type of an Arrow schema.
     ///
     /// # Errors
-    /// As [`Atom::from_arrow`], with the field named.
+    /// See [`Atom::from_arrow`]; the message names the field.
     pub fn from_arrow_schema(schema: &Schema) -> Result<Tuple> {
         let field = |field: &Arc<ArrowField>| {
             let atom = Atom::from_arrow(field.data_type())

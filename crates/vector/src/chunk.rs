@@ -1,4 +1,4 @@
-//! A chunk: what flows between sub-operators.
+//! Chunks: batches of tuples that flow between sub-operators.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,54 +12,55 @@ use tessera_types::{Result, Tuple};
 
 use crate::column::Column;
 
-/// The most tuples in a chunk, unless a query is set otherwise: what stands between two loops over
-/// a chunk stays in the second-level cache.
+/// The default maximum number of tuples in a chunk. An intermediate result of a loop over a chunk
+/// fits into the second-level cache.
 pub const CHUNK_ROWS: usize = 8_192;
 
-/// The most that can be set.
+/// The largest chunk size that a query can set.
 pub const CHUNK_ROWS_MAX: usize = 65_536;
 
-/// Positions of the tuples that count, ascending.
+/// Positions of the selected tuples, ascending.
 pub type Selection = UInt32Array;
 
-/// Tuples that lie elsewhere than in columns: who knows the place reads them there, others get
-/// columns.
-pub trait Elsewhere: Any + Debug + Send + Sync {
-    /// How many fields they have.
+/// Tuples that are not materialized as columns yet. An operator that knows the representation reads
+/// the tuples directly; all others get columns.
+pub trait LazyTuples: Any + Debug + Send + Sync {
+    /// The number of fields.
     fn width(&self) -> usize;
 
-    /// All fields as columns; asked once.
+    /// Materializes all fields as columns; called at most once.
     fn columns(&self) -> Vec<Column>;
 
-    /// Bytes of their values.
+    /// The size of the values in bytes.
     fn value_bytes(&self) -> usize;
 
-    /// The same tuples with these fields only.
-    fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere>;
+    /// Returns the same tuples with only these fields.
+    fn project(&self, fields: &[usize]) -> Box<dyn LazyTuples>;
 
-    /// What hashes the tuples where they are, if that takes less than to make columns of them.
+    /// Returns a hasher that reads the tuples directly, if that is cheaper than materializing
+    /// columns.
     fn hasher(&self) -> Option<&dyn HashFields> {
         None
     }
 
-    /// How compiled code finds a field, and where; none where it has no code. `arrays` keeps the
-    /// array that the field lies in, if there is one.
+    /// Describes to compiled code where a field is stored; `None` if compiled code cannot read it.
+    /// Arrays that hold the field are added to `arrays`, which keeps them alive.
     fn input(&self, _field: usize, _arrays: &mut Vec<ArrayRef>) -> Option<(InputPlace, RawInput)> {
         None
     }
 }
 
-/// Hashes of tuples that lie elsewhere.
+/// Hashes tuples that are not materialized as columns.
 pub trait HashFields {
-    /// Hashes all tuples by these fields, into `out` (replaced), as columns are hashed.
+    /// Hashes all tuples by these fields into `out`, replacing its contents, as columns are hashed.
     ///
     /// # Errors
-    /// A field has no hash.
+    /// A field cannot be hashed.
     fn hash(&self, fields: &[usize], out: &mut Vec<u64>) -> Result<()>;
 }
 
-/// At most [`CHUNK_ROWS_MAX`] tuples, column-wise, of which a selection vector names those that
-/// count.
+/// At most [`CHUNK_ROWS_MAX`] tuples in columns, with a selection vector that lists the selected
+/// tuples.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     columns: Columns,
@@ -69,67 +70,66 @@ pub struct Chunk {
 
 #[derive(Debug, Clone)]
 enum Columns {
-    Made(Vec<Column>),
-    Elsewhere(Arc<Lying>),
+    Materialized(Vec<Column>),
+    Lazy(Arc<LazyColumns>),
 }
 
 impl Columns {
-    fn lying(tuples: Box<dyn Elsewhere>) -> Columns {
-        Columns::Elsewhere(Arc::new(Lying { tuples, columns: OnceLock::new() }))
+    fn lazy(tuples: Box<dyn LazyTuples>) -> Columns {
+        Columns::Lazy(Arc::new(LazyColumns { tuples, columns: OnceLock::new() }))
     }
 }
 
-/// Tuples that lie elsewhere, and their columns once somebody has asked for them.
+/// Lazy tuples and their columns, which are materialized on first use.
 #[derive(Debug)]
-struct Lying {
-    tuples: Box<dyn Elsewhere>,
+struct LazyColumns {
+    tuples: Box<dyn LazyTuples>,
     columns: OnceLock<Vec<Column>>,
 }
 
 impl Chunk {
-    /// A chunk whose every tuple counts. `rows` is needed for chunks without columns.
+    /// Creates a chunk in which every tuple is selected. `rows` is needed for chunks without
+    /// columns.
     pub fn new(columns: Vec<Column>, rows: usize) -> Self {
         debug_assert!(columns.iter().all(|column| column.len() == rows));
         debug_assert!(columns.iter().all(|column| match column {
             Column::Dictionary(array) => crate::column::dictionary_key_is_32_bits(array.as_ref()),
             _ => true,
         }));
-        Chunk { columns: Columns::Made(columns), rows_stored: rows, selection: None }
+        Chunk { columns: Columns::Materialized(columns), rows_stored: rows, selection: None }
     }
 
-    /// A chunk of `rows` tuples that lie elsewhere, all of which count.
-    pub fn lying(tuples: impl Elsewhere, rows: usize) -> Self {
-        Chunk { columns: Columns::lying(Box::new(tuples)), rows_stored: rows, selection: None }
+    /// Creates a chunk of `rows` lazy tuples, all selected.
+    pub fn lazy(tuples: impl LazyTuples, rows: usize) -> Self {
+        Chunk { columns: Columns::lazy(Box::new(tuples)), rows_stored: rows, selection: None }
     }
 
-    /// Where the stored tuples lie, if that is a place of this kind.
-    pub fn elsewhere<T: Elsewhere>(&self) -> Option<&T> {
-        let place: &dyn Any = self.place()?;
-        place.downcast_ref()
+    /// Returns the lazy tuples if they are of type `T`.
+    pub fn lazy_as<T: LazyTuples>(&self) -> Option<&T> {
+        let tuples: &dyn Any = self.lazy_tuples()?;
+        tuples.downcast_ref()
     }
 
-    /// The place where the stored tuples lie, of whatever kind.
-    pub fn place(&self) -> Option<&dyn Elsewhere> {
+    /// Returns the lazy tuples; `None` for a chunk made of columns.
+    pub fn lazy_tuples(&self) -> Option<&dyn LazyTuples> {
         match &self.columns {
-            Columns::Made(_) => None,
-            Columns::Elsewhere(lying) => Some(&*lying.tuples),
+            Columns::Materialized(_) => None,
+            Columns::Lazy(lazy) => Some(&*lazy.tuples),
         }
     }
 
-    /// Whether the stored tuples have not been made columns yet.
-    pub fn is_lying(&self) -> bool {
-        matches!(&self.columns, Columns::Elsewhere(lying) if lying.columns.get().is_none())
+    /// Whether the stored tuples are lazy and not materialized yet.
+    pub fn is_lazy(&self) -> bool {
+        matches!(&self.columns, Columns::Lazy(lazy) if lazy.columns.get().is_none())
     }
 
-    /// The same tuples with these columns only, in this order.
+    /// Returns the same tuples with only these columns, in this order.
     pub fn project(&self, columns: &[usize]) -> Chunk {
         let projected = match &self.columns {
-            Columns::Elsewhere(lying) if self.is_lying() => {
-                Columns::lying(lying.tuples.project(columns))
-            }
-            _ => {
-                Columns::Made(columns.iter().map(|column| self.stored()[*column].clone()).collect())
-            }
+            Columns::Lazy(lazy) if self.is_lazy() => Columns::lazy(lazy.tuples.project(columns)),
+            _ => Columns::Materialized(
+                columns.iter().map(|column| self.stored()[*column].clone()).collect(),
+            ),
         };
         Chunk {
             columns: projected,
@@ -138,54 +138,54 @@ impl Chunk {
         }
     }
 
-    /// One tuple without fields: what starts a plan that has no input.
+    /// Creates a chunk of one tuple without fields: the input of a plan without inputs.
     pub fn unit() -> Self {
         Chunk::new(Vec::new(), 1)
     }
 
-    /// A chunk of plain arrays.
+    /// Creates a chunk from plain arrays.
     pub fn from_arrays(arrays: Vec<ArrayRef>) -> Self {
         let rows = arrays.first().map_or(0, |array| array.len());
         Chunk::new(arrays.into_iter().map(Column::new).collect(), rows)
     }
 
-    /// How many tuples count.
+    /// The number of selected tuples.
     pub fn rows(&self) -> usize {
         self.selection.as_ref().map_or(self.rows_stored, |selection| selection.len())
     }
 
-    /// Whether no tuple counts.
+    /// Whether no tuple is selected.
     pub fn is_empty(&self) -> bool {
         self.rows() == 0
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn width(&self) -> usize {
         match &self.columns {
-            Columns::Made(columns) => columns.len(),
-            Columns::Elsewhere(lying) => lying.tuples.width(),
+            Columns::Materialized(columns) => columns.len(),
+            Columns::Lazy(lazy) => lazy.tuples.width(),
         }
     }
 
-    /// The selection vector, where not every stored tuple counts.
+    /// The selection vector; `None` if every stored tuple is selected.
     pub fn selection(&self) -> Option<&Arc<Selection>> {
         self.selection.as_ref()
     }
 
-    /// The columns as stored, selection not applied.
+    /// The stored columns, without the selection applied. Materializes lazy tuples.
     pub fn stored(&self) -> &[Column] {
         match &self.columns {
-            Columns::Made(columns) => columns,
-            Columns::Elsewhere(lying) => lying.columns.get_or_init(|| lying.tuples.columns()),
+            Columns::Materialized(columns) => columns,
+            Columns::Lazy(lazy) => lazy.columns.get_or_init(|| lazy.tuples.columns()),
         }
     }
 
-    /// How many tuples are stored.
+    /// The number of stored tuples.
     pub fn rows_stored(&self) -> usize {
         self.rows_stored
     }
 
-    /// A column of the tuples that count (dense: gathered when there is a selection).
+    /// Returns a column of the selected tuples, gathered if there is a selection vector.
     pub fn column(&self, index: usize) -> Result<Column> {
         match &self.selection {
             None => Ok(self.stored()[index].clone()),
@@ -193,11 +193,11 @@ impl Chunk {
         }
     }
 
-    /// The same tuples in columns, without a selection vector.
+    /// Returns the selected tuples as materialized columns without a selection vector.
     pub fn compact(self) -> Result<Chunk> {
         match &self.selection {
-            // Kept as it is, it would keep what it lies in.
-            None if self.is_lying() => Ok(Chunk::new(self.stored().to_vec(), self.rows_stored)),
+            // A lazy chunk would keep its underlying storage alive.
+            None if self.is_lazy() => Ok(Chunk::new(self.stored().to_vec(), self.rows_stored)),
             None => Ok(self),
             Some(selection) => {
                 let columns =
@@ -207,23 +207,23 @@ impl Chunk {
         }
     }
 
-    /// The same tuples without what else is in the buffers that their strings refer to.
-    pub fn with_own_strings(&self) -> Chunk {
-        self.with_stored(self.stored().iter().map(Column::with_own_strings).collect())
+    /// Copies strings out of shared buffers, so that the chunk does not keep other strings alive.
+    pub fn with_compact_strings(&self) -> Chunk {
+        self.with_stored(self.stored().iter().map(Column::with_compact_strings).collect())
     }
 
-    /// The same tuples, to be held: where they are few of the tuples that their buffers hold (of
-    /// those stored, and of at least `rows_before`), they are copied, so that they do not keep the
-    /// buffers of all of them alive.
+    /// Copies the selected tuples if they are few of the tuples in their buffers, so that a chunk
+    /// that is kept does not keep those buffers alive. The buffers hold at least `rows_before`
+    /// tuples.
     ///
     /// # Errors
     /// As [`Chunk::compact`].
-    pub fn without_much_else(self, rows_before: usize) -> Result<Chunk> {
+    pub fn compact_if_sparse(self, rows_before: usize) -> Result<Chunk> {
         let is_few = self.rows() < self.rows_stored.max(rows_before) / 2;
-        if is_few { Ok(self.compact()?.with_own_strings()) } else { Ok(self) }
+        if is_few { Ok(self.compact()?.with_compact_strings()) } else { Ok(self) }
     }
 
-    /// Keeps the tuples (of those that count) for which `mask` is true and not NULL.
+    /// Keeps the selected tuples for which `mask` is true (not false or NULL).
     pub fn filter(mut self, mask: &BooleanArray) -> Chunk {
         debug_assert_eq!(mask.len(), self.rows());
         let kept = |i: &usize| mask.is_valid(*i) && mask.value(*i);
@@ -242,19 +242,20 @@ impl Chunk {
         self
     }
 
-    /// Keeps the tuples at these positions (of those stored), ascending.
+    /// Replaces the selection vector. Positions refer to stored tuples and are ascending.
     pub fn select(mut self, selection: Arc<Selection>) -> Chunk {
         self.selection = Some(selection);
         self
     }
 
-    /// Other columns over the same stored tuples and selection: what a projection gives.
+    /// Returns a chunk with other columns and the same selection, such as the result of a
+    /// projection.
     pub fn with_stored(&self, columns: Vec<Column>) -> Chunk {
-        let columns = Columns::Made(columns);
+        let columns = Columns::Materialized(columns);
         Chunk { columns, rows_stored: self.rows_stored, selection: self.selection.clone() }
     }
 
-    /// `len` tuples (of those that count) from `offset`.
+    /// Returns `len` of the selected tuples, starting at `offset`.
     pub fn slice(&self, offset: usize, len: usize) -> Chunk {
         match &self.selection {
             Some(selection) => Chunk {
@@ -270,7 +271,7 @@ impl Chunk {
         }
     }
 
-    /// The tuples as an Arrow batch in plain forms.
+    /// Converts the selected tuples to an Arrow batch of plain arrays.
     ///
     /// # Errors
     /// A column holds collections.
@@ -282,11 +283,11 @@ impl Chunk {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)?)
     }
 
-    /// Bytes of the values that count, as counted in profiles and budgets.
+    /// The approximate size of the selected values in bytes, as counted in profiles and budgets.
     pub fn value_bytes(&self) -> usize {
         let stored: usize = match &self.columns {
-            Columns::Made(columns) => columns.iter().map(Column::value_bytes).sum(),
-            Columns::Elsewhere(lying) => lying.tuples.value_bytes(),
+            Columns::Materialized(columns) => columns.iter().map(Column::value_bytes).sum(),
+            Columns::Lazy(lazy) => lazy.tuples.value_bytes(),
         };
         if self.rows_stored == 0 { 0 } else { stored / self.rows_stored.max(1) * self.rows() }
     }

@@ -1,4 +1,4 @@
-//! A column of a chunk, in one of several encodings.
+//! Columns of a chunk, in one of several encodings.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,33 +9,33 @@ use arrow::datatypes::{DataType, Int32Type, UInt32Type};
 
 use tessera_types::{Error, Result};
 
-/// A collection made by a sub-operator, as it flows: a shared reference of unknown type.
+/// A shared, type-erased reference to a collection that a sub-operator produced.
 #[derive(Clone)]
 pub struct Handle(pub Arc<dyn Any + Send + Sync>);
 
-/// Values of one logical type, encoded.
+/// Encoded values of one logical type.
 #[derive(Debug, Clone)]
 pub enum Column {
-    /// The atom's plain Arrow form.
+    /// The plain Arrow form of the type.
     Plain(ArrayRef),
-    /// An Arrow dictionary array (32-bit keys); the values are in plain form.
+    /// An Arrow dictionary array with 32-bit keys and plain values.
     Dictionary(ArrayRef),
-    /// One plain value (an array of length 1), this many times.
+    /// One plain value (an array of length 1), repeated this many times.
     Constant(ArrayRef, usize),
-    /// Collections.
+    /// Handles to collections.
     Handles(Arc<[Handle]>),
 }
 
 impl Handle {
-    /// A handle to `value`.
+    /// Creates a handle to `value`.
     pub fn new<T: Any + Send + Sync>(value: T) -> Self {
         Handle(Arc::new(value))
     }
 
-    /// The collection behind the handle.
+    /// Returns the collection that the handle refers to.
     ///
     /// # Errors
-    /// It is of another kind: the verifier let a wrong format through.
+    /// The collection has another type: the verifier accepted a wrong format.
     pub fn get<T: Any + Send + Sync>(&self) -> Result<Arc<T>> {
         self.0.clone().downcast::<T>().map_err(|_| {
             Error::internal(format!("a collection is not a {}", std::any::type_name::<T>()))
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Column {
-    /// A column from an Arrow array: dictionary arrays stay encoded, others are taken as plain.
+    /// Creates a column from an Arrow array: dictionary arrays stay encoded, all others are plain.
     pub fn new(array: ArrayRef) -> Self {
         match array.data_type() {
             DataType::Dictionary(..) => Column::Dictionary(array),
@@ -58,12 +58,12 @@ impl Column {
         }
     }
 
-    /// A column that holds one collection.
+    /// Creates a column that holds one collection.
     pub fn handle<T: Any + Send + Sync>(value: T) -> Self {
         Column::Handles(Arc::new([Handle::new(value)]))
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Column::Plain(array) | Column::Dictionary(array) => array.len(),
@@ -72,12 +72,12 @@ impl Column {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a value is NULL, or for a dictionary may be: an entry that is NULL need not be used.
+    /// Whether the column may contain NULLs. For a dictionary, an unused NULL entry counts too.
     pub fn has_nulls(&self) -> bool {
         match self {
             Column::Plain(array) | Column::Constant(array, _) => array.logical_null_count() > 0,
@@ -89,10 +89,10 @@ impl Column {
         }
     }
 
-    /// The values in plain form.
+    /// Returns the values in plain form.
     ///
     /// # Errors
-    /// Handles have none.
+    /// The column holds collections.
     pub fn plain(&self) -> Result<ArrayRef> {
         match self {
             Column::Plain(array) => Ok(array.clone()),
@@ -110,7 +110,7 @@ impl Column {
         }
     }
 
-    /// The handles.
+    /// Returns the handles.
     ///
     /// # Errors
     /// The column holds values.
@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// The values at these positions, encoding kept.
+    /// Returns the values at these positions, in the same encoding.
     pub fn take(&self, positions: &UInt32Array) -> Result<Column> {
         Ok(match self {
             Column::Plain(array) => Column::Plain(compute::take(array, positions, None)?),
@@ -133,16 +133,15 @@ impl Column {
         })
     }
 
-    /// The values without what else is in the buffers that they refer to, where they are plain
-    /// strings.
-    pub fn with_own_strings(&self) -> Column {
+    /// Copies plain strings out of shared buffers; other columns are returned unchanged.
+    pub fn with_compact_strings(&self) -> Column {
         match self {
-            Column::Plain(array) => Column::Plain(own_strings(array)),
+            Column::Plain(array) => Column::Plain(compact_strings(array)),
             other => other.clone(),
         }
     }
 
-    /// `len` values from `offset`, without copying.
+    /// Returns `len` values from `offset` without copying.
     pub fn slice(&self, offset: usize, len: usize) -> Column {
         match self {
             Column::Plain(array) => Column::Plain(array.slice(offset, len)),
@@ -152,7 +151,7 @@ impl Column {
         }
     }
 
-    /// Bytes of memory the column keeps alive (shared buffers counted whole).
+    /// Bytes of memory that the column keeps alive; shared buffers are counted in full.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Column::Plain(array) | Column::Dictionary(array) | Column::Constant(array, _) => {
@@ -162,7 +161,7 @@ impl Column {
         }
     }
 
-    /// Bytes of the values themselves, as if they had been copied out: what is counted as flowing.
+    /// The size of the values in bytes, as if they were copied; profiles and budgets count it.
     pub fn value_bytes(&self) -> usize {
         match self {
             Column::Plain(array) => plain_bytes(array),
@@ -172,9 +171,9 @@ impl Column {
     }
 }
 
-/// The values of an array without what else is in the buffers that they refer to: few strings of a
-/// large file's chunk would keep all of it alive.
-pub fn own_strings(array: &ArrayRef) -> ArrayRef {
+/// Copies strings and bytes into buffers of their own. Otherwise a few strings would keep the large
+/// buffers of a whole file chunk alive.
+pub fn compact_strings(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
         DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
@@ -182,8 +181,8 @@ pub fn own_strings(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Asked for every chunk that flows: types whose values tell it do not build the array's generic
-/// form, which for strings would copy the list of their buffers.
+/// The size of plain values in bytes. It runs for every chunk, so common types avoid `to_data`,
+/// which would copy the buffer list of string arrays.
 fn plain_bytes(array: &ArrayRef) -> usize {
     let views = |views: &[u128]| {
         let long = |view: &u128| if *view as u32 > 12 { *view as u32 as usize } else { 0 };
@@ -206,7 +205,7 @@ impl From<ArrayRef> for Column {
     }
 }
 
-/// Checks at construction sites that dictionary keys are of a width kernels expect.
+/// Whether dictionary keys have 32 bits, as all kernels expect.
 pub(crate) fn dictionary_key_is_32_bits(array: &dyn Array) -> bool {
     array.as_dictionary_opt::<Int32Type>().is_some()
         || array.as_dictionary_opt::<UInt32Type>().is_some()

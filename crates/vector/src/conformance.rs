@@ -1,7 +1,5 @@
-//! What every [`Encoding`] has to keep, as plain functions that a test calls: [`encoding`] with its
-//! `encode`.
-//!
-//! They panic where something does not hold.
+//! A conformance suite for [`Encoding`], as plain functions that a test calls: pass an `encode`
+//! function to [`encoding`]. The functions panic if an encoding breaks a rule.
 //!
 //! ```
 //! use tessera_vector::conformance;
@@ -43,10 +41,10 @@ pub(crate) const COMPARISONS: [Comparison; 8] = [
     Comparison::NotDistinct,
 ];
 
-/// Rows of most samples: words of bitmaps are full, and one is not.
+/// Rows of most samples: several full bitmap words and a partial one.
 const ROWS: usize = 203;
 
-/// Checks an encoding with all [`samples`]; gives the types of which it has taken some.
+/// Checks an encoding with all [`samples`] and returns the types that it encoded.
 ///
 /// # Panics
 /// The encoding breaks a rule, or never makes an offer.
@@ -66,7 +64,7 @@ pub fn encoding(encode: Encode) -> Vec<DataType> {
             );
             assert!(!made.name().is_empty() && made.name() != "none");
             encoded(&*made, &array);
-            // By itself, too, it is a segment.
+            // The encoding also works as the only choice of a segment.
             let segment = Segment::with(&array, &[encode]).expect("a segment");
             assert_eq!(segment.encoding(), made.name());
             if !types.contains(array.data_type()) {
@@ -78,10 +76,10 @@ pub fn encoding(encode: Encode) -> Vec<DataType> {
     types
 }
 
-/// Checks that encoded values are those of a plain array, whatever is asked of them.
+/// Checks every operation on encoded values against the plain array.
 ///
 /// # Panics
-/// They are not.
+/// A result differs.
 pub fn encoded(encoding: &dyn Encoding, array: &ArrayRef) {
     let len = array.len();
     assert_eq!((encoding.len(), encoding.is_empty()), (len, array.is_empty()));
@@ -97,7 +95,7 @@ pub fn encoded(encoding: &dyn Encoding, array: &ArrayRef) {
     aggregates(encoding, array);
 }
 
-/// Checks the values at some positions.
+/// Checks `decode` and `take` at some positions.
 pub(crate) fn positions(encoding: &dyn Encoding, array: &ArrayRef, places: &[Positions]) {
     for positions in places {
         let list = listed(positions);
@@ -114,7 +112,7 @@ pub(crate) fn positions(encoding: &dyn Encoding, array: &ArrayRef, places: &[Pos
     }
 }
 
-/// Checks what a condition says at some positions.
+/// Checks `compare`, `filter` and `verdict` of a condition at some positions.
 pub(crate) fn conditions(
     encoding: &dyn Encoding,
     array: &ArrayRef,
@@ -124,7 +122,8 @@ pub(crate) fn conditions(
     let what = || format!("{:?} {constant:?} of {encoding:?}", condition.comparison());
     let order = orders(array, constant);
     let nulls = |row| (is_null(array, row), is_null(constant, 0));
-    let truth = (0..array.len()).map(|row| says(condition.comparison(), nulls(row), || order(row)));
+    let truth = (0..array.len())
+        .map(|row| expected_truth(condition.comparison(), nulls(row), || order(row)));
     let truth: Vec<Option<bool>> = truth.collect();
     for positions in places {
         let list = listed(positions);
@@ -183,7 +182,7 @@ fn found_scale(sum: &ArrayRef) -> i8 {
     }
 }
 
-/// Ranges and lists of rows; the first [`FEW`] are those at which conditions are tested.
+/// Ranges and lists of rows; conditions are tested only at the first [`FEW`].
 fn places(len: usize) -> Vec<Positions> {
     let range = |start: usize, part: usize| {
         let start = start.min(len);
@@ -204,7 +203,7 @@ fn places(len: usize) -> Vec<Positions> {
     places
 }
 
-/// How many places conditions are tested at.
+/// The number of positions at which conditions are tested.
 const FEW: usize = 5;
 
 fn listed(positions: &Positions) -> UInt32Array {
@@ -216,7 +215,7 @@ fn listed(positions: &Positions) -> UInt32Array {
     }
 }
 
-/// Some values of an array, NULL, and one that is perhaps not in it.
+/// Constants to compare with: some values of the array, NULL, and a value that may not occur.
 fn constants(array: &ArrayRef) -> Vec<ArrayRef> {
     let len = array.len();
     let rows = [0, len / 2, len.max(1) - 1];
@@ -232,8 +231,8 @@ fn is_null(array: &ArrayRef, row: usize) -> bool {
     array.logical_nulls().is_some_and(|nulls| nulls.is_null(row))
 }
 
-/// What a comparison says of a value, found value by value.
-fn says(
+/// The expected result of a comparison, computed value by value.
+fn expected_truth(
     comparison: Comparison,
     nulls: (bool, bool),
     ordering: impl FnOnce() -> Ordering,
@@ -259,7 +258,7 @@ fn says(
     })
 }
 
-/// The order of a value, by its row, and a constant, neither of them NULL.
+/// Compares a value, given by its row, with a constant; neither is NULL.
 fn orders<'a>(array: &'a ArrayRef, constant: &'a ArrayRef) -> Box<dyn Fn(usize) -> Ordering + 'a> {
     fn floats(a: f64, b: f64) -> Ordering {
         a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
@@ -288,8 +287,7 @@ fn orders<'a>(array: &'a ArrayRef, constant: &'a ArrayRef) -> Box<dyn Fn(usize) 
     }
 }
 
-/// Arrays of every type in plain form: with and without NULLs, the same everywhere, in runs, with
-/// extremes, empty.
+/// Arrays of every plain type: with and without NULLs, constant, in runs, with extremes, empty.
 pub fn samples() -> Vec<ArrayRef> {
     let numbers: [fn(usize) -> Option<i64>; 10] = [
         |i| Some(i as i64 * 7919 % 1009 - 500),
@@ -319,7 +317,7 @@ pub fn samples() -> Vec<ArrayRef> {
     samples
 }
 
-/// An array of each type in plain form of these numbers.
+/// Converts these numbers to an array of each plain type.
 pub(crate) fn of_every_type(
     rows: usize,
     number: impl Fn(usize) -> Option<i64> + Copy,

@@ -12,7 +12,7 @@ use crate::conformance::{self, COMPARISONS};
 use crate::encoding::{Condition, ENCODINGS};
 use crate::{Positions, Segment};
 
-/// A segment gives back the values that it was made of, from everywhere.
+/// Checks that a segment returns the values that it was built from, at any positions.
 pub fn segments(data: &[u8]) {
     let Some(([kind, start, len, step], values)) = data.split_first_chunk::<4>() else { return };
     let array = array_of(*kind, values);
@@ -30,7 +30,7 @@ pub fn segments(data: &[u8]) {
     let expected =
         take(&array, &UInt32Array::from(listed.clone()), None).expect("positions within the array");
     check(Positions::Listed(listed.clone()), expected);
-    // What else is asked of it, and of an encoding that is perhaps not the shortest.
+    // Also check the other operations, and an encoding that may not be the shortest.
     let constant = array.slice(start, len.min(1));
     let comparison = COMPARISONS[usize::from(*step) % COMPARISONS.len()];
     let encode = ENCODINGS[usize::from(*step) % ENCODINGS.len()];
@@ -53,7 +53,7 @@ fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
             i64::from_le_bytes(word)
         })
     };
-    // Some are NULL.
+    // Makes some values NULL.
     let some = |number: i64| (number & 7 != 3).then_some(number);
     match kind % 8 {
         0 => Arc::new(Int64Array::from_iter(eights().map(some))),
@@ -67,7 +67,7 @@ fn array_of(kind: u8, bytes: &[u8]) -> ArrayRef {
         4 => Arc::new(Decimal128Array::from_iter_values(
             eights().map(|number| i128::from(number) << (number & 63)),
         )),
-        // Runs: a byte's high half is the value, its low half the length.
+        // Runs: the high half of a byte is the value, its low half is the length.
         6 => {
             let runs = bytes.iter().flat_map(|byte| {
                 std::iter::repeat_n(some((byte >> 4).into()), usize::from(byte & 15) + 1)

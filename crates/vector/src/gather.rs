@@ -1,4 +1,4 @@
-//! Putting columns together: one after the other, or row by row from several.
+//! Concatenates and interleaves columns.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use tessera_types::{Error, Result};
 use crate::chunk::Chunk;
 use crate::column::{Column, Handle};
 
-/// The values of `columns`, one column after the other. An encoding that all share is kept where
-/// that is free.
+/// Concatenates columns. An encoding that all columns share is kept if that is free.
 ///
 /// # Errors
 /// Values and collections are mixed.
@@ -35,7 +34,7 @@ pub fn concat_columns(columns: &[Column]) -> Result<Column> {
     Ok(Column::Plain(compute::concat(&arrays.iter().map(|array| &**array).collect::<Vec<_>>())?))
 }
 
-/// The values at `positions`, each of them a column and a position in it.
+/// Gathers values at `positions`; each position is a column and a row of that column.
 ///
 /// # Errors
 /// Values and collections are mixed.
@@ -51,7 +50,7 @@ pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> R
     if let Some(arrays) = shared_dictionary(columns) {
         return Ok(Column::Dictionary(compute::interleave(&arrays, positions)?));
     }
-    // Decoding whole columns for a few of their values would cost far more than these do.
+    // Decoding whole columns would cost far more than gathering a few of their values.
     let sources = columns.iter().map(Source::new).collect::<Result<Vec<_>>>()?;
     let mut arrays: Vec<&dyn Array> = sources.iter().map(|source| source.values).collect();
     let no_value =
@@ -64,13 +63,13 @@ pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> R
     Ok(Column::Plain(compute::interleave(&arrays, &places)?))
 }
 
-/// Where the values of a column are.
+/// The stored values of a column and the map from rows to them.
 struct Source<'a> {
     values: &'a dyn Array,
     places: Places<'a>,
 }
 
-/// What gives the place of a value from its position.
+/// Maps a row to the index of its stored value.
 enum Places<'a> {
     Same,
     First,
@@ -89,7 +88,11 @@ impl Source<'_> {
                 let places = match (keys.as_primitive_opt(), keys.as_primitive_opt()) {
                     (Some(keys), _) => Places::Signed(keys),
                     (_, Some(keys)) => Places::Unsigned(keys),
-                    _ => return Err(Error::internal("a dictionary whose keys have not 32 bits")),
+                    _ => {
+                        return Err(Error::internal(
+                            "the keys of a dictionary do not have 32 bits",
+                        ));
+                    }
                 };
                 Source { values, places }
             }
@@ -97,7 +100,7 @@ impl Source<'_> {
         })
     }
 
-    /// The place of the value at a position; nothing for NULL.
+    /// The index of the value of a row; `None` for NULL.
     fn place(&self, position: usize) -> Option<usize> {
         match self.places {
             Places::Same => Some(position),
@@ -110,8 +113,7 @@ impl Source<'_> {
     }
 }
 
-/// The tuples of `chunks`, one chunk after the other, without a selection. There must be at least
-/// one chunk.
+/// Concatenates chunks and applies their selections. There must be at least one chunk.
 ///
 /// # Errors
 /// As [`concat_columns`].
@@ -131,10 +133,10 @@ pub fn concat_chunks(chunks: &[Chunk]) -> Result<Chunk> {
     }
 }
 
-/// The value at `position` of a column, `len` times, without copying it.
+/// Repeats the value at `position` of a column `len` times, without copying it.
 ///
 /// # Errors
-/// A dictionary that cannot be decoded.
+/// A dictionary cannot be decoded.
 pub fn repeat_value(column: &Column, position: usize, len: usize) -> Result<Column> {
     Ok(match column {
         Column::Plain(array) => Column::Constant(array.slice(position, 1), len),
@@ -144,7 +146,7 @@ pub fn repeat_value(column: &Column, position: usize, len: usize) -> Result<Colu
     })
 }
 
-/// The handles of each column, where they hold collections; nothing where they hold values.
+/// The handles of each column; `None` if the first column holds values.
 fn handles(columns: &[Column]) -> Result<Option<Vec<&[Handle]>>> {
     match columns.first() {
         Some(Column::Handles(_)) => {
@@ -165,8 +167,8 @@ fn shared_constant(columns: &[Column]) -> Option<ArrayRef> {
     columns.iter().all(same).then(|| first.clone())
 }
 
-/// The arrays, where all are encoded by the very same dictionary. Others would have to be merged,
-/// which costs more than plain values do.
+/// The arrays, if all share one dictionary. Merging different dictionaries would cost more than
+/// decoding to plain values.
 fn shared_dictionary(columns: &[Column]) -> Option<Vec<&dyn Array>> {
     let Some(Column::Dictionary(first)) = columns.first() else { return None };
     let values = first.as_any_dictionary().values();

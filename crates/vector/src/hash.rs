@@ -1,14 +1,15 @@
-//! The one hash function: of a tuple of values, 64 bits, good in all of them.
+//! The hash function of tuples: 64 bits, all of good quality.
 //!
-//! Partitioning takes bits from the top, hash tables take slots from the top and tags from the
-//! bottom, exchanges take any: all from this hash, so that a tuple is hashed once. The definition,
-//! byte by byte, is in `docs/layout.md`; compiled code and other platforms follow it.
+//! Partitioning uses the top bits, hash tables use the top bits for slots and the bottom bits for
+//! tags, and exchanges use any bits. All share this function, so a tuple is hashed only once.
+//! Compiled code and other platforms follow the definition in `docs/reference/layout.md`, byte by
+//! byte.
 //!
-//! A value contributes a 64-bit *word*; words are folded, left to right, into a state that starts
-//! as [`SEED`]: `state = fold(state ^ word, MULTIPLIER)` where `fold(a, b)` is the 128-bit product
-//! of `a` and `b`, upper half exclusive-or lower half. NULL has a word of its own. Values that SQL
-//! calls equal have equal words: `-0.0` and `0.0`, all NaNs, intervals of the same length. Both
-//! sides of a comparison have the same type.
+//! Each value contributes a 64-bit *word*. Words are folded from left to right into a state that
+//! starts as [`SEED`]: `state = fold(state ^ word, MULTIPLIER)`, where `fold(a, b)` is the upper
+//! half of the 128-bit product of `a` and `b`, XORed with the lower half. NULL has its own word.
+//! Values that are equal in SQL have equal words: `-0.0` and `0.0`, all NaNs, and intervals of the
+//! same length. Both sides of a comparison have the same type.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
@@ -22,29 +23,29 @@ use crate::physical::{
     Physical, canonical32, canonical64, interval_length, interval_values, raw_values,
 };
 
-/// The state before the first value.
+/// The initial state.
 pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
-/// What a state is multiplied with. Of 60,000 random odd numbers the one that did best on its worst
-/// case: of 4,096 multiples of any power of two, any 12 bits of the hash take at least 2,444 values
-/// (random ones take 2,589, the golden ratio 1,552).
+/// The multiplier of the state: of 60,000 random odd numbers, the one with the best worst case. For
+/// 4,096 multiples of any power of two, any 12 bits of the hash take at least 2,444 values (random
+/// hashes take 2,589, the golden ratio 1,552).
 pub const MULTIPLIER: u64 = 0xb3e2_9bff_af0f_8729;
 /// The word of NULL.
 pub const NULL_WORD: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
-/// What the upper half of a 128-bit value is combined with.
+/// XORed into the upper half of a 128-bit value.
 pub const WIDE: u64 = 0x8ebc_6af0_9c88_c6e3;
 
 const BYTES_A: u64 = 0xa076_1d64_78bd_642f;
 const BYTES_B: u64 = 0xe703_7ed1_a0b4_28db;
 
-/// The 128-bit product, upper half exclusive-or lower half.
+/// The upper half of the 128-bit product, XORed with the lower half.
 #[inline(always)]
 pub fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The state after one more value's word.
+/// Returns the state after adding the word of one more value.
 #[inline(always)]
 pub fn combine(state: u64, word: u64) -> u64 {
     fold(state ^ word, MULTIPLIER)
@@ -71,7 +72,7 @@ pub fn word_of_bytes(bytes: &[u8]) -> u64 {
         state = fold(read64(rest) ^ BYTES_B, read64(&rest[8..]) ^ state);
         rest = &rest[16..];
     }
-    // The last 16 bytes (or, of 13 to 15, the first and the last 8), overlapping what came before.
+    // The last 16 bytes; for 13 to 15 bytes, the first and last 8. They overlap the loop's input.
     let low = read64(&bytes[bytes.len().saturating_sub(16)..]);
     let high = read64(&bytes[bytes.len() - 8..]);
     fold(low ^ BYTES_B, high ^ state) ^ bytes.len() as u64
@@ -90,9 +91,8 @@ fn read64(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The words of all tuples that a chunk stores where one field is all there is to be hashed, of 64
-/// bits and without NULL: such are hashed where their hashes are wanted, by [`hash_of_word`], and
-/// not kept.
+/// Returns the words of all stored tuples if the key is one 64-bit field without NULLs. Callers
+/// then compute each hash on the fly with [`hash_of_word`] instead of storing it.
 pub fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>> {
     let ([field], None) = (fields, hasher(chunk)) else { return None };
     let Column::Plain(array) = &chunk.stored()[*field] else { return None };
@@ -102,16 +102,16 @@ pub fn words_of_key(chunk: &Chunk, fields: &[usize]) -> Option<ScalarBuffer<u64>
 }
 
 fn hasher(chunk: &Chunk) -> Option<&dyn HashFields> {
-    chunk.place().and_then(|place| place.hasher())
+    chunk.lazy_tuples().and_then(|tuples| tuples.hasher())
 }
 
-/// The hash of a tuple of one word.
+/// The hash of a tuple with a single word.
 #[inline(always)]
 pub fn hash_of_word(word: u64) -> u64 {
     combine(SEED, word)
 }
 
-/// Hashes all tuples that a chunk stores by these fields, into `out` (replaced).
+/// Hashes all stored tuples of a chunk by these fields into `out`, replacing its contents.
 ///
 /// # Errors
 /// As [`hash_columns`].
@@ -123,12 +123,12 @@ pub fn hash_fields(chunk: &Chunk, fields: &[usize], out: &mut Vec<u64>) -> Resul
     hash_columns(&columns, chunk.rows_stored(), out)
 }
 
-/// Hashes tuples, given by columns of `rows` values each, into `out` (replaced).
+/// Hashes tuples, given as columns of `rows` values each, into `out`, replacing its contents.
 ///
-/// Values of a dictionary are hashed once where that is less work; a constant is hashed once.
+/// Dictionary values are hashed once each if that is less work; a constant is hashed once.
 ///
 /// # Errors
-/// A column holds collections, or an array that is not in plain form.
+/// A column holds collections, or an array is not in plain form.
 pub fn hash_columns(columns: &[Column], rows: usize, out: &mut Vec<u64>) -> Result<()> {
     out.clear();
     out.resize(rows, SEED);
@@ -138,7 +138,7 @@ pub fn hash_columns(columns: &[Column], rows: usize, out: &mut Vec<u64>) -> Resu
     Ok(())
 }
 
-/// Adds a column's values to the states of tuples.
+/// Folds the words of a column into the states of the tuples.
 pub fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
     if column.len() != states.len() {
         return Err(Error::internal("columns of different lengths were hashed together"));
@@ -181,14 +181,14 @@ pub fn fold_column(column: &Column, states: &mut [u64]) -> Result<()> {
     }
 }
 
-/// The word of each value.
+/// Returns the word of each value.
 pub fn words_of(array: &ArrayRef) -> Result<Vec<u64>> {
     let mut out = Vec::with_capacity(array.len());
     words(array, Collect(&mut out))?;
     Ok(out)
 }
 
-/// Takes words in order; generic so that each type's loop is compiled with its consumer inside.
+/// A consumer of words in order. Each type's loop is compiled with its consumer inlined.
 trait Consumer {
     fn consume(self, words: impl Iterator<Item = u64>);
 }
@@ -283,15 +283,15 @@ fn view_words(array: &ArrayRef, consumer: impl Consumer) {
             return word_of_short(*view);
         }
         let (buffer, offset) = ((*view >> 64) as u32 as usize, (*view >> 96) as u32 as usize);
-        // A NULL's view may point anywhere; its word is not used.
+        // The view of a NULL may point anywhere; its word is not used.
         let bytes = buffers.get(buffer).and_then(|buffer| buffer.get(offset..offset + len));
         bytes.map_or(NULL_WORD, word_of_bytes)
     };
     with_nulls(array, views.iter().map(word), consumer);
 }
 
-/// Words of lists, structs and maps: those of their parts folded in order, lists with their length
-/// first.
+/// Words of lists, structs and maps: the words of their parts folded in order, for lists and maps
+/// after the length.
 fn nested_words(array: &ArrayRef) -> Result<Vec<u64>> {
     let list = |offsets: &[i32], words: &[u64]| -> Vec<u64> {
         let word = |pair: &[i32]| {

@@ -1,11 +1,13 @@
-//! Column encodings and their kernels, and the chunk that carries columns through a pipeline.
+//! Column encodings with their kernels, and the chunks that carry columns through a pipeline.
 //!
-//! A [`Column`] is a run of values of one logical type in one of several encodings: plain (an Arrow
-//! array in the atom's plain form), dictionary (an Arrow dictionary array whose values are plain),
-//! constant (one plain value, repeated), or handles to collections. Encodings change cost, never
-//! type: [`Column::plain`] is always allowed. A [`Segment`] is a column of more tuples, kept in
-//! fewer bytes by some [`encoding`]. A [`Chunk`] is some [`CHUNK_ROWS`] tuples, column-wise, with a
-//! selection vector.
+//! A [`Column`] holds values of one logical type in one of several encodings: plain (an Arrow array
+//! in the type's plain form), dictionary (an Arrow dictionary array with plain values), constant
+//! (one plain value, repeated), or handles to collections. An encoding changes cost, never the
+//! type: [`Column::plain`] is always allowed. A [`Segment`] stores a longer column in fewer bytes
+//! with an [`encoding`]. A [`Chunk`] holds about [`CHUNK_ROWS`] tuples in columns, with a selection
+//! vector.
+//!
+//! `unsafe` code is confined to `packed`, `packed::avx512` and `prefetch`.
 
 mod chunk;
 mod column;
@@ -20,8 +22,8 @@ pub mod physical;
 mod prefetch;
 mod segment;
 
-pub use chunk::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, Elsewhere, HashFields, Selection};
-pub use column::{Column, Handle, own_strings};
+pub use chunk::{CHUNK_ROWS, CHUNK_ROWS_MAX, Chunk, HashFields, LazyTuples, Selection};
+pub use column::{Column, Handle, compact_strings};
 pub use gather::{concat_chunks, concat_columns, interleave_columns, repeat_value};
 pub use prefetch::prefetch;
 pub use segment::{Positions, Segment};

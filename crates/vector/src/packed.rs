@@ -1,5 +1,4 @@
-//! Whole numbers in as few bits as the largest of them takes, one after the other, the lowest bits
-//! first.
+//! Bit-packed integers: each takes as many bits as the largest one, lowest bits first.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -9,29 +8,28 @@ use std::mem::MaybeUninit;
 
 use crate::prefetch::prefetch;
 
-/// The most bits of a number: eight bytes hold it wherever in a byte it begins.
+/// The maximum width: eight bytes hold such a number at any bit offset within a byte.
 pub(crate) const BITS_MAX: u32 = 56;
 
-/// So many numbers are as many bytes as each has bits.
+/// A group of this many numbers takes as many bytes as each number has bits.
 const GROUP: usize = 8;
 
-/// Bytes after the last number, so that eight can be read at each.
+/// Padding after the last number, so that eight bytes can be read at every number.
 const PAD_BYTES: usize = 8;
 
-/// Of numbers at positions, which may lie far apart, how many are between the one that is read and
-/// the one whose bytes are asked for.
+/// Prefetch distance for random access, in numbers.
 const AHEAD: usize = 32;
 
-/// Packed numbers.
+/// Bit-packed integers.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct PackedNumbers {
     bits: u32,
     bytes: Box<[u8]>,
 }
 
-/// What is unpacked: a number that was packed as its difference from a base.
+/// A target type of unpacking. A number is stored as its difference from a base.
 pub(crate) trait Number: Copy + 'static {
-    /// The number.
+    /// Returns `base + difference`.
     fn of(base: i64, difference: u64) -> Self;
 }
 
@@ -43,13 +41,13 @@ macro_rules! numbers {
 }
 numbers!(i8 i16 i32 i64 i128 u32 u64);
 
-/// Unpacks numbers of a fixed width from a position on.
+/// Unpacks numbers of a fixed width, from a position on.
 type Unpack<N> = fn(&[u8], usize, i64, &mut [MaybeUninit<N>]);
 
 struct Widths<N>(PhantomData<N>);
 
 impl<N: Number> Widths<N> {
-    /// One function for each width, so that shifts and masks are constants.
+    /// One function per width, so that shifts and masks are constants.
     const UNPACK: [Unpack<N>; BITS_MAX as usize + 1] = {
         macro_rules! widths {
             ($($bits:literal)*) => { [$(unpack::<N, $bits>),*] };
@@ -59,11 +57,11 @@ impl<N: Number> Widths<N> {
     };
 }
 
-impl Packed {
-    /// Packs numbers of at most so many bits, which are at most [`BITS_MAX`].
-    pub(crate) fn new(numbers: &[u64], bits: u32) -> Packed {
+impl PackedNumbers {
+    /// Packs numbers of at most `bits` bits; `bits` is at most [`BITS_MAX`].
+    pub(crate) fn new(numbers: &[u64], bits: u32) -> PackedNumbers {
         debug_assert!(bits <= BITS_MAX && numbers.iter().all(|number| number >> bits == 0));
-        let mut bytes = Vec::with_capacity(Packed::bytes_of(numbers.len(), bits));
+        let mut bytes = Vec::with_capacity(PackedNumbers::bytes_of(numbers.len(), bits));
         let (mut held, mut held_bits) = (0u64, 0);
         for number in numbers {
             held |= number << held_bits;
@@ -78,10 +76,10 @@ impl Packed {
             bytes.push(held as u8);
         }
         bytes.extend([0; PAD_BYTES]);
-        Packed { bits, bytes: bytes.into() }
+        PackedNumbers { bits, bytes: bytes.into() }
     }
 
-    /// `len` numbers from `start` on, each with the base.
+    /// Unpacks `len` numbers from `start` and adds the base.
     pub(crate) fn unpack<N: Number>(&self, start: usize, len: usize, base: i64) -> Vec<N> {
         let mut out = Vec::with_capacity(len);
         let slots = &mut out.spare_capacity_mut()[..len];
@@ -95,13 +93,13 @@ impl Packed {
             base,
             &mut slots[done..],
         );
-        // SAFETY: there is room for `len` numbers, of which the first `done` are written, and
-        // `unpack` writes every number of the slice that it is given.
+        // SAFETY: the capacity is at least `len`; the first `done` numbers are initialized, and
+        // `unpack` initializes every number of the slice that it receives.
         unsafe { out.set_len(len) };
         out
     }
 
-    /// The numbers at these positions, each with the base.
+    /// Unpacks the numbers at these positions and adds the base.
     pub(crate) fn unpack_at<N: Number>(&self, positions: &[u32], base: i64) -> Vec<N> {
         let (bits, mask) = (self.bits as usize, (1u64 << self.bits) - 1);
         let number = |position: &u32| {
@@ -127,13 +125,13 @@ impl Packed {
         self.bytes.len()
     }
 
-    /// Bytes that so many numbers of so many bits take.
+    /// The size in bytes of `len` packed numbers.
     pub(crate) fn bytes_of(len: usize, bits: u32) -> usize {
         (len * bits as usize).div_ceil(8) + PAD_BYTES
     }
 }
 
-/// Writes every number of `out`.
+/// Unpacks numbers and initializes all of `out`.
 fn unpack<N: Number, const BITS: usize>(
     bytes: &[u8],
     start: usize,
@@ -178,7 +176,7 @@ mod tests {
             let number = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) & largest;
             let numbers: Vec<u64> =
                 (0..101).map(|i| if i % 10 == 0 { largest } else { number(i) }).collect();
-            let packed = Packed::new(&numbers, bits);
+            let packed = PackedNumbers::new(&numbers, bits);
             assert_eq!(packed.bytes(), (101 * bits as usize).div_ceil(8) + PAD_BYTES);
             for (start, len) in
                 [(0, 101), (0, 0), (1, 100), (7, 3), (8, 64), (8, 90), (13, 80), (99, 2), (101, 0)]

@@ -1,4 +1,4 @@
-//! How the values of an atom lie in memory: what hashing, packing and comparing switch on.
+//! The physical representation of values, used by hashing, packing and comparison.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::ScalarBuffer;
@@ -6,28 +6,28 @@ use arrow::datatypes::{ArrowNativeType, DataType, IntervalMonthDayNano, Interval
 
 use tessera_types::{Error, Result};
 
-/// The physical class of an atom's plain form.
+/// The physical class of a type's plain form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Physical {
-    /// No values at all: the type of a bare NULL.
+    /// No values: the type of a bare NULL.
     Null,
     /// A bitmap.
     Boolean,
-    /// 8 bits, equal when their bits are.
+    /// 8 bits, compared bitwise.
     Bits8,
-    /// 16 bits, equal when their bits are.
+    /// 16 bits, compared bitwise.
     Bits16,
-    /// 32 bits, equal when their bits are.
+    /// 32 bits, compared bitwise.
     Bits32,
-    /// 64 bits, equal when their bits are.
+    /// 64 bits, compared bitwise.
     Bits64,
-    /// 128 bits, equal when their bits are.
+    /// 128 bits, compared bitwise.
     Bits128,
     /// 32-bit float: -0.0 equals 0.0, NaN equals NaN.
     Float32,
     /// 64-bit float: -0.0 equals 0.0, NaN equals NaN.
     Float64,
-    /// Months, days, nanoseconds; compared by their length, a month being 30 days.
+    /// Months, days and nanoseconds, compared by length; a month has 30 days.
     Interval,
     /// A 16-byte view of a string or bytes.
     View,
@@ -36,7 +36,7 @@ pub enum Physical {
 }
 
 impl Physical {
-    /// The class of a plain Arrow type.
+    /// Returns the class of a plain Arrow type.
     ///
     /// # Errors
     /// The type is not a plain form.
@@ -62,20 +62,18 @@ impl Physical {
             DataType::Utf8View | DataType::BinaryView => Physical::View,
             DataType::List(_) | DataType::Struct(_) | DataType::Map(..) => Physical::Nested,
             other => {
-                return Err(Error::internal(format!(
-                    "a column of Arrow type {other}, which is no plain form"
-                )));
+                return Err(Error::internal(format!("Arrow type {other} is not a plain form")));
             }
         })
     }
 
-    /// Whether compiled code reads it: values of fixed width, but for intervals.
+    /// Whether compiled code can read the values: all fixed-width types except intervals.
     #[inline]
     pub fn is_coded(self) -> bool {
         !matches!(self, Physical::Null | Physical::Interval | Physical::View | Physical::Nested)
     }
 
-    /// Bytes of a value in a row; nested values are a reference.
+    /// The width of a value in a row, in bytes; nested values are stored as references.
     #[inline]
     pub fn width_bytes(self) -> usize {
         match self {
@@ -89,37 +87,37 @@ impl Physical {
     }
 }
 
-/// The values of a primitive or view array as native values of the same width.
+/// Reinterprets a primitive or view array as native values of the same width.
 ///
-/// The caller has checked the width by [`Physical::of`].
+/// The caller must have checked the width with [`Physical::of`].
 #[inline]
 pub fn raw_values<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
     let data = array.to_data();
     ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
 }
 
-/// Bits of a float such that equal floats have equal bits.
+/// Canonical bits of a float: equal floats have equal bits.
 #[inline(always)]
 pub fn canonical32(bits: u32) -> u32 {
     let value = f32::from_bits(bits);
     if value.is_nan() { 0x7fc0_0000 } else { (value + 0.0).to_bits() }
 }
 
-/// Bits of a float such that equal floats have equal bits.
+/// Canonical bits of a float: equal floats have equal bits.
 #[inline(always)]
 pub fn canonical64(bits: u64) -> u64 {
     let value = f64::from_bits(bits);
     if value.is_nan() { 0x7ff8_0000_0000_0000 } else { (value + 0.0).to_bits() }
 }
 
-/// The length of an interval in nanoseconds; PostgreSQL compares a month as 30 days of 24 hours.
+/// The length of an interval in nanoseconds, with a month of 30 days of 24 hours as in PostgreSQL.
 #[inline(always)]
 pub fn interval_length(value: IntervalMonthDayNano) -> i128 {
     const DAY: i128 = 86_400_000_000_000;
     (i128::from(value.months) * 30 + i128::from(value.days)) * DAY + i128::from(value.nanoseconds)
 }
 
-/// An interval from the 16 bytes a row stores (Arrow's own layout, little endian).
+/// Decodes an interval from the 16 bytes of a row (Arrow's layout, little endian).
 #[inline(always)]
 pub fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(
@@ -129,7 +127,7 @@ pub fn interval_from_bits(bits: u128) -> IntervalMonthDayNano {
     )
 }
 
-/// The 16 bytes of an interval in a row.
+/// Encodes an interval as the 16 bytes of a row.
 #[inline(always)]
 pub fn interval_to_bits(value: IntervalMonthDayNano) -> u128 {
     u128::from(value.months as u32)
@@ -137,12 +135,12 @@ pub fn interval_to_bits(value: IntervalMonthDayNano) -> u128 {
         | u128::from(value.nanoseconds as u64) << 64
 }
 
-/// The values of an interval array.
+/// Returns the values of an interval array.
 #[inline]
 pub fn interval_values(array: &dyn Array) -> Result<&ScalarBuffer<IntervalMonthDayNano>> {
     use arrow::array::AsArray;
     array
         .as_primitive_opt::<arrow::datatypes::IntervalMonthDayNanoType>()
         .map(|array| array.values())
-        .ok_or_else(|| Error::internal("an interval column that is no interval array"))
+        .ok_or_else(|| Error::internal("an interval column is not an interval array"))
 }

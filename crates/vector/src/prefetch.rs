@@ -1,10 +1,10 @@
-//! Memory that is asked for before it is read.
+//! Software prefetching.
 
-/// Asks the processor to bring a cache line; never faults.
+/// Prefetches the cache line of an address; never faults.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is a hint; it accepts any address.
+    // SAFETY: a prefetch is a hint and accepts any address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }

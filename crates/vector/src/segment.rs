@@ -1,4 +1,4 @@
-//! A column of some tuples that are stored: encoded once, decoded piece by piece.
+//! Segments: stored columns that are encoded once and decoded piece by piece.
 
 use arrow::array::{ArrayRef, BooleanArray, UInt32Array};
 use tessera_types::Result;
@@ -25,25 +25,26 @@ pub struct Segment {
     encoding: Box<dyn Encoding>,
 }
 
-/// Which of a segment's values.
+/// Positions of values in a segment.
 #[derive(Debug, Clone)]
 pub enum Positions {
-    /// The first, and how many.
+    /// The first position and the number of positions.
     Range(usize, usize),
-    /// These, in this order.
+    /// A list of positions, in any order.
     Listed(Vec<u32>),
 }
 
 impl Segment {
-    /// Encodes values in plain form as is shortest.
+    /// Encodes plain values with the encoding that takes the fewest bytes.
     ///
     /// # Errors
-    /// Arrow's kernels fail.
+    /// An Arrow kernel failed.
     pub fn new(array: &ArrayRef) -> Result<Segment> {
         Segment::with(array, ENCODINGS)
     }
 
-    /// The same with a choice of these encodings, or none.
+    /// Like [`Segment::new`], but considers only these encodings. Without a suitable one, values
+    /// stay plain.
     ///
     /// # Errors
     /// As [`Segment::new`].
@@ -51,30 +52,30 @@ impl Segment {
         Ok(Segment { encoding: shortest(array, encodings)? })
     }
 
-    /// Its values as the encoding that was chosen keeps them.
+    /// The encoded values.
     pub fn encoded(&self) -> &dyn Encoding {
         &*self.encoding
     }
 
-    /// What its encoding is called.
+    /// The name of the chosen encoding.
     pub fn encoding(&self) -> &'static str {
         self.encoding.name()
     }
 
-    /// Bytes of memory that it takes.
+    /// The size in bytes of memory.
     pub fn bytes(&self) -> usize {
         self.encoding.bytes()
     }
 
-    /// The values at some positions.
+    /// Returns the values at some positions.
     ///
     /// # Errors
-    /// Arrow refuses what was encoded.
+    /// Arrow rejects the decoded values.
     pub fn decode(&self, positions: &Positions) -> Result<Column> {
         values_at(&*self.encoding, positions)
     }
 
-    /// What a condition says of the values at some positions: true, false or NULL.
+    /// Evaluates a condition at some positions: true, false or NULL for each.
     ///
     /// # Errors
     /// As [`Segment::decode`].
@@ -82,8 +83,7 @@ impl Segment {
         self.encoding.compare(condition, positions)
     }
 
-    /// Which of some positions have a value that satisfies a condition: places among these
-    /// positions, ascending.
+    /// Returns the indexes into `positions` at which the values satisfy a condition, ascending.
     ///
     /// # Errors
     /// As [`Segment::decode`].
@@ -91,7 +91,7 @@ impl Segment {
         self.encoding.filter(condition, positions)
     }
 
-    /// What is known of a condition for the whole segment.
+    /// Evaluates a condition for the whole segment, as far as that is cheap.
     ///
     /// # Errors
     /// As [`Segment::decode`].
@@ -99,7 +99,7 @@ impl Segment {
         self.encoding.verdict(condition)
     }
 
-    /// An aggregate of all values, as an array of one value; none where the type has no such
+    /// Aggregates all values to an array of one value; `None` if the type does not support the
     /// aggregate.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Segment {
 }
 
 impl Positions {
-    /// How many there are.
+    /// The number of positions.
     pub fn len(&self) -> usize {
         match self {
             Positions::Range(_, len) => *len,
@@ -118,12 +118,12 @@ impl Positions {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Of these, the ones at some positions among them.
+    /// Returns the positions at these indexes of this list.
     pub fn at(&self, chosen: &UInt32Array) -> Positions {
         let start = |start: &usize| chosen.values().iter().map(|at| *start as u32 + at).collect();
         Positions::Listed(match self {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::conformance;
 
-    /// What is asked of a segment of every sample and of parts of it agrees with its values.
+    /// All operations on segments of every sample, and of parts of it, agree with the values.
     #[test]
     fn samples_come_back() {
         for array in conformance::samples() {
@@ -192,7 +192,7 @@ mod tests {
             "plain"
         );
         assert_eq!(encoding_of(&numbers(|i| i / 100)).0, "run_length");
-        // A bit for each row is less than a value and an end for each ten rows.
+        // One bit per row is smaller than a value and a run end per ten rows.
         assert_eq!(encoding_of(&numbers(|i| i / 10 % 2)).0, "frame_of_reference");
         assert_eq!(encoding_of(&strings(|i| i * 7 % 10)).0, "dictionary");
         assert_eq!(encoding_of(&strings(|i| i)).0, "plain");

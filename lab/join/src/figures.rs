@@ -1,4 +1,4 @@
-//! What a rank measured, for scripts.
+//! The measurements of a rank, as JSON.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,19 +9,19 @@ use tessera_engine::profile::Profile;
 use tessera_plan::Plan;
 use tessera_types::{Error, Result};
 
-/// What a sub-operator did.
+/// The measurements of a sub-operator.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) sub_operator: String,
-    /// How deep its plan is nested.
+    /// The nesting depth of its plan.
     pub(crate) depth: usize,
-    /// Time of the workers in it; what the communication worker does meanwhile is not in it.
+    /// Worker time in milliseconds, without concurrent work of the communication worker.
     pub(crate) ms: f64,
     pub(crate) rows: u64,
     counters: BTreeMap<&'static str, u64>,
 }
 
-/// The figures of a run.
+/// Returns the measurements of a run.
 pub(crate) fn run(plan: &Plan, wall: Duration, profile: &Profile) -> Value {
     let mut all = Vec::new();
     nodes(plan, profile, 0, &mut all);
@@ -36,7 +36,7 @@ impl Node {
     }
 }
 
-/// Each sub-operator, those of nested plans before the one that runs them.
+/// Appends each sub-operator; those of a nested plan come before the sub-operator that runs it.
 pub(crate) fn nodes(plan: &Plan, profile: &Profile, depth: usize, out: &mut Vec<Node>) {
     for (node, figures) in plan.nodes.iter().zip(&profile.nodes) {
         for (inner, inner_profile) in node.nested.iter().zip(&figures.nested) {
@@ -52,7 +52,7 @@ pub(crate) fn nodes(plan: &Plan, profile: &Profile, depth: usize, out: &mut Vec<
     }
 }
 
-/// Writes the runs of a rank, if a directory is given.
+/// Writes the runs of a rank if a directory is given.
 pub(crate) fn write(directory: Option<&Path>, rank: usize, runs: Vec<Value>) -> Result<()> {
     let Some(directory) = directory else { return Ok(()) };
     let path = directory.join(format!("rank-{rank}.json"));

@@ -1,10 +1,12 @@
 //! The distributed radix hash join as a plan of sub-operators (Modularis §2.4.1, Fig 2.3), measured
-//! as the monolithic one is.
+//! like the monolithic join.
 //!
-//! `mpiexec -n 2 join --tuples 16777216` joins two relations of 16-byte tuples, whose keys are
-//! unique and spread over all ranks, several times, checks count and checksum against what the
-//! generator predicts, and prints the time of each sub-operator. With `--plan` it runs other plans
-//! over such relations: sequences of joins, and grouping (Modularis, Figs 2.10 and 2.11).
+//! `mpiexec -n 2 join --tuples 16777216` joins two relations of 16-byte tuples several times. Keys
+//! are unique and spread over all ranks. The program checks the count and checksum against the
+//! generator's prediction, and prints the time of each sub-operator. With `--plan` it runs other
+//! plans over such relations: sequences of joins, and grouping (Modularis, Figs 2.10 and 2.11).
+
+#![forbid(unsafe_code)]
 
 mod figures;
 mod tuples;
@@ -16,12 +18,14 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
+use tessera_codegen::Tier;
+use tessera_context::Place;
 use tessera_engine::profile::Profile;
 use tessera_engine::{CompiledPlan, Engine, Governor, Platform, Query, RunRecord, Settings};
-use tessera_jit::{Device, Tier, compiler};
+use tessera_jit::{Backend, compiler};
 use tessera_operator::Registry;
 use tessera_plan::{Plan, Rules, text};
-use tessera_platform_mpi::{Link, Mpi, Way, world};
+use tessera_platform_mpi::{ExchangeMode, Link, Mpi, world};
 use tessera_types::{Error, Result};
 
 use tuples::Tuples;
@@ -29,7 +33,7 @@ use tuples::Tuples;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The join of sub-operators, phase by phase.
+/// The distributed radix hash join of sub-operators, timed by phase.
 #[derive(Debug, Clone, Parser)]
 struct Options {
     /// Tuples of each relation, over all ranks; rounded up to a power of two
@@ -38,29 +42,29 @@ struct Options {
     /// Worker threads of each rank
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// How often the join is run
+    /// Runs of the join
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// A plan of a file instead, over `lab_tuples`
+    /// File with another plan over `lab_tuples`
     #[arg(long)]
     plan: Option<std::path::PathBuf>,
-    /// How often each key is in each relation, by commas: powers of two, one for each relation
+    /// Occurrences of each key in each relation: powers of two, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "1,1")]
     copies: Vec<u64>,
-    /// What the plan yields, to be checked
+    /// The expected result of the plan
     #[arg(long, value_enum, default_value_t = Answer::Join)]
     answer: Answer,
-    /// What the plan runs as: vectorized, compiled or auto
+    /// Tier that runs the plan: vectorized, compiled or auto
     #[arg(long, default_value_t = if tessera_jit::IS_BUILT { Tier::Compiled } else { Tier::Vectorized })]
     tier: Tier,
-    /// How tuples cross between ranks in a plan that the platform's pass makes: one-sided, packed,
+    /// How exchanges move tuples between ranks in plans of the platform pass: one-sided, packed,
     /// two-sided or split
-    #[arg(long, value_name = "WAY", default_value_t = Way::OneSided)]
-    exchange: Way,
-    /// Which ranks have the tuples, where the plan is written by hand: as for this way of crossing
-    #[arg(long, value_name = "WAY", hide = true)]
-    shares: Option<Way>,
-    /// Write what each rank measured to this directory, as rank-N.json
+    #[arg(long, value_name = "MODE", default_value_t = ExchangeMode::OneSided)]
+    exchange: ExchangeMode,
+    /// The mode that decides which ranks read the tuples of a hand-written plan
+    #[arg(long, value_name = "MODE", hide = true)]
+    shares: Option<ExchangeMode>,
+    /// Write the measurements of each rank to this directory, as rank-N.json
     #[arg(long)]
     figures: Option<std::path::PathBuf>,
     /// Print the plan, and JSON
@@ -68,16 +72,16 @@ struct Options {
     json: bool,
 }
 
-/// What a plan yields.
+/// The expected result of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Answer {
-    /// How many tuples the join of all relations has, and the sum of their payloads
+    /// The number of tuples in the join of all relations, and the sum of their payloads
     Join,
-    /// How many keys the first relation has, and the sum of its payloads
+    /// The number of keys in the first relation, and the sum of its payloads
     Groups,
 }
 
-/// The join as the planner would make it; the platform's pass puts the exchanges in.
+/// The join as the planner would make it; the platform's pass adds the exchanges.
 const PLAN: &str = "plan {
   %l = lab_tuples() {side = :left}
   %r = lab_tuples() {side = :right}
@@ -87,8 +91,8 @@ const PLAN: &str = "plan {
   return %s
 }";
 
-/// What all ranks take part in before the clock starts: then what the last run held has been given
-/// back, as in the join in one piece.
+/// A barrier before the clock starts, so that the memory of the last run has been freed, as in the
+/// monolithic join.
 const BARRIER: &str = "plan {
   %all = executor() {platform = :mpi}
     plan {
@@ -112,7 +116,7 @@ fn main() {
             eprintln!("error: {error}");
             std::process::exit(1);
         }
-        Err(_) => eprintln!("error: MPI was initialised before"),
+        Err(_) => eprintln!("error: MPI is already initialized"),
     }
 }
 
@@ -124,7 +128,7 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
         || options.copies.iter().any(|copies| !copies.is_power_of_two() || *copies > count)
     {
         return Err(Error::data(
-            "--copies: powers of two, not above --tuples, one for each relation",
+            "invalid --copies; give a power of two up to --tuples for each relation",
         ));
     }
     let share = options.shares.unwrap_or(options.exchange).share(link.rank(), link.ranks());
@@ -133,15 +137,17 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
     mpi.register(&mut registry);
     registry.register(tuples.clone());
     let engine = Engine::new(options.threads)?;
-    let settings =
-        Settings { compiler: compiler(options.tier, Device::Cpu, None)?, ..Settings::default() };
+    let settings = Settings {
+        compiler: compiler(Backend::Cpu, options.tier, None, Place::Host)?,
+        ..Settings::default()
+    };
     let mut runs = Vec::new();
     let barrier = text::parse(BARRIER)?;
     let served = mpi.serve(&mut |sent| {
         let record = RunRecord::new(&CompiledPlan::lower(&sent.plan, &registry)?);
         let started = Instant::now();
         engine.run_recorded(&record, Query::new(settings.clone(), &Governor::unlimited()))?;
-        // Not the barriers.
+        // Do not count the barriers.
         if sent.plan != barrier {
             runs.push(figures::run(&sent.plan, started.elapsed(), &record.own_profile()));
         }
@@ -169,7 +175,7 @@ fn run(options: &Options, link: &Arc<Link>, library: &str) -> Result<()> {
         let checksum = row.column(1)?.plain()?.as_primitive::<Decimal128Type>().value(0);
         if (matches as u64, checksum) != expected {
             return Err(Error::data(format!(
-                "the plan gives {matches} and the checksum {checksum}, where {expected:?} are right"
+                "wrong result of the plan: {matches} and checksum {checksum}; expected {expected:?}"
             )));
         }
         runs.push(figures::run(&plan, elapsed, &record.own_profile()));
@@ -190,7 +196,7 @@ fn plan(options: &Options, mpi: &Mpi, registry: &Registry) -> Result<Plan> {
     if plan.nodes.iter().any(|node| &*node.operator == "executor") {
         return Ok(plan);
     }
-    mpi.pass(&plan, registry.catalogue(), Rules::ALL)
+    mpi.pass(&plan, registry.catalog(), Rules::ALL)
 }
 
 fn report(options: &Options, (link, library): (&Link, &str), plan: &Plan, runs: &[(f64, Profile)]) {

@@ -1,4 +1,4 @@
-//! `lab_tuples`: relations that lie in memory before the clock starts.
+//! `lab_tuples`: relations that are in memory before the clock starts.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{CHUNK_ROWS, Chunk};
 
-/// Tuples of a morsel.
+/// Tuples in a morsel.
 const MORSEL_ROWS: u64 = 1 << 16;
 
-/// Relations of `<key: int64, payload: int64>` whose keys are dense, each as often as the
-/// relation's copies, in an order that spreads every rank's over all; this rank's share is in
-/// memory.
+/// Relations of `<key: int64, payload: int64>`. Keys are dense, each occurs as often as the
+/// relation has copies, and their order spreads them evenly over all ranks. Holds this rank's
+/// share.
 #[derive(Debug, Clone)]
 pub(crate) struct Tuples {
     tuples: u64,
     share: Share,
-    /// Powers of two.
+    /// Copies of each key in each relation; powers of two.
     copies: Arc<[u64]>,
     relations: Arc<[Vec<Chunk>]>,
 }
 
-/// A hash of 64 bits (the finaliser of SplitMix64).
+/// A 64-bit hash (the finalizer of SplitMix64).
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,13 +34,13 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The payload of a key in a relation.
+/// Returns the payload of a key in a relation.
 fn payload(relation: usize, key: u64) -> u64 {
     mix(key ^ (relation as u64) << 40) >> 32
 }
 
 impl Tuples {
-    /// A share of relations with so many copies of each key; `tuples` and copies are powers of two.
+    /// Generates a share of the relations; `tuples` and `copies` are powers of two.
     pub(crate) fn new(tuples: u64, copies: &[u64], share: Share) -> Tuples {
         let chunk = |relation: usize, numbers: std::ops::Range<u64>| {
             // Odd factors permute the numbers below a power of two.
@@ -64,7 +64,7 @@ impl Tuples {
         Tuples { tuples, share, copies: copies.into(), relations }
     }
 
-    /// How many tuples the join of all relations has, and the sum of their payloads.
+    /// Returns the number of tuples in the join of all relations, and the sum of their payloads.
     pub(crate) fn join(&self) -> (u64, i128) {
         let product: u64 = self.copies.iter().product();
         let keys = self.copies.iter().map(|copies| self.tuples / copies).min().unwrap_or(0);
@@ -74,7 +74,7 @@ impl Tuples {
         (keys * product, (0..keys).map(sum).sum::<i128>() * i128::from(product))
     }
 
-    /// How many keys the first relation has, and the sum of its payloads.
+    /// Returns the number of keys in the first relation, and the sum of its payloads.
     pub(crate) fn groups(&self) -> (u64, i128) {
         let (copies, sum) = (self.copies[0], |key: u64| i128::from(payload(0, key)));
         let keys = self.tuples / copies;
@@ -87,7 +87,7 @@ impl Tuples {
             None => usize::from(node.params.choice("side", &["left", "right"])? == "right"),
         };
         let missing =
-            || Error::semantic("there is no such relation; give --copies one number for each");
+            || Error::semantic("unknown relation; give --copies one number for each relation");
         if relation < self.copies.len() { Ok(relation) } else { Err(missing()) }
     }
 }
@@ -95,7 +95,7 @@ impl Tuples {
 impl Descriptor for Tuples {
     tessera_operator::describe!(
         "lab_tuples",
-        "Gives the tuples of a relation in memory.",
+        "Returns the tuples of a relation in memory.",
         ["side", "relation"],
         0,
         0
@@ -137,7 +137,7 @@ impl Source for Relation {
 }
 
 impl SourceRun for Relation {
-    /// Those of all ranks: the engine opens this rank's.
+    /// The number of morsels of all ranks; the engine opens those of this rank.
     fn morsels(&self) -> usize {
         self.tuples.tuples.div_ceil(MORSEL_ROWS) as usize
     }

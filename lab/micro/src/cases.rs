@@ -1,22 +1,23 @@
-//! What is measured: sub-operators of 003's Figs 4.1 and 4.2 as plans, and the same in plain Rust.
+//! The measured cases: sub-operators of micro-operators, Figs 4.1 and 4.2, as plans, and the
+//! same computations in plain Rust.
 
 use std::hint::black_box;
 
 use crate::column::Columns;
 
-/// Something to be measured.
+/// A measured case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
-    /// As in the thesis, where it is there.
+    /// The name in the thesis, if it is there.
     pub(crate) name: &'static str,
-    /// Over `lab_column`'s tuples `<k, a>`.
+    /// The plan over `lab_column`'s tuples `<k, a>`.
     pub(crate) plan: &'static str,
-    /// The same with the same accesses to memory and the same checks; gives the same number.
+    /// The same computation with the same memory accesses and checks; returns the same number.
     pub(crate) plain: fn(&Columns) -> i128,
 }
 
-/// 003's cases over tuples of two 32-bit numbers. `[Scalar]` ends in a register, the others in
-/// memory.
+/// The thesis's cases over tuples of two 32-bit numbers. `[Scalar]` cases end in a register, the
+/// others in memory.
 pub(crate) const NARROW: [Case; 10] = [
     Case {
         name: "Add [Scalar]",
@@ -98,7 +99,7 @@ pub(crate) const NARROW: [Case; 10] = [
           %m = rows_materialize(%t)
           return %m
         }",
-        plain: |columns| materialised(columns, |k, a| ((k, a), true)),
+        plain: |columns| materialized(columns, |k, a| ((k, a), true)),
     },
     Case {
         name: "Add",
@@ -109,7 +110,7 @@ pub(crate) const NARROW: [Case; 10] = [
           return %m
         }",
         plain: |columns| {
-            materialised(columns, |k, a| {
+            materialized(columns, |k, a| {
                 let (a, wrong) = a.overflowing_add(1_337);
                 ((k, a), !wrong)
             })
@@ -123,7 +124,7 @@ pub(crate) const NARROW: [Case; 10] = [
           %m = rows_materialize(%f)
           return %m
         }",
-        plain: |columns| materialised(columns, |k, a| ((k, a), a < 500_000)),
+        plain: |columns| materialized(columns, |k, a| ((k, a), a < 500_000)),
     },
 ];
 
@@ -140,7 +141,7 @@ const SUM: &str = "plan {
   return %s
 }";
 
-/// The sum of what is made of each number and of whether that does not fit; 0 where one does not.
+/// Sums the computed numbers; each comes with whether it overflowed. Returns 0 after an overflow.
 fn sum(columns: &Columns, of: impl Fn(i32) -> (i32, bool)) -> i128 {
     let (mut sum, mut wrong) = (0, false);
     for (_, numbers) in columns.narrow() {
@@ -153,9 +154,9 @@ fn sum(columns: &Columns, of: impl Fn(i32) -> (i32, bool)) -> i128 {
     if wrong { 0 } else { sum.into() }
 }
 
-/// How many tuples were written to memory, morsel by morsel: those made of each whose second part
-/// is true.
-fn materialised(columns: &Columns, of: impl Fn(i32, i32) -> ((i32, i32), bool)) -> i128 {
+/// Writes the computed tuples with a true second part to memory, morsel by morsel; returns their
+/// number.
+fn materialized(columns: &Columns, of: impl Fn(i32, i32) -> ((i32, i32), bool)) -> i128 {
     let morsel = |(keys, numbers): (&[i32], &[i32])| {
         let (mut rows, mut count) = (vec![(0, 0); keys.len()], 0);
         for (&key, &number) in keys.iter().zip(numbers) {

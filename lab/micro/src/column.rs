@@ -1,4 +1,4 @@
-//! `lab_column`: whole numbers that lie in memory before the clock starts.
+//! `lab_column`: integers that are in memory before the clock starts.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::Chunk;
 
-/// Tuples of a morsel.
+/// Tuples in a morsel.
 const MORSEL_ROWS: usize = 1 << 18;
 
-/// Tuples `<k, a>` of two 32-bit numbers, or `<a>` of one of 64 bits.
+/// Tuples `<k, a>` of two 32-bit integers, or `<a>` of one 64-bit integer.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     morsels: Arc<[Morsel]>,
@@ -26,7 +26,7 @@ enum Morsel {
     Wide(Int64Array),
 }
 
-/// A number that looks random (the finaliser of SplitMix64), below a million.
+/// Returns a pseudo-random number below a million (the finalizer of SplitMix64).
 fn number(at: usize) -> i32 {
     let x = (at as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,7 +35,7 @@ fn number(at: usize) -> i32 {
 }
 
 impl Columns {
-    /// So many tuples.
+    /// Generates tuples.
     pub(crate) fn new(tuples: usize, wide: bool) -> Columns {
         let morsel = |first: usize| {
             let range = first..tuples.min(first + MORSEL_ROWS);
@@ -50,7 +50,7 @@ impl Columns {
         Columns { morsels: (0..tuples).step_by(MORSEL_ROWS).map(morsel).collect() }
     }
 
-    /// The tuples of each morsel.
+    /// Returns the tuples of each morsel.
     pub(crate) fn narrow(&self) -> impl Iterator<Item = (&[i32], &[i32])> {
         self.morsels.iter().filter_map(|morsel| match morsel {
             Morsel::Narrow(keys, numbers) => Some((&keys.values()[..], &numbers.values()[..])),
@@ -58,7 +58,7 @@ impl Columns {
         })
     }
 
-    /// The 64-bit numbers of each morsel.
+    /// Returns the 64-bit numbers of each morsel.
     pub(crate) fn wide(&self) -> impl Iterator<Item = &[i64]> {
         self.morsels.iter().filter_map(|morsel| match morsel {
             Morsel::Narrow(..) => None,
@@ -68,7 +68,7 @@ impl Columns {
 }
 
 impl Descriptor for Columns {
-    tessera_operator::describe!("lab_column", "Gives whole numbers in memory.", [], 0, 0);
+    tessera_operator::describe!("lab_column", "Returns integers in memory.", [], 0, 0);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let fields = match self.morsels.first() {

@@ -1,9 +1,11 @@
-//! What sub-operators cost beside plain loops (003, §4.2.1, Figs 4.1 and 4.2), in both tiers; and
-//! what a long scan and sum costs.
+//! Measures sub-operators against plain loops (micro-operators §4.2.1, Figs 4.1 and 4.2) in both
+//! tiers, and a long scan and sum.
 //!
-//! `micro --tuples 10000000` runs each case in turn as a plan on one thread, compiled and
-//! vectorised, and as a loop in Rust, several times, checks that all give the same, and prints
+//! `micro --tuples 10000000` runs each case several times in turn on one thread: as a compiled
+//! plan, as a vectorized plan, and as a Rust loop. It checks that all results agree, and prints
 //! seconds.
+
+#![forbid(unsafe_code)]
 
 mod cases;
 mod column;
@@ -15,8 +17,10 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Decimal128Type, Int32Type, Int64Type};
 use clap::Parser;
 use serde_json::json;
+use tessera_codegen::Tier;
+use tessera_context::Place;
 use tessera_engine::{CompiledPlan, Engine, Governor, Query, Settings};
-use tessera_jit::{Device, Tier, compiler};
+use tessera_jit::{Backend, compiler};
 use tessera_operator::Registry;
 use tessera_optimizer::physical;
 use tessera_plan::{Plan, Rules, text};
@@ -30,9 +34,9 @@ use column::Columns;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The widest vectors that the loops are compiled for. `lab/measure` builds this crate, and no
-/// other, for the processor at hand, as code of sub-operators is made: a loop in the form for any
-/// x86-64 processor would be half as fast.
+/// The widest vectors that the loops are compiled for. `lab/measure` builds only this crate for the
+/// CPU at hand, like the code of compiled sub-operators: a loop for any x86-64 CPU would be half as
+/// fast.
 const LOOPS: &str = if cfg!(target_feature = "avx512f") {
     "avx512f"
 } else if cfg!(target_feature = "avx2") {
@@ -44,38 +48,38 @@ const LOOPS: &str = if cfg!(target_feature = "avx512f") {
 /// Sub-operators against plain loops.
 #[derive(Debug, Clone, Parser)]
 struct Options {
-    /// How many tuples
+    /// Number of tuples
     #[arg(long, default_value_t = 10_000_000)]
     tuples: usize,
-    /// One sum of 64-bit numbers instead of tuples of two 32-bit ones
+    /// Run one sum of 64-bit numbers instead of the cases over two 32-bit numbers
     #[arg(long)]
     wide: bool,
-    /// Only the case of this name
+    /// Run only the case with this name
     #[arg(long)]
     case: Option<String>,
-    /// Only this tier beside the loop
+    /// Compare only this tier with the loop
     #[arg(long)]
     tier: Option<Tier>,
     /// The most tuples in a chunk
     #[arg(long, default_value_t = CHUNK_ROWS)]
     chunk_rows: usize,
-    /// How often each is run
+    /// Runs of each case
     #[arg(long, default_value_t = 9)]
     repeat: usize,
 }
 
-/// One way to run a case.
+/// A way to run a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Mode {
     Tier(Tier),
     Plain,
 }
 
-impl Way {
+impl Mode {
     fn name(self) -> String {
         match self {
-            Way::Tier(tier) => tier.to_string(),
-            Way::Plain => "plain".to_string(),
+            Mode::Tier(tier) => tier.to_string(),
+            Mode::Plain => "plain".to_string(),
         }
     }
 }
@@ -95,13 +99,13 @@ fn run(options: &Options) -> Result<()> {
     let engine = Engine::new(1)?;
     let is_wanted = |tier: &Tier| options.tier.is_none_or(|wanted| wanted == *tier);
     let tiers = [Tier::Compiled, Tier::Vectorized].into_iter().filter(is_wanted);
-    let tiers = tiers.filter(|tier| compiler(*tier, Device::Cpu, None).is_ok());
-    let ways: Vec<Way> = tiers.map(Way::Tier).chain([Way::Plain]).collect();
+    let tiers = tiers.filter(|tier| compiler(Backend::Cpu, *tier, None, Place::Host).is_ok());
+    let ways: Vec<Mode> = tiers.map(Mode::Tier).chain([Mode::Plain]).collect();
     let mut reports = Vec::new();
     for case in
         cases.iter().filter(|case| options.case.as_ref().is_none_or(|name| case.name == name))
     {
-        let plan = physical::optimise(&text::parse(case.plan)?, registry.catalogue(), Rules::ALL)?;
+        let plan = physical::optimize(&text::parse(case.plan)?, registry.catalog(), Rules::ALL)?;
         let (expected, mut seconds) = ((case.plain)(&columns), vec![Vec::new(); ways.len()]);
         // The first round touches memory and compiles.
         for round in 0..=options.repeat {
@@ -115,7 +119,7 @@ fn run(options: &Options) -> Result<()> {
                 )?;
                 if given != expected {
                     return Err(Error::internal(format!(
-                        "{} {} gives {given}",
+                        "{} {} returns {given}",
                         case.name,
                         ways[number].name()
                     )));
@@ -127,7 +131,7 @@ fn run(options: &Options) -> Result<()> {
         }
         let ways: serde_json::Map<_, _> = ways
             .iter()
-            .map(|way| way.name())
+            .map(|mode| mode.name())
             .zip(seconds.into_iter().map(|of| json!(of)))
             .collect();
         reports.push(json!({ "case": case.name, "plan": case.plan, "seconds": ways }));
@@ -142,24 +146,24 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What a case gives, and how long it takes.
+/// Runs a case; returns its result and time.
 fn timed(
-    (way, chunk_rows): (Way, usize),
+    (mode, chunk_rows): (Mode, usize),
     case: &Case,
     (columns, plan): (&Columns, &Plan),
     (registry, engine): (&Registry, &Engine),
 ) -> Result<(i128, f64)> {
-    let tier = match way {
-        Way::Plain => {
+    let tier = match mode {
+        Mode::Plain => {
             let started = Instant::now();
             let given = (case.plain)(columns);
             return Ok((given, started.elapsed().as_secs_f64()));
         }
-        Way::Tier(tier) => tier,
+        Mode::Tier(tier) => tier,
     };
     let settings = Settings {
         chunk_rows,
-        compiler: compiler(tier, Device::Cpu, None)?,
+        compiler: compiler(Backend::Cpu, tier, None, Place::Host)?,
         ..Settings::default()
     };
     let compiled = CompiledPlan::lower(plan, registry)?;
@@ -170,7 +174,7 @@ fn timed(
     Ok((number(&collected)?, took))
 }
 
-/// The only value, or how many tuples there are in the only collection.
+/// Returns the only value, or the number of tuples in the only collection.
 fn number(collected: &Arc<Collected>) -> Result<i128> {
     let column = collected.single()?.column(0)?;
     if let Ok([handle]) = column.handles() {

@@ -1,12 +1,12 @@
-//! The two relations, and the answer of their join, which follows from how they are made.
+//! Generates the two relations, and computes the answer of their join from how they are generated.
 
 use std::ops::Range;
 
 use crate::raw::Area;
 use crate::tuple::Tuple;
 
-/// A permutation of 0..`len`, and its inverse: an invertible hash of `bits` bits, repeated until it
-/// falls into the range.
+/// A permutation of 0..`len` and its inverse: an invertible hash of `bits` bits, repeated until the
+/// value falls into the range.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     len: u64,
@@ -26,7 +26,7 @@ impl Permutation {
     }
 
     fn fold(&self, x: u64) -> u64 {
-        // By at least half of the bits: its own inverse.
+        // A shift by at least half of the bits is its own inverse.
         x ^ (x >> self.bits.div_ceil(2))
     }
 
@@ -53,18 +53,18 @@ impl Permutation {
     }
 }
 
-/// How many bits the numbers below `len` take, at least one.
+/// Returns how many bits the numbers below `len` take, at least one.
 pub(crate) fn domain_bits(len: u64) -> u32 {
     (64 - len.saturating_sub(1).leading_zeros()).max(1)
 }
 
-/// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that
-/// are right.
+/// Returns the inverse of an odd number modulo 2^64 by Newton's method: each step doubles the
+/// number of correct bits.
 fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// A hash of 64 bits (the finaliser of SplitMix64).
+/// A 64-bit hash (the finalizer of SplitMix64).
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,20 +72,20 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What the relations look like.
+/// The shape of the relations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Tuples per relation, over all ranks.
     pub(crate) tuples: u64,
     pub(crate) seed: u64,
-    /// How often a key occurs in the build relation, and in the probe relation.
+    /// Occurrences of each key in the build relation, and in the probe relation.
     pub(crate) build_copies: u64,
     pub(crate) probe_copies: u64,
-    /// The share of the probe relation that has one key, in percent.
+    /// Percentage of the probe relation that has one key.
     pub(crate) skew: u64,
 }
 
-/// One of the two relations: its tuples are numbered.
+/// One of the two relations; its tuples are numbered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relation {
     order: Permutation,
@@ -94,7 +94,7 @@ pub(crate) struct Relation {
     payloads: u64,
 }
 
-/// The key that skewed tuples have. It occurs in the build relation.
+/// The key of skewed tuples. It occurs in the build relation.
 const HEAVY_KEY: u64 = 0;
 
 impl Relation {
@@ -112,14 +112,14 @@ impl Relation {
         Tuple { key, payload: self.payload(number) }
     }
 
-    /// Fills the memory with the tuples from `first` on.
+    /// Fills the memory with the tuples from number `first` on.
     pub(crate) fn fill(&self, first: u64, tuples: &mut Area<Tuple>) {
         for (number, tuple) in (first..).zip(tuples.iter_mut()) {
             *tuple = self.tuple(number);
         }
     }
 
-    /// How many tuples have a key for not being heavy, and the sum of their payloads.
+    /// Returns the number of light tuples with a key, and the sum of their payloads.
     fn of_key(&self, key: u64) -> (u64, u64) {
         let places = key * self.copies..((key + 1) * self.copies).min(self.order.len);
         let numbers =
@@ -128,7 +128,7 @@ impl Relation {
     }
 }
 
-/// What the result of a join is checked by. All sums are modulo 2^64.
+/// The expected result of a join. All sums are modulo 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) matches: u64,
@@ -170,8 +170,8 @@ impl Shape {
         }
     }
 
-    /// The part of the answer that a range of numbers accounts for: of the light probe tuples by
-    /// key, of the heavy ones by number.
+    /// Returns the part of the answer for a range of numbers: light probe tuples by key, heavy ones
+    /// by number.
     pub(crate) fn answer(&self, numbers: Range<u64>) -> Answer {
         let (build, probe) = (self.build(), self.probe());
         let mut answer = Answer::default();

@@ -1,4 +1,4 @@
-//! How many tuples go where: counted at each rank, added up over all, and turned into the regions
+//! Histograms: counts tuples at each rank, sums the counts over all ranks, and derives the regions
 //! that each rank writes.
 
 use std::cmp::Reverse;
@@ -10,8 +10,8 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 
 use crate::tuple::Tuple;
 
-/// Counts the tuples of each partition, by the lowest bits of the key. Four counters for each, in
-/// turn: a run of one key would wait for itself with one.
+/// Counts the tuples of each partition by the lowest bits of the key. Each partition has four
+/// counters used in turn; with one, a run of equal keys would stall on store forwarding.
 pub(crate) fn count(tuples: &[Tuple], counts: &mut [u64]) {
     let mask = counts.len() - 1;
     let mut parts = vec![0u32; 4 * counts.len()];
@@ -33,38 +33,39 @@ pub(crate) fn count(tuples: &[Tuple], counts: &mut [u64]) {
     }
 }
 
-/// Where one relation's tuples of one partition lie.
+/// The tuples of one relation and partition in the owner's inbox.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Region {
-    /// The place of the partition in its owner's inbox.
+    /// The position of the partition in its owner's inbox.
     pub(crate) begin: usize,
-    /// The tuples of all ranks.
+    /// The number of tuples from all ranks.
     pub(crate) len: usize,
-    /// The place where this rank writes its own tuples, and how many these are.
+    /// The position where this rank writes its own tuples, and their number.
     pub(crate) mine: usize,
     pub(crate) mine_len: usize,
 }
 
-/// Who gets what.
+/// The assignment of partitions to ranks.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The rank that joins each partition.
     pub(crate) owners: Vec<usize>,
     /// The regions of the build relation and of the probe relation, by partition.
     pub(crate) regions: [Vec<Region>; 2],
-    /// How many tuples this rank receives, its own among them.
+    /// The number of tuples that this rank receives, including its own.
     pub(crate) inbox_len: usize,
 }
 
 impl Plan {
-    /// Agrees on it: both relations' counts in one exclusive scan and one sum.
+    /// Computes the assignment on all ranks: one exclusive scan and one sum over the counts of both
+    /// relations.
     pub(crate) fn agree(world: &SimpleCommunicator, counts: &[u64], partitions: usize) -> Self {
         let (rank, ranks) = (world.rank() as usize, world.size() as usize);
         let mut before = vec![0u64; counts.len()];
         let mut total = vec![0u64; counts.len()];
         world.exclusive_scan_into(counts, &mut before[..], SystemOperation::sum());
         if rank == 0 {
-            // MPI leaves what the first rank gets undefined.
+            // MPI leaves the first rank's result undefined.
             before.fill(0);
         }
         world.all_reduce_into(counts, &mut total[..], SystemOperation::sum());
@@ -99,8 +100,8 @@ impl Plan {
     }
 }
 
-/// Gives each partition to a rank: the heaviest first, each to the rank that has least. Every rank
-/// computes the same.
+/// Assigns partitions to ranks: the heaviest first, each to the least loaded rank. Every rank
+/// computes the same result.
 fn assign(ranks: usize, weights: &[u64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|&partition| (Reverse(weights[partition]), partition));
@@ -109,7 +110,7 @@ fn assign(ranks: usize, weights: &[u64]) -> Vec<usize> {
     for partition in order {
         if let Some(Reverse((load, rank))) = loads.pop() {
             owners[partition] = rank;
-            // One more than it weighs, so that empty partitions spread too.
+            // One more than its weight, so that empty partitions are spread too.
             loads.push(Reverse((load + weights[partition] + 1, rank)));
         }
     }

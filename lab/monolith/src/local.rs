@@ -1,31 +1,30 @@
-//! The join of one network partition, in this rank's memory: partitioning by further bits of the
-//! key until the build side fits the cache, then building a table and probing it.
+//! The join of one network partition in this rank's memory: partitions by further bits of the key
+//! until the build side fits the cache, then builds a hash table and probes it.
 
 use std::time::{Duration, Instant};
 
 use crate::generate::Answer;
 use crate::raw::Area;
-use crate::tuple::{Form, Joined};
+use crate::tuple::{Form, JoinedTuple};
 
-/// The most bits of one pass: its write positions stay within what the TLB of the first level
-/// reaches.
+/// The most bits of one pass, so that its write positions are covered by the first-level TLB.
 const PASS_BITS: u32 = 7;
 
-/// Tuples of the result, in pieces that do not move.
+/// Tuples of the result, in pieces with stable addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    pieces: Vec<Area<Joined>>,
-    /// How many pieces are full, and how many tuples the next one holds.
+    pieces: Vec<Area<JoinedTuple>>,
+    /// The number of full pieces, and of tuples in the next one.
     full: usize,
     len: usize,
 }
 
-/// Tuples per piece: 6 MiB.
+/// Tuples in a piece (6 MiB).
 const PIECE: usize = 1 << 18;
 
 impl Output {
     #[inline(always)]
-    fn push(&mut self, joined: Joined) {
+    fn push(&mut self, joined: JoinedTuple) {
         if self.len == PIECE || self.pieces.is_empty() {
             self.turn();
         }
@@ -45,12 +44,12 @@ impl Output {
         self.len = 0;
     }
 
-    /// Forgets the tuples and keeps the memory.
+    /// Removes the tuples and keeps the memory.
     pub(crate) fn clear(&mut self) {
         (self.full, self.len) = (0, 0);
     }
 
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[Joined]> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[JoinedTuple]> {
         let len = move |piece| if piece < self.full { PIECE } else { self.len };
         self.pieces
             .iter()
@@ -60,23 +59,24 @@ impl Output {
     }
 }
 
-/// A hash table of chains: `heads` by hash, `next` by tuple, both one more than the tuple's place,
-/// and 0 at the end (Balkesen et al., "Main-memory hash joins on multi-core CPUs", 2013).
+/// A chained hash table: `heads` by hash and `next` by tuple hold the tuple's index plus one, and 0
+/// at the end of a chain (Balkesen et al., "Main-memory hash joins on multi-core CPUs", 2013).
 #[derive(Debug, Default)]
 struct Table {
     heads: Vec<u32>,
     next: Vec<u32>,
 }
 
-/// Memory of the local join, kept from one partition to the next.
+/// The local join; its memory is reused for the next partition.
 #[derive(Debug)]
 pub(crate) struct Join<F: Form> {
     form: F,
     network_bits: u32,
-    /// How many bits the keys have without the network bits.
+    /// Bits of the keys without the network bits.
     rest_bits: u32,
     cache_bytes: usize,
-    /// Both sides partitioned, of the passes that are not at work: the first pass's on top.
+    /// Partitioned copies of both sides for passes that are not running; the first pass's is on
+    /// top.
     memory: Vec<[Area<F::Item>; 2]>,
     table: Table,
     materialize: bool,
@@ -109,7 +109,7 @@ impl<F: Form> Join<F> {
         }
     }
 
-    /// Forgets the result and keeps the memory.
+    /// Removes the result and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.output.clear();
         self.answer = Answer::default();
@@ -121,7 +121,7 @@ impl<F: Form> Join<F> {
         self.pass(partition as u64, build, probe, 0);
     }
 
-    /// Partitions by the bits from `bit` on where the build side is too large, and joins.
+    /// Partitions by the bits from `bit` on if the build side is too large, then joins.
     fn pass(&mut self, partition: u64, build: &[F::Item], probe: &[F::Item], bit: u32) {
         if build.is_empty() || probe.is_empty() {
             return;
@@ -154,7 +154,7 @@ impl<F: Form> Join<F> {
         self.memory.push(memory);
     }
 
-    /// Writes the items in the order of their partitions, and gives each one's end.
+    /// Writes the items in the order of their partitions; returns the end of each.
     fn partition(
         &self,
         items: &[F::Item],
@@ -212,7 +212,7 @@ impl<F: Form> Join<F> {
                     matches += 1;
                     checksum = checksum.wrapping_add(build.wrapping_mul(probe));
                     if MATERIALIZE {
-                        self.output.push(Joined {
+                        self.output.push(JoinedTuple {
                             key: rest << network_bits | partition,
                             build,
                             probe,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::tuple::{Narrow, Tuple, Wide};
 
-    /// Keys with 3 as their two lowest bits, some of them more often than others.
+    /// Keys with 3 as their two lowest bits; some occur more often than others.
     fn tuples(count: u64, keys: u64) -> Vec<Tuple> {
         (0..count)
             .map(|number| Tuple { key: number * number % keys * 4 + 3, payload: number })

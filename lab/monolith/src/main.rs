@@ -1,10 +1,11 @@
-//! A distributed radix hash join over MPI in one piece, written for speed and without sub-operators
-//! (Barthels et al., 2015 and 2017): what the join of sub-operators is measured against. `mpiexec
-//! -n 2 monolith --materialize`
+//! A monolithic distributed radix hash join over MPI, written for speed and without sub-operators
+//! (Barthels et al., 2015 and 2017): the baseline for the join of sub-operators.
+//!
+//! `mpiexec -n 2 monolith --materialize`
 //!
 //! Phases: histogram, allocation of the window, network partitioning by one-sided puts, waiting for
-//! the others, local partitioning, building and probing. One rank is one core. The answer is
-//! checked against what the generator foretells.
+//! other ranks, local partitioning, building and probing. A rank uses one core. The result is
+//! checked against the generator's prediction.
 
 mod generate;
 mod histogram;
@@ -24,7 +25,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 use crate::generate::{Answer, Shape, domain_bits};
 use crate::histogram::Plan;
 use crate::local::Join;
-use crate::network::{Exchange, Traffic, Way};
+use crate::network::{Exchange, Mode, Traffic};
 use crate::raw::{Area, Inbox, Item, Received};
 use crate::tuple::{Form, Narrow, Tuple, Wide};
 
@@ -85,7 +86,7 @@ pub(crate) struct Options {
 pub(crate) const PHASES: [&str; 6] =
     ["histogram", "window", "network", "wait", "local", "build-probe"];
 
-/// One join as a rank saw it.
+/// The measurements of one join at a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     wall: Duration,
@@ -96,11 +97,11 @@ struct Run {
 
 fn main() {
     let Some(universe) = mpi::initialize() else {
-        eprintln!("monolith: MPI was already initialised");
+        eprintln!("monolith: MPI was already initialized");
         std::process::exit(1);
     };
     let world = universe.world();
-    // A rank that ends alone would leave the others waiting for ever.
+    // A rank that exits alone would leave the others waiting forever.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("monolith: {panic}");
         SimpleCommunicator::world().abort(1);
@@ -125,8 +126,8 @@ fn main() {
     }
 }
 
-/// Generates, joins and reports. Every rank comes to the same outcome; the message of an error is
-/// the first rank's.
+/// Generates, joins and reports. All ranks return the same outcome; the error message is the first
+/// rank's.
 fn run(options: &Options, world: &SimpleCommunicator) -> Result<(), String> {
     let (rank, ranks) = (world.rank() as u64, world.size() as u64);
     let first = |message: String| if rank == 0 { message } else { String::new() };
@@ -188,7 +189,7 @@ fn run(options: &Options, world: &SimpleCommunicator) -> Result<(), String> {
     }
 }
 
-/// The sum of all ranks' answers.
+/// Returns the sum of all ranks' answers.
 fn total(world: &SimpleCommunicator, answer: Answer) -> Answer {
     let mut sums = [0u64; 3];
     world.all_reduce_into(&answer.as_words()[..], &mut sums[..], SystemOperation::sum());
@@ -207,11 +208,11 @@ fn join_all<F: Form>(
     let rest_bits = domain_bits.saturating_sub(network_bits);
     let mut join =
         Join::new(form, network_bits, rest_bits, options.cache_bytes as usize, options.materialize);
-    let mut kept = None;
+    let mut reused = None;
     (0..options.repeat)
         .map(|_| {
             join.clear();
-            join_once(options, world, form, 1 << network_bits, relations, &mut join, &mut kept)
+            join_once(options, world, form, 1 << network_bits, relations, &mut join, &mut reused)
         })
         .collect()
 }
@@ -223,9 +224,9 @@ fn join_once<F: Form>(
     partitions: usize,
     relations: &[Area<Tuple>; 2],
     join: &mut Join<F>,
-    kept: &mut Option<Received<F::Item>>,
+    reused: &mut Option<Received<F::Item>>,
 ) -> Run {
-    let way = if options.two_sided { Way::TwoSided } else { Way::OneSided };
+    let mode = if options.two_sided { Mode::TwoSided } else { Mode::OneSided };
     let lines_per_buffer = options.put_bytes as usize / 64;
     world.barrier();
     let start = Instant::now();
@@ -237,14 +238,14 @@ fn join_once<F: Form>(
     let histogram = Instant::now();
 
     let streaming = !options.no_streaming;
-    let inbox: Inbox<F::Item> = match (way, kept.take()) {
+    let inbox: Inbox<F::Item> = match (mode, reused.take()) {
         // Every join of a run has the same plan.
         (_, Some(received)) => received.reopen(world),
-        (Way::OneSided, None) => Inbox::window(world, plan.inbox_len, streaming),
-        (Way::TwoSided, None) => Inbox::private(plan.inbox_len, streaming),
+        (Mode::OneSided, None) => Inbox::window(world, plan.inbox_len, streaming),
+        (Mode::TwoSided, None) => Inbox::private(plan.inbox_len, streaming),
     };
     let mut exchange =
-        Exchange::new(world, &plan, way, inbox, options.buffers as usize, lines_per_buffer);
+        Exchange::new(world, &plan, mode, inbox, options.buffers as usize, lines_per_buffer);
     let window = Instant::now();
 
     for (relation, tuples) in relations.iter().enumerate() {
@@ -264,13 +265,13 @@ fn join_once<F: Form>(
         join.join(partition, build, probe);
     }
     let end = Instant::now();
-    *kept = options.keep_window.then_some(received);
+    *reused = options.keep_window.then_some(received);
     let mut answer = join.answer;
     for joined in join.output.pieces().flatten() {
         answer.keys = answer.keys.wrapping_add(joined.key);
     }
     if options.materialize {
-        // What is written counts, not what was seen while writing it.
+        // Check the written tuples, not the values computed while writing.
         let rows = || join.output.pieces().flatten();
         answer.matches = rows().count() as u64;
         answer.checksum =
@@ -291,7 +292,7 @@ fn join_once<F: Form>(
     }
 }
 
-/// Bytes of a tuple on the wire.
+/// Returns the bytes of a tuple on the wire.
 pub(crate) fn wire_bytes(options: &Options) -> usize {
     64 / if options.compress { u64::PER_LINE } else { Tuple::PER_LINE }
 }

@@ -1,7 +1,7 @@
 //! The network partitioning: one pass over each relation sends every tuple to the rank that joins
-//! its partition. Tuples are gathered in a cache line per partition; whole lines go around the
-//! cache into this rank's own inbox, or into a buffer that is put, or sent, when it is full, while
-//! the next buffer of that partition fills.
+//! its partition. Each partition gathers tuples in a cache line. Full lines are written with
+//! streaming stores into this rank's inbox, or into a buffer that is put or sent when full, while
+//! the partition's next buffer is filled.
 
 use mpi::datatype::Equivalence;
 use mpi::point_to_point::Status;
@@ -12,54 +12,55 @@ use crate::histogram::Plan;
 use crate::raw::{Inbox, Item, Line, Outbox, Received};
 use crate::tuple::{Form, Tuple};
 
-/// How tuples are brought to other ranks.
+/// How tuples are sent to other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Put into their window.
+pub(crate) enum Mode {
+    /// Put into the receiver's window.
     OneSided,
     /// Sent, probed for and received, one message at a time.
     TwoSided,
 }
 
-/// How much was sent to other ranks.
+/// The volume sent to other ranks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
 }
 
-/// Where a partition's lines go.
+/// The destination of a partition's lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// The partition's rank, where it is another.
+    /// The partition's rank; `None` if it is this rank.
     target: Option<i32>,
-    /// In the own inbox, the place where this rank begins to write.
+    /// The position in this rank's inbox where it begins to write.
     begin: usize,
-    /// The first of the lane's buffers, which of them is being filled, and where it belongs at the
+    /// The first of the lane's buffers, the index of the one being filled, and its position at the
     /// target.
     buffer: usize,
     turn: usize,
     at: usize,
 }
 
-/// The partitioning of both relations on their way.
+/// The network partitioning of both relations in progress.
 #[allow(missing_debug_implementations, reason = "MPI's communicator has none")]
 pub(crate) struct Exchange<'a, T> {
     world: &'a SimpleCommunicator,
     plan: &'a Plan,
-    way: Way,
+    mode: Mode,
     inbox: Inbox<T>,
     outbox: Outbox<T>,
-    /// By partition: the line being filled, and where the next tuple goes. In the own inbox that
-    /// counts from the begin of a cache line, elsewhere from the begin of the relation.
+    /// By partition: the line being filled, and the position of the next tuple. In this rank's
+    /// inbox the position counts from the begin of a cache line, otherwise from the begin of the
+    /// relation.
     lines: Vec<Line>,
     next: Vec<usize>,
     lanes: Vec<Lane>,
     buffers: usize,
     lines_per_buffer: usize,
     relation: usize,
-    /// Where the next message of each relation's partition goes, when messages are received, and
-    /// how many tuples have not come.
+    /// For messages: the position of the next message of each relation's partition, and the number
+    /// of tuples still missing.
     cursors: [Vec<usize>; 2],
     missing: usize,
     traffic: Traffic,
@@ -69,7 +70,7 @@ impl<'a, T: Item> Exchange<'a, T> {
     pub(crate) fn new(
         world: &'a SimpleCommunicator,
         plan: &'a Plan,
-        way: Way,
+        mode: Mode,
         inbox: Inbox<T>,
         buffers: usize,
         lines_per_buffer: usize,
@@ -92,7 +93,7 @@ impl<'a, T: Item> Exchange<'a, T> {
         };
         Self {
             world,
-            way,
+            mode,
             inbox,
             outbox: Outbox::new(remote, lines_per_buffer),
             lines: vec![Line::default(); lanes.len()],
@@ -101,7 +102,7 @@ impl<'a, T: Item> Exchange<'a, T> {
             buffers,
             lines_per_buffer,
             relation: 0,
-            // Messages lie behind what the rank itself has.
+            // Received tuples follow the rank's own tuples.
             cursors: [0, 1].map(|of| {
                 plan.regions[of].iter().map(|region| region.begin + region.mine_len).collect()
             }),
@@ -111,7 +112,7 @@ impl<'a, T: Item> Exchange<'a, T> {
         }
     }
 
-    /// Sends the build relation (0) or the probe relation (1).
+    /// Partitions and sends the build relation (0) or the probe relation (1).
     pub(crate) fn partition<F: Form<Item = T>>(
         &mut self,
         form: F,
@@ -145,12 +146,13 @@ impl<'a, T: Item> Exchange<'a, T> {
             self.lanes.iter_mut().zip(&mut self.next).zip(&self.plan.regions[relation])
         {
             lane.at = region.mine;
-            lane.begin = lead + if self.way == Way::TwoSided { region.begin } else { region.mine };
+            lane.begin =
+                lead + if self.mode == Mode::TwoSided { region.begin } else { region.mine };
             *next = if lane.target.is_some() { 0 } else { lane.begin };
         }
     }
 
-    /// Empties a line whose last slot was filled.
+    /// Flushes a full line.
     #[inline]
     fn line_full(&mut self, partition: usize, place: usize, line: &Line) {
         let lane = &self.lanes[partition];
@@ -165,7 +167,7 @@ impl<'a, T: Item> Exchange<'a, T> {
         }
     }
 
-    /// Empties what is left in lines and buffers.
+    /// Flushes the remaining lines and buffers.
     fn end(&mut self) {
         for partition in 0..self.lanes.len() {
             let (lane, next, line) =
@@ -191,7 +193,7 @@ impl<'a, T: Item> Exchange<'a, T> {
         }
     }
 
-    /// Puts or sends a partition's buffer, and turns to its next one.
+    /// Puts or sends a partition's buffer, and switches to its next one.
     #[inline(never)]
     fn ship(&mut self, partition: usize, len: usize) {
         let lane = &mut self.lanes[partition];
@@ -203,16 +205,16 @@ impl<'a, T: Item> Exchange<'a, T> {
         lane.at += len;
         self.traffic.bytes += (len * size_of::<T>()) as u64;
         self.traffic.messages += 1;
-        match self.way {
-            Way::OneSided => {
+        match self.mode {
+            Mode::OneSided => {
                 self.outbox.put(buffer, len, &self.inbox, target, at);
                 self.outbox.wait(next);
             }
-            Way::TwoSided => {
+            Mode::TwoSided => {
                 let tag = (self.relation * self.lanes.len() + partition) as i32;
                 self.outbox.send(buffer, len, self.world, target, tag);
-                // A rank that waits for its message to be taken takes those of others, or two could
-                // wait for each other.
+                // While a rank waits for its message to be received it receives messages of others;
+                // otherwise two ranks could deadlock.
                 while !self.outbox.is_done(next) {
                     self.receive();
                 }
@@ -220,7 +222,7 @@ impl<'a, T: Item> Exchange<'a, T> {
         }
     }
 
-    /// Receives a message where one has come.
+    /// Receives a message if one has arrived.
     fn receive(&mut self) {
         let Some((message, status)) = self.world.any_process().immediate_matched_probe() else {
             return;
@@ -238,15 +240,15 @@ impl<'a, T: Item> Exchange<'a, T> {
         (tag / self.lanes.len(), tag % self.lanes.len(), words * 8 / size_of::<T>())
     }
 
-    /// Waits until all tuples of this rank have arrived where they belong.
+    /// Waits until all tuples sent by this rank have arrived.
     pub(crate) fn flush(&mut self) {
-        while self.way == Way::TwoSided && self.missing > 0 {
+        while self.mode == Mode::TwoSided && self.missing > 0 {
             self.receive();
         }
         self.inbox.flush();
     }
 
-    /// Waits until all tuples of all ranks have.
+    /// Waits until the tuples of all ranks have arrived.
     pub(crate) fn close(self) -> (Received<T>, Traffic) {
         (self.inbox.close(self.world, self.outbox), self.traffic)
     }

@@ -1,6 +1,6 @@
-//! All `unsafe` of the monolith: memory of the operating system, streaming stores, the window that
-//! other ranks put into, and buffers that MPI reads while the program goes on. Each type keeps its
-//! own invariants; nothing outside can break them.
+//! All `unsafe` code of the monolith: operating-system memory, streaming stores, the MPI window,
+//! and buffers that MPI reads asynchronously. Each type maintains its own invariants, which code
+//! outside of this module cannot break.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -13,32 +13,32 @@ use mpi::raw::AsRaw;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
 
-use crate::tuple::{Joined, Tuple};
+use crate::tuple::{JoinedTuple, Tuple};
 
 /// A cache line of eight words.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u64; 8]);
 
-/// Words without holes.
+/// Types without padding.
 ///
 /// # Safety
-/// The type is `repr(C)` and consists of `u64` only: every bit pattern is a value, and it may be
-/// read and written as words.
+/// The type is `repr(C)` and consists of `u64` only: every bit pattern is a valid value, and values
+/// may be read and written as words.
 pub(crate) unsafe trait Plain: Copy + 'static {}
 
-// SAFETY: all of these are words only.
+// SAFETY: each of these types consists of words only.
 unsafe impl Plain for u64 {}
 unsafe impl Plain for Tuple {}
-unsafe impl Plain for Joined {}
+unsafe impl Plain for JoinedTuple {}
 unsafe impl Plain for Line {}
 
-/// What travels: of a size that divides a cache line.
+/// An item that is sent; its size divides a cache line.
 pub(crate) trait Item: Plain + Default {
-    /// How many fill a line.
+    /// Items in a line.
     const PER_LINE: usize = size_of::<Line>() / size_of::<Self>();
 
-    /// Puts the item into a slot of a line.
+    /// Stores the item into a slot of a line.
     fn store(self, line: &mut Line, slot: usize);
 }
 
@@ -56,13 +56,13 @@ impl Item for Tuple {
     }
 }
 
-/// The operating system's large page, to which areas are aligned.
+/// The size of a large page, to which areas are aligned.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Zeroed private memory in large pages where the system gives them.
+/// Zeroed private memory, in large pages if the system provides them.
 ///
-/// Invariant: `base` points to `len` values of `T` inside `mapped_len` bytes at `mapped`, mapped by
-/// us and owned.
+/// Invariant: `base` points to `len` values of `T` within `mapped_len` bytes at `mapped`, which
+/// this area has mapped and owns.
 #[derive(Debug)]
 pub(crate) struct Area<T> {
     base: *mut T,
@@ -75,7 +75,7 @@ impl<T: Plain> Area<T> {
     pub(crate) fn new(len: usize) -> Self {
         let bytes = len.checked_mul(size_of::<T>()).expect("memory of less than 2^64 bytes");
         let mapped_len = bytes.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
-        // SAFETY: a new anonymous mapping; nothing else is at the address that the system picks.
+        // SAFETY: a new anonymous mapping at an unused address that the system selects.
         let mapped = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -93,8 +93,8 @@ impl<T: Plain> Area<T> {
         );
         let skip = mapped.align_offset(HUGE_PAGE);
         assert!(skip < HUGE_PAGE);
-        // SAFETY: `skip` is less than the page that was mapped beyond `bytes`. The advice changes
-        // no contents.
+        // SAFETY: `skip` is less than the page that was mapped in addition to `bytes`. The advice
+        // changes no contents.
         let base = unsafe {
             let base = mapped.byte_add(skip);
             libc::madvise(base, bytes.next_multiple_of(HUGE_PAGE), libc::MADV_HUGEPAGE);
@@ -106,7 +106,7 @@ impl<T: Plain> Area<T> {
 
 impl<T> Drop for Area<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives the area.
+        // SAFETY: the area owns the mapping, and no reference into it outlives the area.
         unsafe { libc::munmap(self.mapped, self.mapped_len) };
     }
 }
@@ -115,7 +115,7 @@ impl<T: Plain> Deref for Area<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: by the invariant; pages not yet written read as zeros, which are values of a
+        // SAFETY: by the invariant; unwritten pages read as zeros, which are valid values of a
         // `Plain` type.
         unsafe { std::slice::from_raw_parts(self.base, self.len) }
     }
@@ -128,17 +128,17 @@ impl<T: Plain> DerefMut for Area<T> {
     }
 }
 
-/// How whole lines are written into memory that is not read soon.
+/// How whole lines are written to memory that is not read soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Store {
-    /// Around the cache, 32 bytes at a time. Only where the processor has AVX.
+    /// Streaming stores of 32 bytes, which bypass the cache. Requires AVX.
     Streaming,
     Plain,
 }
 
-/// Where the tuples of this rank arrive: written by other ranks, or by messages, and by the rank
-/// itself in whole lines. While it is an inbox nobody holds a reference into it that another rank
-/// could write through; `close` ends that.
+/// The memory that receives the tuples of this rank: from other ranks by puts or messages, and from
+/// the rank itself in whole lines. No reference into an open inbox exists, because other ranks
+/// write to it; `close` ends that.
 ///
 /// Invariants: `base` points to `len` items, aligned to 16 bytes, which live as long as `memory`.
 /// Other ranks write only while the inbox is open (between `window` and the barrier in `close`).
@@ -152,20 +152,20 @@ pub(crate) struct Inbox<T> {
 
 #[derive(Debug)]
 enum Memory<T> {
-    /// A window of MPI, locked by all of its communicator for all.
+    /// An MPI window, locked for all ranks of its communicator.
     Window(ffi::MPI_Win),
-    /// Private memory, which nothing but this inbox points into.
+    /// Private memory that only this inbox uses.
     Private { _area: Area<T> },
 }
 
 impl<T: Item> Inbox<T> {
-    /// A window of `len` items at this rank. All ranks of the communicator call it together.
+    /// Creates a window of `len` items at this rank. Collective over the communicator.
     pub(crate) fn window(world: &SimpleCommunicator, len: usize, streaming: bool) -> Self {
         let mut base = ptr::null_mut::<T>();
-        // Whole pages: MPICH lays the ranks' parts end to end.
+        // Whole pages, because MPICH places the ranks' parts one after the other.
         let bytes = (len.max(1) * size_of::<T>()).next_multiple_of(4096);
-        // SAFETY: both results are written by the call; the handles are MPI's own. An error ends
-        // the program (MPI's default).
+        // SAFETY: the call writes both results; the handles belong to MPI. An error aborts the
+        // program (MPI's default).
         let window = unsafe {
             let mut window = ffi::RSMPI_WIN_NULL;
             ffi::MPI_Win_allocate(
@@ -177,8 +177,8 @@ impl<T: Item> Inbox<T> {
                 &mut window,
             );
             ffi::MPI_Win_lock_all(ffi::MPI_MODE_NOCHECK as i32, window);
-            // Whole pages of the own part come at once, which costs half of a fault for each. Where
-            // the system has no such advice they come by faults.
+            // Populates whole pages of this rank's part at once, which halves the cost of page
+            // faults. Systems without this advice populate them by faults.
             let skip = base.cast::<u8>().align_offset(4096);
             libc::madvise(base.byte_add(skip).cast(), bytes - 4096, libc::MADV_POPULATE_WRITE);
             window
@@ -186,7 +186,7 @@ impl<T: Item> Inbox<T> {
         Self::new(base, len, Memory::Window(window), streaming)
     }
 
-    /// Private memory of `len` items, for messages.
+    /// Allocates private memory of `len` items for messages.
     pub(crate) fn private(len: usize, streaming: bool) -> Self {
         let mut area = Area::new(len);
         Self::new(area.as_mut_ptr(), len, Memory::Private { _area: area }, streaming)
@@ -198,14 +198,14 @@ impl<T: Item> Inbox<T> {
         Self { base, len, memory, store: if avx { Store::Streaming } else { Store::Plain } }
     }
 
-    /// How many items the inbox begins after the begin of a cache line. The places of `write` count
-    /// from there.
+    /// Returns how many items after the begin of a cache line the inbox begins. The positions of
+    /// `write` count from that line.
     pub(crate) fn lead(&self) -> usize {
         self.base.addr() % size_of::<Line>() / size_of::<T>()
     }
 
-    /// Writes the slots `slots` of a line, of which the first is at `place`. A whole line goes
-    /// around the cache.
+    /// Writes the slots `slots` of a line, the first of them at `place`. A whole line bypasses the
+    /// cache.
     #[inline]
     pub(crate) fn write(&mut self, place: usize, slots: Range<usize>, line: &Line) {
         let lead = self.lead();
@@ -215,9 +215,9 @@ impl<T: Item> Inbox<T> {
                 && slots.start <= slots.end
         );
         assert!(place + slots.start >= lead && place + slots.end <= lead + self.len);
-        // SAFETY: the items `place + slots - lead` are inside the inbox, by the assertions. They
-        // are this rank's region: other ranks write other regions. A whole line begins at a
-        // multiple of 64 bytes, for `lead` was added; `Streaming` means AVX.
+        // SAFETY: the assertions keep the items `place + slots - lead` inside the inbox. They are
+        // in this rank's region, and other ranks write other regions. A whole line begins at a
+        // multiple of 64 bytes because `lead` was added; `Streaming` implies AVX.
         unsafe {
             if slots.len() == T::PER_LINE && self.store == Store::Streaming {
                 stream(self.base.offset(place as isize - lead as isize).cast(), line);
@@ -229,11 +229,12 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Private memory of the items `range`, as words for a message to be received into.
+    /// Returns the items `range` of private memory as words, to receive a message into.
     pub(crate) fn receiving(&mut self, range: Range<usize>) -> &mut [u64] {
         assert!(matches!(self.memory, Memory::Private { .. }), "a window is written by puts");
         assert!(range.start <= range.end && range.end <= self.len);
-        // SAFETY: inside the inbox, whose memory is private and borrowed mutably; items are words.
+        // SAFETY: within the inbox; its memory is private and borrowed mutably; items consist of
+        // words.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.base.add(range.start).cast(),
@@ -242,7 +243,7 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Waits until this rank's puts have arrived, and its own stores are visible.
+    /// Waits until this rank's puts have arrived and its own stores are visible.
     pub(crate) fn flush(&self) {
         // SAFETY: a fence; and the window is locked for all.
         unsafe {
@@ -253,8 +254,8 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Waits for all ranks: afterwards what has arrived can be read. Takes the outbox, which waits
-    /// for what it sends.
+    /// Waits for all ranks; afterwards the received items can be read. Consumes the outbox, which
+    /// waits for its sends.
     pub(crate) fn close(self, world: &SimpleCommunicator, outbox: Outbox<T>) -> Received<T> {
         drop(outbox);
         self.flush();
@@ -270,7 +271,8 @@ impl<T: Item> Inbox<T> {
 impl<T> Drop for Inbox<T> {
     fn drop(&mut self) {
         if let Memory::Window(mut window) = self.memory {
-            // SAFETY: the window is ours, and locked. All ranks drop their inboxes together.
+            // SAFETY: this inbox owns the window, which is locked. All ranks drop their inboxes
+            // together.
             unsafe {
                 ffi::MPI_Win_unlock_all(window);
                 ffi::MPI_Win_free(&mut window);
@@ -284,15 +286,15 @@ fn has_avx() -> bool {
     is_x86_feature_detected!("avx")
 }
 
-/// Writes a line around the cache.
+/// Writes a line, bypassing the cache.
 ///
 /// # Safety
-/// `to` points to 64 bytes that may be written, at a multiple of 64; the processor has AVX.
+/// `to` points to 64 writable bytes, aligned to 64; the CPU has AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 unsafe fn stream(to: *mut u8, line: &Line) {
     use std::arch::x86_64::{__m256i, _mm256_load_si256, _mm256_stream_si256};
-    // SAFETY: by the caller; a `Line` is aligned to 64 bytes.
+    // SAFETY: guaranteed by the caller; a `Line` is aligned to 64 bytes.
     unsafe {
         let from = ptr::from_ref(line).cast::<__m256i>();
         let to = to.cast::<__m256i>();
@@ -301,10 +303,10 @@ unsafe fn stream(to: *mut u8, line: &Line) {
     }
 }
 
-/// Orders streaming stores before what follows.
+/// Orders streaming stores before later accesses.
 #[cfg(target_arch = "x86_64")]
 fn fence() {
-    // SAFETY: every x86-64 has the instruction, and it only orders.
+    // SAFETY: every x86-64 CPU has the instruction, which only orders accesses.
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
@@ -313,25 +315,25 @@ fn has_avx() -> bool {
     false
 }
 
-/// Stands in where there is no AVX, and is never called there.
+/// A substitute on CPUs without AVX; never called.
 ///
 /// # Safety
-/// `to` points to 64 bytes that may be written.
+/// `to` points to 64 writable bytes.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn stream(to: *mut u8, line: &Line) {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { to.cast::<Line>().write_unaligned(*line) };
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn fence() {}
 
-/// An inbox that no other rank writes any more.
+/// An inbox that other ranks no longer write.
 #[derive(Debug)]
 pub(crate) struct Received<T>(Inbox<T>);
 
 impl<T: Item> Received<T> {
-    /// Lets other ranks write again, once all of them have given up what they received.
+    /// Reopens the inbox for other ranks, after all ranks have released what they received.
     pub(crate) fn reopen(self, world: &SimpleCommunicator) -> Inbox<T> {
         world.barrier();
         self.0
@@ -342,14 +344,14 @@ impl<T: Item> Deref for Received<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: after the barrier in `close` no rank writes; items are plain words.
+        // SAFETY: after the barrier in `close` no rank writes; items consist of plain words.
         unsafe { std::slice::from_raw_parts(self.0.base, self.0.len) }
     }
 }
 
 /// Buffers of equal size, which MPI reads while the program fills others.
 ///
-/// Invariant: a buffer whose request is pending is not written.
+/// Invariant: a buffer with a pending request is not written.
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
     lines: Area<Line>,
@@ -375,8 +377,7 @@ impl<T: Item> Outbox<T> {
         self.lines[buffer * self.lines_per_buffer + line] = *from;
     }
 
-    /// Starts to put the first `len` items of a buffer into the window of `target`, from item `at`
-    /// on.
+    /// Starts a put of the first `len` items of a buffer into the window of `target`, at item `at`.
     pub(crate) fn put(
         &mut self,
         buffer: usize,
@@ -387,8 +388,8 @@ impl<T: Item> Outbox<T> {
     ) {
         let Memory::Window(window) = inbox.memory else { unreachable!("puts go into windows") };
         let (from, words) = self.pending(buffer, len);
-        // SAFETY: the buffer holds `words` words and stays unwritten until the request is done. MPI
-        // checks the target's bounds; the window is locked for all.
+        // SAFETY: the buffer holds `words` words and stays unwritten until the request completes.
+        // MPI checks the target's bounds; the window is locked for all.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             ffi::MPI_Rput(
@@ -406,7 +407,7 @@ impl<T: Item> Outbox<T> {
         }
     }
 
-    /// Starts to send the first `len` items of a buffer to `target`.
+    /// Starts a send of the first `len` items of a buffer to `target`.
     pub(crate) fn send(
         &mut self,
         buffer: usize,
@@ -416,7 +417,7 @@ impl<T: Item> Outbox<T> {
         tag: i32,
     ) {
         let (from, words) = self.pending(buffer, len);
-        // SAFETY: the buffer holds `words` words and stays unwritten until the request is done.
+        // SAFETY: the buffer holds `words` words and stays unwritten until the request completes.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             ffi::MPI_Isend(
@@ -432,7 +433,7 @@ impl<T: Item> Outbox<T> {
         }
     }
 
-    /// The address of a buffer that is to be sent, and how many words `len` items are.
+    /// Returns the address of a buffer to send, and the number of words of `len` items.
     fn pending(&mut self, buffer: usize, len: usize) -> (*const c_void, i32) {
         assert!(self.requests[buffer].is_none() && len <= self.lines_per_buffer * T::PER_LINE);
         let from = self.lines[buffer * self.lines_per_buffer..].as_ptr();
@@ -445,16 +446,16 @@ impl<T: Item> Outbox<T> {
     /// Waits until a buffer has been read.
     pub(crate) fn wait(&mut self, buffer: usize) {
         if let Some(mut request) = self.requests[buffer].take() {
-            // SAFETY: the request is pending and given up here.
+            // SAFETY: the request is pending and released here.
             unsafe { ffi::MPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
         }
     }
 
-    /// Whether a buffer has been read.
+    /// Returns whether a buffer has been read.
     pub(crate) fn is_done(&mut self, buffer: usize) -> bool {
         let Some(request) = &mut self.requests[buffer] else { return true };
         let mut done = 0;
-        // SAFETY: the request is pending; where it is done it is given up.
+        // SAFETY: the request is pending; if it has completed it is released.
         unsafe { ffi::MPI_Test(request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
         if done != 0 {
             self.requests[buffer] = None;
@@ -473,82 +474,4 @@ impl<T> Drop for Outbox<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn areas_are_zeroed_and_aligned() {
-        for len in [0, 1, 1000, HUGE_PAGE / 8 + 1] {
-            let mut area = Area::<u64>::new(len);
-            assert_eq!(area.len(), len);
-            assert!(area.as_ptr().addr().is_multiple_of(64) && area.iter().all(|&word| word == 0));
-            area.fill(7);
-            assert!(area.iter().all(|&word| word == 7));
-        }
-    }
-
-    /// Writes `count` items from place `from` on, as a partitioning pass does, and looks at the
-    /// whole inbox.
-    fn fill<T: Item + PartialEq + std::fmt::Debug>(
-        item: impl Fn(usize) -> T,
-        from: usize,
-        count: usize,
-        streaming: bool,
-    ) {
-        let mut inbox = Inbox::<T>::private(64, streaming);
-        let (mut line, begin) = (Line::default(), inbox.lead() + from);
-        for place in begin..begin + count {
-            item(place - begin).store(&mut line, place % T::PER_LINE);
-            if place % T::PER_LINE == T::PER_LINE - 1 {
-                let first = place + 1 - T::PER_LINE;
-                inbox.write(first, begin.saturating_sub(first)..T::PER_LINE, &line);
-            }
-        }
-        let slots = (begin + count) % T::PER_LINE;
-        let first = begin + count - slots;
-        inbox.write(first, begin.saturating_sub(first).min(slots)..slots, &line);
-        inbox.flush();
-        let received = Received(inbox);
-        for (place, found) in received.iter().enumerate() {
-            let expected = if (from..from + count).contains(&place) {
-                item(place - from)
-            } else {
-                T::default()
-            };
-            assert_eq!(*found, expected, "place {place} of {count} from {from}");
-        }
-    }
-
-    #[test]
-    fn a_region_is_written_and_nothing_beside_it() {
-        for streaming in [false, true] {
-            for from in 0..9 {
-                for count in 0..20 {
-                    fill(|number| number as u64 + 1, from, count, streaming);
-                    fill(
-                        |number| Tuple { key: number as u64 + 1, payload: 9 },
-                        from,
-                        count,
-                        streaming,
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "self.len")]
-    fn a_line_past_the_end_is_refused() {
-        Inbox::<u64>::private(12, true).write(8, 0..8, &Line::default());
-    }
-
-    #[test]
-    fn messages_are_received_where_they_belong() {
-        let mut inbox = Inbox::<Tuple>::private(3, true);
-        inbox.receiving(1..3).copy_from_slice(&[1, 2, 3, 4]);
-        assert_eq!(
-            Received(inbox)[..],
-            [(0, 0), (1, 2), (3, 4)].map(|(key, payload)| Tuple { key, payload })
-        );
-    }
-}
+mod tests;

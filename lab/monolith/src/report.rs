@@ -1,4 +1,4 @@
-//! What is printed: wall clock, and the phases of each rank.
+//! Prints the report: wall clock, and the phases of each rank.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use crate::generate::Answer;
 use crate::{Options, PHASES, Run, wire_bytes};
 
-/// What a rank tells the first one about a run: wall clock, the phases, bytes and messages.
+/// The number of figures of a rank and run: wall clock, the phases, bytes and messages.
 const FIGURES: usize = PHASES.len() + 3;
 
 /// A run with the figures of all ranks.
-struct Joined {
+struct RunFigures {
     ranks: Vec<[f64; FIGURES]>,
 }
 
-impl Joined {
+impl RunFigures {
     fn wall_s(&self) -> f64 {
         self.ranks.iter().map(|figures| figures[0]).fold(0.0, f64::max)
     }
@@ -47,7 +47,7 @@ pub(crate) fn print(
     answer: Answer,
     network_bits: u32,
 ) {
-    let joined: Vec<Joined> = runs.iter().map(|run| gather(world, run)).collect();
+    let joined: Vec<RunFigures> = runs.iter().map(|run| gather(world, run)).collect();
     if world.rank() != 0 {
         return;
     }
@@ -55,7 +55,7 @@ pub(crate) fn print(
     order.sort_by(|&one, &other| joined[one].wall_s().total_cmp(&joined[other].wall_s()));
     let (best, median) = (&joined[order[0]], &joined[order[(order.len() - 1) / 2]]);
     // Tuples of both relations per second and rank.
-    let rate = |run: &Joined| 2.0 * options.tuples as f64 / run.wall_s() / world.size() as f64;
+    let rate = |run: &RunFigures| 2.0 * options.tuples as f64 / run.wall_s() / world.size() as f64;
     if options.json {
         let runs: Vec<Value> = joined.iter().map(|run| as_json(run, rate(run))).collect();
         let report = json!({
@@ -114,7 +114,7 @@ pub(crate) fn print(
     );
 }
 
-fn gather(world: &SimpleCommunicator, run: &Run) -> Joined {
+fn gather(world: &SimpleCommunicator, run: &Run) -> RunFigures {
     let seconds = |duration: Duration| duration.as_secs_f64();
     let mut figures = vec![seconds(run.wall)];
     figures.extend(run.phases.map(seconds));
@@ -122,15 +122,15 @@ fn gather(world: &SimpleCommunicator, run: &Run) -> Joined {
     let root = world.process_at_rank(0);
     if world.rank() != 0 {
         root.gather_into(&figures[..]);
-        return Joined { ranks: Vec::new() };
+        return RunFigures { ranks: Vec::new() };
     }
     let mut all = vec![0.0; FIGURES * world.size() as usize];
     root.gather_into_root(&figures[..], &mut all[..]);
     let (ranks, _) = all.as_chunks::<FIGURES>();
-    Joined { ranks: ranks.to_vec() }
+    RunFigures { ranks: ranks.to_vec() }
 }
 
-fn as_json(run: &Joined, rate: f64) -> Value {
+fn as_json(run: &RunFigures, rate: f64) -> Value {
     let phases: serde_json::Map<String, Value> = PHASES
         .iter()
         .enumerate()
@@ -150,7 +150,7 @@ fn as_json(run: &Joined, rate: f64) -> Value {
     })
 }
 
-/// The processor and how many there are.
+/// Returns the name and number of processors.
 fn machine() -> String {
     let description = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -159,7 +159,7 @@ fn machine() -> String {
     format!("{}, {cores} cores", model.unwrap_or("unknown processor"))
 }
 
-/// The MPI library's name and version.
+/// Returns the MPI library's name and version.
 fn library() -> String {
     let description = mpi::environment::library_version().unwrap_or_default();
     let line = description.lines().next().unwrap_or("unknown MPI");

@@ -1,4 +1,4 @@
-//! Tuples as they are generated, and the two forms in which they travel.
+//! Tuples as generated, and their two wire formats.
 
 use crate::raw::{Item, Line};
 
@@ -13,17 +13,17 @@ pub(crate) struct Tuple {
 /// A tuple of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedTuple {
     pub(crate) key: u64,
     pub(crate) build: u64,
     pub(crate) probe: u64,
 }
 
-/// How tuples travel, and lie at the receiver. A form may leave out the `network_bits` lowest bits
-/// of the key, for they are the number of the network partition: what is left of the key is its
-/// `rest`.
+/// The wire format of tuples, also used at the receiver. A format may omit the `network_bits`
+/// lowest bits of the key, which are the number of the network partition; the remaining bits are
+/// the `rest`.
 pub(crate) trait Form: Copy {
-    /// What travels.
+    /// The item that is sent.
     type Item: Item;
 
     fn encode(self, tuple: Tuple) -> Self::Item;
@@ -31,7 +31,7 @@ pub(crate) trait Form: Copy {
     fn payload(self, item: Self::Item) -> u64;
 }
 
-/// Tuples as they are: two words.
+/// Unchanged tuples of two words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wide {
     pub(crate) network_bits: u32,
@@ -54,7 +54,7 @@ impl Form for Wide {
     }
 }
 
-/// Key and payload in one word. Both lie below 2^`domain_bits`, and `2 * domain_bits - network_bits
+/// Key and payload in one word. Both are below 2^`domain_bits`, and `2 * domain_bits - network_bits
 /// <= 64`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Narrow {
@@ -80,7 +80,7 @@ impl Form for Narrow {
 }
 
 impl Tuple {
-    /// Puts the tuple into the two words of a slot of a cache line.
+    /// Stores the tuple into the two words of a slot of a cache line.
     #[inline(always)]
     pub(crate) fn store(self, line: &mut Line, slot: usize) {
         let slot = slot % 4;

@@ -1,26 +1,28 @@
 //! Runs the body of a fuzz target as an ordinary test: on the target's corpus, and on seeded
 //! mutations of it.
 //!
-//! A crate has its bodies in `src/fuzzing.rs`, which is compiled for tests and for cargo-fuzz
-//! (`--cfg fuzzing`) only: a function of some bytes, which panics where they do what no bytes may.
-//! `fuzz/targets` hands them to cargo-fuzz, and `fuzz/corpus/TARGET` holds a few small inputs each,
-//! past findings among them.
+//! The bodies of a crate are in its `src/fuzzing.rs`, which is compiled only for tests and
+//! cargo-fuzz (`--cfg fuzzing`). A body is a function of bytes that panics if they cause a fault.
+//! `fuzz/targets` passes the bodies to cargo-fuzz, and `fuzz/corpus/TARGET` holds a few small
+//! inputs of each target, including past findings.
 //!
 //! ```
 //! tessera_fuzzing::mutate("no such target", &[b"seed"], |bytes| assert!(bytes.len() < 1 << 20));
 //! ```
 
+#![forbid(unsafe_code)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
-/// How many mutations are tried; the environment may ask for more.
+/// Mutations of a run; an environment variable can raise the number.
 const MUTATIONS: usize = 1_500;
-/// The environment's variables for more mutations, and for others.
+/// Environment variables for the number of mutations and for the seed.
 const MUTATIONS_VARIABLE: &str = "TESSERA_FUZZ_MUTATIONS";
 const SEED_VARIABLE: &str = "TESSERA_FUZZ_SEED";
-/// Inputs grow no longer than so.
+/// The most bytes of an input.
 const BYTES_MAX: usize = 64 << 10;
-/// Numbers on which lengths, counts and offsets break.
+/// Extreme values for lengths, counts and offsets.
 const EXTREMES: [u64; 16] = [
     0,
     1,
@@ -43,17 +45,17 @@ const EXTREMES: [u64; 16] = [
 /// Runs `body` on the corpus of a target and on `seeds`, then on mutations of them.
 ///
 /// # Panics
-/// `body` does: the input is printed, and kept in the temporary directory where it is long.
+/// Panics like `body`. The input is written to the temporary directory, and its path is printed.
 pub fn mutate(target: &str, seeds: &[&[u8]], body: fn(&[u8])) {
     let mut inputs = corpus(target);
     inputs.extend(seeds.iter().map(|seed| seed.to_vec()));
     inputs.push(Vec::new());
     let run = |input: &[u8]| {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(input))) {
-            let kept =
+            let file =
                 std::env::temp_dir().join(format!("tessera-fuzz-{target}-{}", std::process::id()));
-            let place = std::fs::write(&kept, input).map(|()| kept.display().to_string());
-            eprintln!("fuzz target {target} fails on {} bytes, kept in {place:?}", input.len());
+            let place = std::fs::write(&file, input).map(|()| file.display().to_string());
+            eprintln!("fuzz target {target} fails on {} bytes, written to {place:?}", input.len());
             resume_unwind(panic);
         }
     };
@@ -71,7 +73,7 @@ pub fn mutate(target: &str, seeds: &[&[u8]], body: fn(&[u8])) {
     }
 }
 
-/// The corpus of a target.
+/// Returns the corpus of a target.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -80,7 +82,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files.iter().filter_map(|file| std::fs::read(file).ok()).collect()
 }
 
-/// Numbers that look random (SplitMix64).
+/// A pseudo-random generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -91,12 +93,12 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.next() % end as u64) as usize }
     }
 
-    /// One change of an input; a part of another may come in.
+    /// Changes the input once; the change may insert a part of another input.
     fn change(&mut self, input: &mut Vec<u8>, other: &[u8]) {
         if input.is_empty() {
             input.extend((0..1 + self.below(24)).map(|_| self.next() as u8));

@@ -1,5 +1,4 @@
-//! Rows as lines of text for programs: CSV and JSON. Batches become text on several threads, and
-//! are written in their order.
+//! CSV and JSON output. Several threads encode batches, which are written in order.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -15,51 +14,51 @@ use tessera_session::ResultStream;
 use tessera_types::Error;
 
 use super::Failure;
-use super::writer::{distinct, renamed};
+use super::writer::{renamed, unique_schema};
 
-/// The most threads that make text.
+/// The maximum number of encoder threads.
 const ENCODERS_MAX: usize = 4;
-/// A text of more bytes gives its memory back once it is written.
-const SPARE_BYTES_MAX: usize = 4 << 20;
-/// Values that become one text: fewer rows of many columns.
+/// The maximum capacity of a pooled buffer.
+const POOLED_BYTES_MAX: usize = 4 << 20;
+/// The maximum number of values in one text.
 const TEXT_VALUES_MAX: usize = 1 << 18;
-/// Where rows come more slowly than this, each is written before the next ones are waited for.
+/// If the next batch takes longer than this, pending text is written before waiting again.
 const SLOW: Duration = Duration::from_millis(20);
-/// Rows do not stay in a buffer for longer than about this.
+/// The approximate maximum time that rows stay in the output buffer.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What lines are written as.
+/// The format of lines.
 #[derive(Debug, Clone)]
-pub(super) enum Lines {
-    /// A header line; NULL is nothing, the empty string `""`.
+pub(super) enum LineFormat {
+    /// CSV with a header line. NULL is an empty field, the empty string is `""`.
     Csv,
-    /// An object a line, with these names.
+    /// One JSON object per line, with the names of the schema.
     Json(SchemaRef),
 }
 
-impl Lines {
-    /// JSON with a number behind names that repeat: readers look fields up by name.
-    pub(super) fn json(rows: &ResultStream) -> Lines {
-        Lines::Json(distinct(rows))
+impl LineFormat {
+    /// JSON with unique names: repeated names get a number.
+    pub(super) fn json(rows: &ResultStream) -> LineFormat {
+        LineFormat::Json(unique_schema(rows))
     }
 
     fn header(&self, rows: &ResultStream) -> Result<Vec<u8>, Failure> {
         let mut text = Vec::new();
-        if matches!(self, Lines::Csv) {
+        if matches!(self, LineFormat::Csv) {
             write_header(&rows.schema(), &mut text)?;
         }
         Ok(text)
     }
 
-    /// The rows' text, in the memory of a text that was written.
+    /// Encodes rows into the buffer `text`.
     fn text(&self, batch: RecordBatch, mut text: Vec<u8>) -> Result<Vec<u8>, Failure> {
         text.clear();
         match self {
-            Lines::Csv => {
+            LineFormat::Csv => {
                 write_batch(&batch, &mut text)?;
                 Ok(text)
             }
-            Lines::Json(schema) => {
+            LineFormat::Json(schema) => {
                 let builder = WriterBuilder::new().with_explicit_nulls(true);
                 let mut writer = builder.build::<_, LineDelimited>(text);
                 writer.write(&renamed(batch, schema)?)?;
@@ -70,33 +69,32 @@ impl Lines {
     }
 }
 
-/// Memory of texts that were written, for the next ones: getting it from the system for each batch
-/// takes longer than writing the text.
+/// A pool of text buffers. A new allocation for each batch takes longer than writing its text.
 #[derive(Debug, Default)]
-struct Spare(Mutex<Vec<Vec<u8>>>);
+struct BufferPool(Mutex<Vec<Vec<u8>>>);
 
-impl Spare {
+impl BufferPool {
     fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     fn put(&self, text: Vec<u8>) {
-        if text.capacity() <= SPARE_BYTES_MAX {
+        if text.capacity() <= POOLED_BYTES_MAX {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         }
     }
 }
 
-/// A batch on its way to an encoder, and where its text goes.
-type Work = (RecordBatch, SyncSender<Result<Vec<u8>, Failure>>);
+/// A batch to encode, and the channel for its text.
+type EncodeJob = (RecordBatch, SyncSender<Result<Vec<u8>, Failure>>);
 
-/// Text that is under way, in order, and how many rows it has.
+/// The channels of pending texts, in order, with their row counts.
 type Pending = VecDeque<(Receiver<Result<Vec<u8>, Failure>>, usize)>;
 
-/// Writes all rows, of which `first` are the first ones.
+/// Writes all rows, beginning with the batch `first`.
 pub(super) fn write(
     out: &mut (impl Write + Send),
-    lines: &Lines,
+    lines: &LineFormat,
     first: Option<RecordBatch>,
     mut rows: ResultStream,
 ) -> Result<(), Failure> {
@@ -113,9 +111,9 @@ pub(super) fn write(
     };
     let Some(second) = rows.next() else { return Ok(()) };
     let encoders = std::thread::available_parallelism().map_or(1, usize::from).min(ENCODERS_MAX);
-    let spare = &Spare::default();
+    let pool = &BufferPool::default();
     std::thread::scope(|scope| {
-        let (work, todo) = sync_channel::<Work>(encoders);
+        let (work, todo) = sync_channel::<EncodeJob>(encoders);
         let todo = std::sync::Arc::new(Mutex::new(todo));
         for _ in 0..encoders {
             let todo = todo.clone();
@@ -124,7 +122,7 @@ pub(super) fn write(
                     let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((batch, done)) = next else { break };
                     // The writer may have stopped because of an error.
-                    drop(done.send(lines.text(batch, spare.take())));
+                    drop(done.send(lines.text(batch, pool.take())));
                 }
             });
         }
@@ -137,7 +135,7 @@ pub(super) fn write(
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
-                    written += write_pending(out, spare, &mut pending, 0)?;
+                    written += write_pending(out, pool, &mut pending, 0)?;
                     out.flush()?;
                     return Err(Failure::Query(error, written));
                 }
@@ -147,11 +145,11 @@ pub(super) fn write(
                 pending.push_back((text, part.num_rows()));
                 if work.send((part, done)).is_err() {
                     return Err(Failure::Error(Error::internal(
-                        "the threads that write rows have ended",
+                        "the encoder threads have ended early",
                     )));
                 }
                 written +=
-                    write_pending(out, spare, &mut pending, if is_slow { 0 } else { encoders })?;
+                    write_pending(out, pool, &mut pending, if is_slow { 0 } else { encoders })?;
             }
             if is_slow || flushed.elapsed() >= FLUSH_INTERVAL {
                 out.flush()?;
@@ -159,21 +157,21 @@ pub(super) fn write(
             }
             waited = Instant::now();
         }
-        write_pending(out, spare, &mut pending, 0)?;
+        write_pending(out, pool, &mut pending, 0)?;
         Ok(())
     })
 }
 
-/// A batch in parts of which each becomes one text.
+/// Splits a batch into parts of one text each.
 fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let (rows, step) = (batch.num_rows(), (TEXT_VALUES_MAX / batch.num_columns().max(1)).max(1));
     (0..rows).step_by(step).map(move |start| batch.slice(start, step.min(rows - start)))
 }
 
-/// Writes what is under way, in order, but for so many texts; gives how many rows that were.
+/// Writes pending texts in order until `left` remain. Returns the number of rows.
 fn write_pending(
     out: &mut impl Write,
-    spare: &Spare,
+    pool: &BufferPool,
     pending: &mut Pending,
     left: usize,
 ) -> Result<usize, Failure> {
@@ -181,9 +179,9 @@ fn write_pending(
     while pending.len() > left {
         let Some((text, count)) = pending.pop_front() else { break };
         let text =
-            text.recv().map_err(|_| Error::internal("a thread that writes rows has ended"))??;
+            text.recv().map_err(|_| Error::internal("an encoder thread has ended early"))??;
         out.write_all(&text)?;
-        spare.put(text);
+        pool.put(text);
         rows += count;
     }
     Ok(rows)

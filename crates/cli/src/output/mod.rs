@@ -1,4 +1,4 @@
-//! Rows as people and programs read them.
+//! Output of results in all formats.
 
 mod lines;
 mod table;
@@ -10,19 +10,19 @@ use arrow::array::RecordBatch;
 use tessera_session::ResultStream;
 use tessera_types::{Error, io_cause};
 
-use self::lines::Lines;
+use self::lines::LineFormat;
 pub(crate) use self::table::TableLimits;
 use self::writer::RowWriter;
 use crate::arguments::Format;
 
-/// Why rows were not written, or not all.
+/// The reason why a result is missing or incomplete.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The reader has gone, which is none of our business.
+    /// The reader has closed the output. This is not an error.
     Closed,
-    /// The query has failed, after so many of its rows were written.
+    /// The query failed after this number of rows was written.
     Query(Error, usize),
-    /// Another reason, to be shown.
+    /// Another error, to print.
     Error(Error),
 }
 
@@ -67,12 +67,12 @@ impl From<parquet::errors::ParquetError> for Failure {
     }
 }
 
-/// Writes results one after the other in one format.
+/// Writes results in one format.
 #[derive(Debug)]
 pub(crate) struct Printer<W> {
     out: W,
     format: Format,
-    /// What is shown of a table.
+    /// The limits of tables.
     pub(crate) limits: TableLimits,
     written: usize,
 }
@@ -82,11 +82,10 @@ impl<W: Write + Send> Printer<W> {
         Printer { out, format, limits: TableLimits::default(), written: 0 }
     }
 
-    /// Writes rows as they come, and flushes; `begins` is called before the first byte.
+    /// Writes rows while the query runs. `begins` is called before the first byte.
     ///
     /// # Errors
-    /// The query fails; the output is closed or cannot be written; or a second result for a format
-    /// that holds one.
+    /// The query fails, the output cannot be written, or a binary format already has a result.
     pub(crate) fn rows(
         &mut self,
         mut rows: ResultStream,
@@ -94,7 +93,7 @@ impl<W: Write + Send> Printer<W> {
     ) -> Result<(), Failure> {
         if self.format.is_binary() && self.written > 0 {
             return Err(Failure::Error(Error::unsupported(format!(
-                "a second result with --format {}: the output holds one; run one query at a time",
+                "cannot write a second result with --format {}; run one query at a time",
                 self.format.name()
             ))));
         }
@@ -103,13 +102,12 @@ impl<W: Write + Send> Printer<W> {
             table::write(&mut self.out, rows, self.limits, begins)?;
             return Ok(self.out.flush()?);
         }
-        // Nothing is written before the first rows are there: a query that fails until then leaves
-        // nothing.
+        // Waits for the first rows, so that a query that fails before them writes nothing.
         let first = rows.next().transpose().map_err(|error| Failure::Query(error, 0))?;
         begins();
         let lines = match self.format {
-            Format::Json => Some(Lines::json(&rows)),
-            Format::Csv | Format::Table => Some(Lines::Csv),
+            Format::Json => Some(LineFormat::json(&rows)),
+            Format::Csv | Format::Table => Some(LineFormat::Csv),
             Format::Arrow | Format::Parquet => None,
         };
         match lines {
@@ -141,7 +139,7 @@ impl<W: Write + Send> Printer<W> {
         writer.finish()
     }
 
-    /// Writes text for people; programs that read rows see it too, as there is nothing else to see.
+    /// Writes text, in all formats.
     ///
     /// # Errors
     /// The output is closed or cannot be written.
@@ -153,7 +151,7 @@ impl<W: Write + Send> Printer<W> {
         Ok(self.out.flush()?)
     }
 
-    /// Says what a statement without rows did, where a person reads.
+    /// Writes the summary of a statement without rows, if the format is `table`.
     ///
     /// # Errors
     /// The output is closed or cannot be written.

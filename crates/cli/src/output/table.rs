@@ -1,25 +1,25 @@
-//! A table for people: numbers to the right, the number of rows beneath.
+//! Table output: numbers are aligned to the right, and the number of rows is below.
 
 use std::io::Write;
 
 use arrow::array::RecordBatch;
-use tessera_formats::display::Texts;
+use tessera_formats::display::ColumnText;
 use tessera_session::ResultStream;
 use tessera_types::Error;
 use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 
-/// Columns are as wide as their widest value in so many rows; wider ones that come later stand out.
+/// The number of rows that determine the widths of columns. Wider values in later rows stick out.
 const WIDTH_ROWS: usize = 10_000;
-/// How much of a result is shown.
+/// The limits of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableLimits {
-    /// The most rows.
+    /// The maximum number of rows.
     pub(crate) rows_max: usize,
-    /// Values that are wider are cut.
+    /// The maximum width of a value. Wider ones are cut.
     pub(crate) cell_width_max: usize,
-    /// How to see more rows.
+    /// A hint how to show more rows.
     pub(crate) hint: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Default for TableLimits {
 /// The cells of a row.
 type Row = Vec<String>;
 
-/// Writes the rows that are shown; `begins` is called before the first byte.
+/// Writes a table. `begins` is called before the first byte.
 pub(super) fn write(
     out: &mut impl Write,
     mut stream: ResultStream,
@@ -42,7 +42,7 @@ pub(super) fn write(
     let names: Vec<String> = stream.names().iter().map(|name| printable(name)).collect();
     let right: Vec<bool> =
         stream.schema().fields().iter().map(|field| field.data_type().is_numeric()).collect();
-    // One row more than is shown tells whether there are more.
+    // Reads one more row than it shows, to detect further rows.
     let most = limits.rows_max.saturating_add(1);
     let mut rows: Vec<Row> = Vec::new();
     while rows.len() < most.min(WIDTH_ROWS) {
@@ -95,9 +95,9 @@ fn add_cells(
     rows_max: usize,
     width_max: usize,
 ) -> Result<(), Error> {
-    let columns = batch.columns().iter().map(Texts::new).collect::<Result<Vec<_>, _>>()?;
+    let columns = batch.columns().iter().map(ColumnText::new).collect::<Result<Vec<_>, _>>()?;
     for row in 0..batch.num_rows().min(rows_max) {
-        let cell = |column: &Texts<'_>| -> Result<String, Error> {
+        let cell = |column: &ColumnText<'_>| -> Result<String, Error> {
             if column.is_null(row) {
                 return Ok("NULL".to_string());
             }
@@ -112,7 +112,7 @@ fn add_cells(
     Ok(())
 }
 
-/// Control characters would break the table, or the terminal.
+/// Escapes control characters, which would break the table or the terminal.
 fn printable(text: &str) -> String {
     if text.contains(char::is_control) {
         text.chars()
@@ -123,6 +123,7 @@ fn printable(text: &str) -> String {
     }
 }
 
+/// Cuts a value to a maximum width.
 fn cut(text: &mut String, width_max: usize) {
     if let Some((at, _)) = text.char_indices().nth(width_max) {
         text.truncate(at);
@@ -130,6 +131,7 @@ fn cut(text: &mut String, width_max: usize) {
     }
 }
 
+/// Appends a line of the table.
 fn line(out: &mut String, cells: &[String], widths: &[usize], right: &[bool]) {
     for (position, cell) in cells.iter().enumerate() {
         if position > 0 {

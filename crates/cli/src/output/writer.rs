@@ -1,4 +1,4 @@
-//! Rows for programs in binary formats, a batch at a time.
+//! Binary output: Arrow streams and Parquet.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,57 +7,60 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::ArrowWriter;
-use tessera_formats::parquet::Written;
+use tessera_formats::parquet::WriterSchema;
 use tessera_session::ResultStream;
 use tessera_types::unique_names;
 
 use super::Failure;
 
-/// Writes the batches of one result in a binary format. The schema has a number behind names that
-/// repeat: readers look columns up by name.
+/// Writes one result in a binary format. Repeated column names get a number, because readers look up
+/// columns by name.
 pub(super) enum RowWriter<'a, W: Write + Send> {
     Arrow(Box<StreamWriter<&'a mut W>>, SchemaRef),
-    Parquet(Box<ArrowWriter<&'a mut W>>, Written, SchemaRef),
+    Parquet(Box<ArrowWriter<&'a mut W>>, WriterSchema, SchemaRef),
 }
 
 impl<'a, W: Write + Send> RowWriter<'a, W> {
-    /// Begins a result as Parquet, or as an Arrow stream.
+    /// Starts a result as Parquet or as an Arrow stream.
     pub(super) fn new(
         out: &'a mut W,
         is_parquet: bool,
         rows: &ResultStream,
     ) -> Result<Self, Failure> {
-        let schema = distinct(rows);
+        let schema = unique_schema(rows);
         if !is_parquet {
             return Ok(RowWriter::Arrow(Box::new(StreamWriter::try_new(out, &schema)?), schema));
         }
-        let written = Written::new(schema.clone());
-        let writer =
-            ArrowWriter::try_new_with_options(out, written.schema().clone(), written.options()?)?;
-        Ok(RowWriter::Parquet(Box::new(writer), written, schema))
+        let conversion = WriterSchema::new(schema.clone());
+        let writer = ArrowWriter::try_new_with_options(
+            out,
+            conversion.schema().clone(),
+            conversion.options()?,
+        )?;
+        Ok(RowWriter::Parquet(Box::new(writer), conversion, schema))
     }
 
     pub(super) fn write(&mut self, batch: RecordBatch) -> Result<(), Failure> {
         match self {
             RowWriter::Arrow(writer, schema) => writer.write(&renamed(batch, schema)?)?,
-            RowWriter::Parquet(writer, written, schema) => {
-                writer.write(&written.batch(renamed(batch, schema)?)?)?;
+            RowWriter::Parquet(writer, conversion, schema) => {
+                writer.write(&conversion.batch(renamed(batch, schema)?)?)?;
             }
         }
         Ok(())
     }
 
-    /// Passes on what is complete.
+    /// Flushes complete data.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         match self {
             RowWriter::Arrow(writer, _) => writer.flush()?,
-            // Row groups are written when they are large enough.
+            // The writer flushes full row groups itself.
             RowWriter::Parquet(..) => {}
         }
         Ok(())
     }
 
-    /// No more batches come.
+    /// Ends the result.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
             RowWriter::Arrow(mut writer, _) => writer.finish()?,
@@ -69,7 +72,8 @@ impl<'a, W: Write + Send> RowWriter<'a, W> {
     }
 }
 
-pub(super) fn distinct(rows: &ResultStream) -> SchemaRef {
+/// The schema with unique column names.
+pub(super) fn unique_schema(rows: &ResultStream) -> SchemaRef {
     let schema = rows.schema();
     let fields = schema.fields().iter().zip(unique_names(rows.names()));
     Arc::new(Schema::new(
@@ -77,6 +81,7 @@ pub(super) fn distinct(rows: &ResultStream) -> SchemaRef {
     ))
 }
 
+/// The batch with the column names of a schema.
 pub(super) fn renamed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)?)

@@ -1,4 +1,4 @@
-//! Answers that were wrong once.
+//! Regression tests of wrong results.
 
 use crate::support::*;
 

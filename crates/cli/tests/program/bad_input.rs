@@ -1,4 +1,4 @@
-//! Input that is wrong, or nearly: each gives one clear error, or an answer, and the shell goes on.
+//! Invalid and unusual input: each gives one clear error or a result, and the shell continues.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn truncated_and_false_parquet() {
     file(&folder, "half.parquet", &whole[..whole.len() / 2]);
     file(&folder, "empty.parquet", "");
     file(&folder, "text.parquet", "this is no Parquet file at all");
-    // The footer is whole, the pages are not.
+    // The footer is intact, the pages are damaged.
     let mut hole = whole.clone();
     hole[4..whole.len() / 2].fill(0xff);
     file(&folder, "hole.parquet", &hole);
@@ -86,7 +86,7 @@ fn empty_directories() {
     assert_eq!(csv(folder.path(), "select 1 as x").ok(), "x\n1\n");
     assert_eq!(csv(folder.path(), "show tables").ok(), "name,kind\n");
     std::fs::create_dir(folder.path().join("nothing")).unwrap();
-    assert!(csv(folder.path(), "select * from nothing").error().contains("holds no data files"));
+    assert!(csv(folder.path(), "select * from nothing").error().contains("contains no data files"));
 }
 
 #[test]

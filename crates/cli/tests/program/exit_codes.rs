@@ -1,4 +1,4 @@
-//! How the program ends.
+//! Exit codes and interruption of the program.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{file, finish, folder, program, run, run_with_input, tpch};
 
-/// A query nobody waits for.
+/// A query that runs until it is cancelled.
 const ENDLESS: &str =
     "select count(*) from lineitem a, lineitem b, lineitem c where a.l_tax + b.l_tax + c.l_tax < 0";
 
@@ -80,7 +80,7 @@ fn statements_run_as_soon_as_they_are_complete() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"select 1 as x;\n").unwrap();
     stdin.flush().unwrap();
-    // The answer comes while the input is still open.
+    // The result arrives while the input is still open.
     let mut answer = [0; 4];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut answer).unwrap();
     assert_eq!(&answer, b"x\n1\n");
@@ -128,7 +128,7 @@ fn an_interrupt_cancels_and_is_130() {
     assert_eq!(ran.code, Some(130), "{} {}", ran.out, ran.err);
 }
 
-/// Wherever it comes: also behind the last row of a statement and before the next.
+/// An interruption at any time, including between two statements, ends the program.
 #[test]
 fn an_interrupt_between_statements_ends_the_script() {
     let folder = folder();

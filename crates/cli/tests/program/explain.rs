@@ -1,4 +1,4 @@
-//! Plans to read, and plans to run.
+//! `EXPLAIN`, and `tessera run`.
 
 use crate::support::{csv, file, folder, run, tpch};
 

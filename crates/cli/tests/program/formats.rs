@@ -1,4 +1,4 @@
-//! What rows look like in each format.
+//! The output formats.
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;

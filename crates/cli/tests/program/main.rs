@@ -1,4 +1,4 @@
-//! The program from outside: what it prints, how it ends, what it leaves behind.
+//! Tests of the program as a process: output, exit codes, files.
 
 mod answers;
 mod bad_input;
@@ -7,6 +7,8 @@ mod copy;
 mod exit_codes;
 mod explain;
 mod formats;
+mod plans;
+mod reference;
 mod results;
 mod streams;
 mod support;

@@ -1,14 +1,14 @@
-//! Rows that are printed while their query runs.
+//! Output of rows while the query runs.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 use crate::support::{program, run};
 
-/// More rows than anyone waits for.
+/// A query with more rows than a test reads.
 const ENDLESS: &str = "select a.x, b.x as y, c.x as z from generate_series(1, 10000) as a(x), \
                        generate_series(1, 10000) as b(x), generate_series(1, 10000) as c(x)";
-/// The last value cannot be computed.
+/// A query that fails at its last row.
 const DAMAGED: &str = "select 1 / (1999999 - a.x * 1000 - b.x) as n from generate_series(0, 1999) as a(x), \
                        generate_series(0, 999) as b(x)";
 
@@ -48,7 +48,7 @@ fn an_error_after_rows_says_that_the_result_is_incomplete() {
         let lines: Vec<&str> = ran.err.lines().collect();
         assert!(lines[0].starts_with("error: division by zero"), "{format}: {}", ran.err);
         assert!(
-            lines[1].starts_with("the result is incomplete: the error came after "),
+            lines[1].starts_with("the result is incomplete: the error occurred after "),
             "{}",
             ran.err
         );

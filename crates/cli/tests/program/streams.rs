@@ -1,5 +1,4 @@
-//! What is written and read besides regular files: the standard streams, FIFOs, devices, links; and
-//! that nothing of the user's is destroyed meanwhile.
+//! Reading and writing of standard streams, FIFOs, devices and links, without loss of user files.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{finish, folder, names, program, run, run_with_input};
 
-/// More rows than any test lets a COPY write to its end.
+/// A query with more rows than a COPY writes within a test.
 const ENDLESS: &str = "select n, m from range(100000) s(n), range(100000) t(m)";
 
 fn fifo(folder: &tempfile::TempDir, name: &str) -> String {
@@ -37,7 +36,7 @@ fn rows_go_to_the_standard_output_in_order() {
                copy (select 4 as d) to '/dev/stdout' (format json); copy (select 5 as e) to '/dev/fd/1' (format csv, header false)";
     let expected = "a\n1\nb\n2\nc\n3\n{\"d\":4}\n5\n";
     assert_eq!(run(&["--format", "csv", "-c", sql]).ok(), expected);
-    // Also where it is a file, which others have begun.
+    // The same for a file with existing content.
     let folder = folder();
     let path = folder.path().join("out.csv");
     let mut file = File::create(&path).unwrap();
@@ -48,7 +47,7 @@ fn rows_go_to_the_standard_output_in_order() {
     file.write_all(b"behind\n").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), format!("before\n{expected}behind\n"));
     assert_eq!(names(folder.path()), ["out.csv"]);
-    // A table's footer and the number of rows do not stand among the rows.
+    // The output of COPY has neither a table footer nor a summary.
     assert_eq!(run(&["-c", "copy (select 2 as b) to stdout"]).ok(), "b\n2\n");
 }
 
@@ -80,7 +79,7 @@ fn a_reader_that_has_enough_ends_the_copy_quietly() {
     let mut message = String::new();
     child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
     assert_eq!((child.wait().unwrap().code(), message.as_str()), (Some(0), ""));
-    // Of a FIFO that the user named, it is an error.
+    // A closed FIFO that the user has named is an error.
     let folder = folder();
     let path = fifo(&folder, "pipe");
     let child =
@@ -126,12 +125,12 @@ fn links_stay_and_files_keep_their_mode() {
     assert_eq!(fs::read_to_string(at("deep/new.csv")).unwrap(), "a\n1\n");
     assert_eq!(mode(&at("deep/data.csv")), 0o604);
     for (name, cause) in
-        [("circle.csv", "circle"), ("deep", "is a directory"), ("none/x.csv", "no such file")]
+        [("circle.csv", "cycle"), ("deep", "is a directory"), ("none/x.csv", "no such file")]
     {
         let message = copy(name).error();
         assert!(message.contains(cause), "{name}: {message}");
     }
-    // The umask decides of a new file.
+    // The umask determines the mode of a new file.
     let path = at("umask.csv");
     let sql = format!("copy (select 1 as a) to '{}'", path.display());
     let shell = format!("umask 027; exec \"{}\" -c \"{sql}\"", env!("CARGO_BIN_EXE_tessera"));
@@ -203,7 +202,7 @@ fn streams_are_read() {
             "{from}"
         );
     }
-    // It is read once, however often it is named.
+    // A statement reads the stream once, even if it names it repeatedly.
     let twice = "select count(*) as n from '/dev/stdin' x join '/dev/fd/0' y using (a)";
     assert_eq!(csv(twice, &text).ok(), "n\n100000\n");
     assert_eq!(csv("select * from '/dev/stdin'", "{\"a\": 1}\n{\"a\": 2}\n").ok(), "a\n1\n2\n");
@@ -216,7 +215,7 @@ fn streams_are_read() {
     assert!(message.err.contains("CREATE TEMP TABLE"), "{}", message.err);
     for arguments in [&[][..], &["-f", "-"], &["-f", "/dev/stdin"]] {
         let message = run_with_input(arguments, "select * from '/dev/stdin'").error();
-        assert!(message.contains("statements come from there"), "{message}");
+        assert!(message.contains("SQL statements are read from it"), "{message}");
     }
     let message = csv("from '/dev/stdin'", "a\0b").error();
     assert!(message.contains("read_csv"), "{message}");

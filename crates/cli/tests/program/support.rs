@@ -1,4 +1,4 @@
-//! Running the program, and data for it.
+//! Helpers that run the program and create its data.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -6,31 +6,37 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Nothing in these tests takes this long; a program that hangs is ended.
+/// The time limit of a run, after which a hanging program is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a run of the program gave.
+/// The output of a run of the program.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedRun {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) err: String,
 }
 
-impl Ran {
-    /// The output of a run that succeeded without a word.
+impl FinishedRun {
+    /// The output of a run that succeeded without messages.
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
         self.out
     }
 
-    /// The only line of the standard error of a run that failed.
+    /// The error of a run that failed: the first line of the standard error. The line of the
+    /// statement and a caret may follow.
     pub(crate) fn error(self) -> String {
         assert_eq!(self.code, Some(1), "{} {}", self.out, self.err);
-        assert_eq!(self.err.lines().count(), 1, "one error: {}", self.err);
-        assert!(self.err.starts_with("error: "), "{}", self.err);
-        self.err.trim_end().to_string()
+        let lines: Vec<&str> = self.err.lines().collect();
+        match lines[..] {
+            [error] if error.starts_with("error: ") => error.to_string(),
+            [error, line, caret] if line.starts_with("line ") && caret.trim() == "^" => {
+                error.to_string()
+            }
+            _ => panic!("one error is expected: {}", self.err),
+        }
     }
 }
 
@@ -42,29 +48,29 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
 }
 
 /// Runs the program to its end.
-pub(crate) fn run(arguments: &[&str]) -> Ran {
+pub(crate) fn run(arguments: &[&str]) -> FinishedRun {
     finish(program(arguments).spawn().unwrap(), "")
 }
 
 /// Runs the program with this standard input.
-pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Ran {
+pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> FinishedRun {
     finish(program(arguments).stdin(Stdio::piped()).spawn().unwrap(), input)
 }
 
 /// Runs one text of SQL and prints CSV.
-pub(crate) fn csv(database: &Path, sql: &str) -> Ran {
+pub(crate) fn csv(database: &Path, sql: &str) -> FinishedRun {
     run(&[database.to_str().unwrap(), "--format", "csv", "-c", sql])
 }
 
 /// Waits for a started program.
-pub(crate) fn finish(mut child: Child, input: &str) -> Ran {
+pub(crate) fn finish(mut child: Child, input: &str) -> FinishedRun {
     let mut stdout = child.stdout.take().unwrap();
     let mut stderr = child.stderr.take().unwrap();
     let stdin = child.stdin.take();
     let input = input.to_string();
     let write = std::thread::spawn(move || {
         if let Some(mut stdin) = stdin {
-            // A program that ended early reads nothing more.
+            // Fails if the program ended early.
             drop(stdin.write_all(input.as_bytes()));
         }
     });
@@ -91,7 +97,7 @@ pub(crate) fn finish(mut child: Child, input: &str) -> Ran {
     write.join().unwrap();
     let bytes = out.join().unwrap();
     let out = String::from_utf8_lossy(&bytes).into_owned();
-    Ran { code: status.code(), out, bytes, err: err.join().unwrap() }
+    FinishedRun { code: status.code(), out, bytes, err: err.join().unwrap() }
 }
 
 /// TPC-H at the smallest scale factor, generated once.
@@ -103,7 +109,7 @@ pub(crate) fn tpch() -> &'static Path {
         let options = tessera_generate::Options { overwrite: true, ..Default::default() };
         tessera_generate::generate(tessera_generate::Suite::Tpch, 0.001, &folder, &options)
             .unwrap();
-        // Other runs' data is not needed any more.
+        // Removes the data of earlier runs.
         for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).unwrap() {
             let path = entry.unwrap().path();
             let old = |path: &Path| {
@@ -136,7 +142,7 @@ pub(crate) fn file(folder: &tempfile::TempDir, name: &str, contents: impl AsRef<
     path.to_str().unwrap().to_string()
 }
 
-/// Names of what a folder holds.
+/// The names of the entries of a folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .unwrap()

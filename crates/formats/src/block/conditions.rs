@@ -1,4 +1,4 @@
-//! Conditions of a filter that the segments of a block answer, without or before decoding.
+//! Filter conditions that the encoded segments of a block evaluate, without decoding or before it.
 
 use tessera_codegen::Comparison;
 use tessera_functions::scalar::scalar_to_array;
@@ -10,34 +10,34 @@ use super::Block;
 use crate::file::Conjunct;
 use crate::prune::mirrored;
 
-/// What of a conjunct compares a column with a constant.
+/// The parts of a conjunct that compare a column with a constant.
 #[derive(Debug)]
 pub(super) struct Conditions {
     parts: Vec<ColumnCondition>,
-    /// Whether the conjunct says nothing else.
+    /// Whether these comparisons are the whole conjunct.
     is_all: bool,
 }
 
-/// A comparison of a column of the scan with a constant.
+/// A comparison of a scan column with a constant.
 #[derive(Debug)]
 pub(super) struct ColumnCondition {
-    /// Its position in the scan.
+    /// The column's position in the scan.
     pub(super) column: usize,
     pub(super) condition: Condition,
 }
 
-/// What a block's segments say of the conjuncts, once for the block.
+/// The results of evaluating conditions on the segments of one block.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
-    /// Conditions that segments test without decoding: the conjunct, and which of its conditions.
+    /// Conditions that segments test without decoding: the conjunct, and the condition within it.
     filters: Vec<(usize, usize)>,
-    /// Whether nothing of a conjunct is left when these have been tested.
+    /// For each conjunct, whether these conditions decide it completely.
     is_decided: Vec<bool>,
 }
 
 impl Conditions {
-    /// Those of some conjuncts over the scan's columns; none of conjuncts that can fail, since a
-    /// test ahead of one would hide its error.
+    /// Extracts the conditions of conjuncts over the scan's columns. Returns none if a conjunct can
+    /// raise an error, because an earlier test would hide it.
     pub(super) fn of(conjuncts: &[Conjunct], columns: &Tuple) -> Vec<Conditions> {
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
         let of = |conjunct: &Conjunct| {
@@ -53,8 +53,8 @@ impl Conditions {
 }
 
 impl Verdicts {
-    /// Asks the segments of a block, where `columns` has the scan's columns; none where no tuple
-    /// satisfies some condition.
+    /// Evaluates conditions on the segments of a block, where `columns` are the scan's columns.
+    /// Returns `None` if a condition holds for no tuple.
     pub(super) fn of(
         conditions: &[Conditions],
         block: &Block,
@@ -76,7 +76,7 @@ impl Verdicts {
         Ok(Some(verdicts))
     }
 
-    /// The conditions that segments test.
+    /// Returns the conditions that segments test.
     pub(super) fn filters<'a>(
         &'a self,
         conditions: &'a [Conditions],
@@ -84,12 +84,12 @@ impl Verdicts {
         self.filters.iter().map(|(conjunct, at)| &conditions[*conjunct].parts[*at])
     }
 
-    /// Whether all tuples are wanted.
+    /// Whether all tuples satisfy all conjuncts.
     pub(super) fn are_all_true(&self) -> bool {
         self.filters.is_empty() && self.is_decided.iter().all(|is_decided| *is_decided)
     }
 
-    /// Whether a conjunct need not be evaluated.
+    /// Whether the conjunct needs no further evaluation.
     pub(super) fn is_decided(&self, conjunct: usize) -> bool {
         self.is_decided[conjunct]
     }
@@ -109,6 +109,6 @@ fn condition(part: &Expr, columns: &Tuple) -> Option<ColumnCondition> {
         return None;
     }
     let constant = scalar_to_array(value, atom).ok()?;
-    let condition = Condition::new(Comparison::named(function)?, &constant)?;
+    let condition = Condition::new(Comparison::from_name(function)?, &constant)?;
     Some(ColumnCondition { column, condition })
 }

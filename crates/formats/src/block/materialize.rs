@@ -1,9 +1,9 @@
-//! `block_materialize`: tuples kept as encoded blocks.
+//! `block_materialize`: stores tuples as encoded blocks.
 
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run};
-use tessera_operator::describe::{edge, gives_collection};
+use tessera_operator::describe::{collection_edge, edge};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
@@ -15,10 +15,10 @@ use tessera_vector::{Chunk, Column, concat_chunks};
 
 use super::{BLOCK_ROWS, Block, Blocks};
 
-/// Keeps all tuples in one collection of encoded blocks, and yields it as the only field of one
+/// Stores all tuples in one collection of encoded blocks, and yields it as the only field of one
 /// tuple.
 ///
-/// `<a>` = `1, 2` gives one `<data: block<a>>`. Holds the tuples, encoded; ends its pipeline; the
+/// `<a>` = `1, 2` gives one `<data: block<a>>`. Buffers the encoded tuples; ends its pipeline; the
 /// tuples inside are in the order of the source. Errors: a field that holds a collection.
 #[derive(Debug)]
 pub struct BlockMaterialize;
@@ -33,9 +33,9 @@ impl Descriptor for BlockMaterialize {
     );
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let given = gives_collection(inputs, "block")?;
+        let output = collection_edge(inputs, "block")?;
         edge(inputs)?.tuple.arrow_schema()?;
-        Ok(given)
+        Ok(output)
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -45,16 +45,18 @@ impl Descriptor for BlockMaterialize {
 
 impl SubOperator for BlockMaterialize {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Sink(Arc::new(Lowered { tuple: lowering.inputs[0].tuple.clone() })))
+        Ok(Operator::Sink(Arc::new(BlockMaterializeOperator {
+            tuple: lowering.inputs[0].tuple.clone(),
+        })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct BlockMaterializeOperator {
     tuple: Tuple,
 }
 
-impl Sink for Lowered {
+impl Sink for BlockMaterializeOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         Ok(Arc::new(MaterializeRun { tuple: self.tuple.clone(), run: run.clone() }))
     }
@@ -66,14 +68,14 @@ struct MaterializeRun {
     run: Run,
 }
 
-/// Blocks by the position of their first morsel. Those of consecutive morsels share blocks, so that
-/// small ones make no small blocks.
+/// Blocks with the positions of their first morsels. Consecutive morsels share blocks, so that
+/// small morsels do not make small blocks.
 struct MaterializeWorker {
     tuple: Tuple,
     run: Run,
-    /// The morsel after the last one.
+    /// The morsel that would continue the current block.
     next: Option<u64>,
-    /// That of the block's first tuple.
+    /// The morsel of the current block's first tuple.
     position: u64,
     waiting: Vec<Chunk>,
     waiting_rows: usize,
@@ -107,7 +109,7 @@ impl SinkRun for MaterializeRun {
             blocks.extend(worker.blocks);
             memory.push(worker.memory);
         }
-        // Stable: the blocks of a morsel stay as they came.
+        // The sort is stable, so the blocks of a morsel keep their order.
         blocks.sort_by_key(|(position, _)| *position);
         let blocks = blocks.into_iter().map(|(_, block)| block).collect();
         let chunk =
@@ -120,7 +122,7 @@ impl SinkRun for MaterializeRun {
 }
 
 impl MaterializeWorker {
-    /// Makes a block of what waits.
+    /// Encodes the waiting chunks as a block.
     fn encode(&mut self) -> Result<()> {
         let chunks = std::mem::take(&mut self.waiting);
         let rows = std::mem::take(&mut self.waiting_rows);

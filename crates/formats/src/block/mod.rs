@@ -1,5 +1,5 @@
-//! The `block` format: tuples in memory, their columns encoded block by block; `block_materialize`
-//! makes it, `block_scan` reads it.
+//! The `block` format: in-memory tuples with columns encoded block by block. `block_materialize`
+//! writes it, `block_scan` reads it.
 
 mod conditions;
 mod materialize;
@@ -19,36 +19,36 @@ use tessera_vector::{Chunk, Segment};
 pub use materialize::BlockMaterialize;
 pub use scan::BlockScan;
 
-/// Rows of a block: a morsel of a scan, and what an encoding is chosen for.
+/// The rows of a block, which is a morsel of a scan and the unit for which an encoding is chosen.
 pub const BLOCK_ROWS: usize = 65_536;
 
-/// Some tuples, column-wise.
+/// A block of tuples with encoded columns.
 #[derive(Debug)]
 pub struct Block {
     rows: usize,
     columns: Vec<Segment>,
-    /// What is known of each column.
-    known: Vec<Known>,
+    /// The statistics of each column.
+    statistics: Vec<ColumnStatistics>,
 }
 
-/// What is known of a column's values in a block.
+/// The statistics of a column in a block.
 #[derive(Debug)]
-struct Known {
-    /// The least and the greatest that are not NULL, where they are known.
+struct ColumnStatistics {
+    /// The minimum and maximum, if statistics.
     ends: Option<(Scalar, Scalar)>,
-    /// How many are NULL.
+    /// The number of NULLs.
     nulls: usize,
 }
 
 impl Block {
-    /// Encodes a chunk without selection of tuples of this type.
+    /// Encodes a chunk without a selection.
     fn new(chunk: &Chunk, tuple: &Tuple) -> Result<Block> {
-        let mut block = Block { rows: chunk.rows(), columns: Vec::new(), known: Vec::new() };
+        let mut block = Block { rows: chunk.rows(), columns: Vec::new(), statistics: Vec::new() };
         for (column, field) in chunk.stored().iter().zip(tuple.fields()) {
             let values = column.plain()?;
             let mut ends = field.atom().map(Extremes::leaving_nulls);
             let segment = Segment::new(&values)?;
-            // Most encodings know them without a look at every value.
+            // Most encodings know minimum and maximum without decoding every value.
             if let Some(ends) = ends.as_mut().filter(|ends| ends.is_known()) {
                 for end in [Aggregate::Min, Aggregate::Max] {
                     if let Some(end) = segment.aggregate(end)? {
@@ -57,7 +57,7 @@ impl Block {
                 }
             }
             block.columns.push(segment);
-            block.known.push(Known {
+            block.statistics.push(ColumnStatistics {
                 ends: ends.and_then(Extremes::known),
                 nulls: values.logical_null_count(),
             });
@@ -74,61 +74,62 @@ impl Block {
 #[derive(Debug)]
 pub struct Blocks {
     blocks: Vec<Block>,
-    /// Of the query that has made them.
+    /// The memory reservations of the query that encoded the blocks.
     memory: Mutex<Vec<Reservation>>,
 }
 
 impl Blocks {
-    /// How many tuples there are.
+    /// The number of tuples.
     pub fn rows(&self) -> usize {
         self.blocks.iter().map(|block| block.rows).sum()
     }
 
-    /// Bytes of memory that they take.
+    /// The bytes of memory that the blocks use.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(Block::bytes).sum()
     }
 
-    /// They outlive the query that has made them: from now on they count for whoever keeps them.
+    /// Releases the reservations, when the blocks outlive their query; the new owner accounts for
+    /// them.
     pub fn release(&self) {
         lock(&self.memory).clear();
     }
 }
 
-/// Tables in memory, by name, for the scans that name them.
+/// In-memory tables by name, shared by the scans that read them.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     tables: Arc<Mutex<HashMap<String, Table>>>,
 }
 
-/// A table in memory: its columns and its tuples.
+/// An in-memory table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its columns.
+    /// The columns.
     pub tuple: Tuple,
-    /// Its tuples.
+    /// The tuples.
     pub blocks: Arc<Blocks>,
 }
 
 impl Tables {
-    /// Keeps a table under a name, in the place of one that was there.
+    /// Adds a table, replacing one of the same name.
     pub fn insert(&self, name: &str, table: Table) {
         lock(&self.tables).insert(name.to_string(), table);
     }
 
-    /// Forgets a table; scans that run keep its tuples until they end.
+    /// Removes a table. Running scans keep its tuples until they end.
     pub fn remove(&self, name: &str) {
         lock(&self.tables).remove(name);
     }
 
-    /// The table of this name.
+    /// Returns the table of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The table does not exist.
     pub fn get(&self, name: &str) -> Result<Table> {
         lock(&self.tables).get(name).cloned().ok_or_else(|| {
             Error::semantic(format!(
-                "there is no table '{name}' in the memory of this process; CREATE TEMP TABLE makes one for its own session"
+                "unknown in-memory table '{name}'; CREATE TEMP TABLE creates one for its own session"
             ))
         })
     }

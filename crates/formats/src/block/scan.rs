@@ -1,4 +1,4 @@
-//! `block_scan`: the tuples of a table in memory.
+//! `block_scan`: reads an in-memory table.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubO
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_rows::Collected;
 use tessera_state::join::select_positions;
-use tessera_state::sideways::{FilterOf, Heard};
+use tessera_state::sideways::{FilterSubscription, ReceivedFilter};
 use tessera_types::{Error, Result, quote_name};
 use tessera_vector::{Chunk, Column, Positions, Selection};
 
@@ -17,12 +17,13 @@ use super::{Block, Blocks, Table, Tables};
 use crate::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
 use crate::prune::{Bounds, may_be_true};
 
-/// Yields the tuples of the table in memory that is called `table`.
+/// Yields the tuples of the in-memory table named `table`.
 ///
-/// Parameters as of scans of files: `columns` that the `filter` sees, of these the `fields` that
-/// are yielded, and `filters` of keys that a `semi_join_filter` tells. A block is a morsel, and
-/// left out where its least and greatest values, or a column's encoding, show that none of its
-/// tuples is wanted; of the others, columns are decoded for the tuples alone that those before them
+/// Parameters as for scans of files: the `columns` that the `filter` reads, the output `fields`
+/// among them, and `filters` on keys that a `semi_join_filter` publishes. A block is a morsel. A
+/// block is skipped if its statistics or an encoding show that none of its tuples qualify. In other
+/// blocks, a column is decoded only for the tuples that earlier conditions have left. Keeps the
+/// order.
 /// have left. Keeps the order.
 #[derive(Debug, Default)]
 pub struct BlockScan {
@@ -30,7 +31,7 @@ pub struct BlockScan {
 }
 
 impl BlockScan {
-    /// The scan of these tables.
+    /// Creates the scan of these tables.
     pub fn new(tables: Tables) -> BlockScan {
         BlockScan { tables }
     }
@@ -48,7 +49,7 @@ impl Descriptor for BlockScan {
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         node.params.string("table")?;
         let scan = FileScan::of(node, Vec::new())?;
-        FilterOf::list(node, &scan.columns)?;
+        FilterSubscription::list(node, &scan.columns)?;
         file::derive_scan(&scan, inputs)
     }
 
@@ -62,7 +63,7 @@ impl SubOperator for BlockScan {
         let name = node.params.string("table")?;
         let Table { tuple, blocks } = self.tables.get(name)?;
         let scan = FileScan::of(node, Vec::new())?;
-        let filters = FilterOf::list(node, &scan.columns)?;
+        let filters = FilterSubscription::list(node, &scan.columns)?;
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
         let position = |field: &tessera_types::Field| match tuple.index_of(&field.name) {
             Some(at)
@@ -80,8 +81,8 @@ impl SubOperator for BlockScan {
         let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
         let conditions = Conditions::of(&conjuncts, &scan.columns);
-        Ok(Operator::Source(Arc::new(Lowered(Arc::new(Scan {
-            what: scan,
+        Ok(Operator::Source(Arc::new(BlockScanOperator(Arc::new(Scan {
+            parameters: scan,
             blocks,
             columns,
             conjuncts,
@@ -94,20 +95,20 @@ impl SubOperator for BlockScan {
 
 #[derive(Debug)]
 struct Scan {
-    what: FileScan,
+    parameters: FileScan,
     blocks: Arc<Blocks>,
-    /// Positions in the table of the columns that are listed.
+    /// The positions in the table of the scan's columns.
     columns: Vec<usize>,
     conjuncts: Vec<Conjunct>,
-    /// Of each conjunct, what segments can say.
+    /// For each conjunct, the conditions that segments can evaluate.
     conditions: Vec<Conditions>,
-    /// Whether a conjunct can fail.
+    /// Whether a conjunct can raise an error.
     can_raise: bool,
-    filters: Vec<FilterOf>,
+    filters: Vec<FilterSubscription>,
 }
 
 #[derive(Debug)]
-struct Lowered(Arc<Scan>);
+struct BlockScanOperator(Arc<Scan>);
 
 #[derive(Debug)]
 struct ScanRun {
@@ -116,7 +117,7 @@ struct ScanRun {
     run: Run,
 }
 
-impl Source for Lowered {
+impl Source for BlockScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let conjuncts = start_conjuncts(&self.0.conjuncts, run);
         Ok(Arc::new(ScanRun { scan: self.0.clone(), conjuncts, run: run.clone() }))
@@ -138,13 +139,16 @@ impl SourceRun for ScanRun {
 }
 
 impl ScanRun {
-    /// Reads a block, in `long` chunks unless conditions are tested: each goes over what others
-    /// have left in the cache.
+    /// Opens a block. Long chunks are not used if there are conditions: each condition reuses data
+    /// that the previous one left in the cache.
     fn reader(&self, morsel: usize, long: bool) -> Result<Box<dyn Reader>> {
         let block = self.scan.block(morsel)?;
-        let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.run);
-        let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
-        let filter = self.scan.what.filter.iter().map(|filter| ("rows_skipped", filter.clone()));
+        let filters =
+            ReceivedFilter::published(&self.scan.filters, &self.scan.parameters.columns, &self.run);
+        let unmatched =
+            filters.iter().filter_map(|received| received.filter.wanted(&received.names));
+        let filter =
+            self.scan.parameters.filter.iter().map(|filter| ("rows_skipped", filter.clone()));
         let all = filter.chain(unmatched.map(|wanted| ("rows_skipped_without_match", wanted)));
         for (counter, wanted) in all {
             if !may_be_true(&wanted, &|name| self.scan.bounds(block, name)) {
@@ -178,24 +182,21 @@ impl ScanRun {
 
 impl Scan {
     fn block(&self, number: usize) -> Result<&Block> {
-        self.blocks
-            .blocks
-            .get(number)
-            .ok_or_else(|| Error::internal("a morsel that does not exist"))
+        self.blocks.blocks.get(number).ok_or_else(|| Error::internal("the morsel does not exist"))
     }
 
-    /// What is known of a column's values in a block.
+    /// Returns the statistics of a column in a block.
     fn bounds(&self, block: &Block, name: &str) -> Option<Bounds> {
-        let at = self.what.columns.index_of(name)?;
-        let known = block.known.get(self.columns[at])?;
-        let atom = self.what.columns.fields()[at].atom()?.clone();
-        let (min, max) = known.ends.clone().unzip();
+        let at = self.parameters.columns.index_of(name)?;
+        let statistics = block.statistics.get(self.columns[at])?;
+        let atom = self.parameters.columns.fields()[at].atom()?.clone();
+        let (min, max) = statistics.ends.clone().unzip();
         Some(Bounds {
             atom,
             min,
             max,
-            some_null: known.nulls > 0,
-            some_value: known.nulls < block.rows,
+            some_null: statistics.nulls > 0,
+            some_value: statistics.nulls < block.rows,
         })
     }
 }
@@ -204,23 +205,23 @@ struct BlockReader {
     scan: Arc<Scan>,
     conjuncts: Arc<[RunConjunct]>,
     verdicts: Verdicts,
-    filters: Vec<Heard>,
+    filters: Vec<ReceivedFilter>,
     run: Run,
     block: usize,
     chunk_rows: usize,
     row: usize,
     hashes: Vec<u64>,
-    /// Tuples that filters have dropped.
+    /// The number of tuples that filters have dropped.
     dropped: u64,
 }
 
-/// Some tuples of a block, as their columns are decoded.
+/// A range of tuples of a block whose columns are decoded on demand.
 struct Piece<'a> {
     scan: &'a Scan,
     block: &'a Block,
     positions: Positions,
     decoded: Vec<Option<Column>>,
-    /// Those that are still wanted, among the positions.
+    /// The tuples that still qualify, among the positions.
     selection: Option<Arc<Selection>>,
 }
 
@@ -233,7 +234,7 @@ impl Piece<'_> {
         Ok(self.decoded[at].insert(column).clone())
     }
 
-    /// The tuples of these columns that are still wanted.
+    /// Returns these columns of the tuples that still qualify.
     fn chunk(&mut self, columns: &[usize]) -> Result<Chunk> {
         let columns = columns.iter().map(|at| self.column(*at)).collect::<Result<_>>()?;
         let chunk = Chunk::new(columns, self.positions.len());
@@ -243,14 +244,14 @@ impl Piece<'_> {
         })
     }
 
-    /// Keeps some of the tuples that are wanted. Where few are left, the others are forgotten, and
-    /// so is what is not yielded: what is yet to be decoded is decoded for these alone.
+    /// Reduces the qualifying tuples. If few are left, the others and columns without further use
+    /// are dropped, so that later columns are decoded for the remaining tuples only.
     fn keep(&mut self, selection: Option<Arc<Selection>>) -> Result<()> {
         self.selection = selection;
         let few = self.selection.take_if(|selection| selection.len() * 2 <= self.positions.len());
         if let Some(few) = few {
             for (at, decoded) in self.decoded.iter_mut().enumerate() {
-                *decoded = match decoded.take_if(|_| self.scan.what.fields.contains(&at)) {
+                *decoded = match decoded.take_if(|_| self.scan.parameters.fields.contains(&at)) {
                     Some(column) => Some(column.take(&few)?),
                     None => None,
                 };
@@ -260,7 +261,7 @@ impl Piece<'_> {
         Ok(())
     }
 
-    /// Keeps the tuples that satisfy a condition, which the column's segment tests.
+    /// Keeps the tuples that satisfy a condition, which the column's segment evaluates.
     fn filter(&mut self, part: &ColumnCondition) -> Result<()> {
         let segment = &self.block.columns[self.scan.columns[part.column]];
         let kept = match &self.selection {
@@ -286,17 +287,17 @@ impl Piece<'_> {
     }
 }
 
-/// Keeps the tuples whose keys are in these filters; how many are not.
+/// Drops the tuples whose keys are not in the filters, and returns their number.
 fn drop_unmatched(
     piece: &mut Piece<'_>,
-    filters: &[&Heard],
+    filters: &[&ReceivedFilter],
     hashes: &mut Vec<u64>,
 ) -> Result<usize> {
     let mut dropped = 0;
-    for heard in filters.iter().filter(|heard| heard.filter.is_on()) {
-        let chunk = piece.chunk(&heard.keys)?;
+    for received in filters.iter().filter(|received| received.filter.is_on()) {
+        let chunk = piece.chunk(&received.keys)?;
         let keys = (0..chunk.width()).map(|key| chunk.column(key)).collect::<Result<Vec<_>>>()?;
-        let passed = heard.filter.select(&keys, chunk.rows(), hashes)?;
+        let passed = received.filter.select(&keys, chunk.rows(), hashes)?;
         dropped += chunk.rows() - passed.len();
         piece.keep(select_positions(&chunk, &passed).selection().cloned())?;
     }
@@ -319,7 +320,7 @@ impl Reader for BlockReader {
             (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
         let mut piece = Piece { scan, block, positions, decoded, selection: None };
         self.row += rows;
-        // What costs least comes first; there is none of it where it could hide an error.
+        // The cheapest test comes first. It is empty where it could hide an error.
         for part in self.verdicts.filters(&scan.conditions) {
             if !piece.is_empty() {
                 piece.filter(part)?;
@@ -328,9 +329,10 @@ impl Reader for BlockReader {
         if piece.is_empty() {
             return Ok(Step::Again);
         }
-        // What drops most tuples comes next, unless it would hide an error.
-        let is_first = |heard: &&Heard| !scan.can_raise && heard.filter.passes_few();
-        let (first, last): (Vec<&Heard>, Vec<&Heard>) = self.filters.iter().partition(is_first);
+        // The most selective filters come next, unless they could hide an error.
+        let is_first = |received: &&ReceivedFilter| !scan.can_raise && received.filter.passes_few();
+        let (first, last): (Vec<&ReceivedFilter>, Vec<&ReceivedFilter>) =
+            self.filters.iter().partition(is_first);
         let mut dropped = drop_unmatched(&mut piece, &first, &mut self.hashes)?;
         for (at, conjunct) in self.conjuncts.iter().enumerate() {
             if !piece.is_empty() && !self.verdicts.is_decided(at) {
@@ -343,6 +345,6 @@ impl Reader for BlockReader {
         if piece.is_empty() {
             return Ok(Step::Again);
         }
-        piece.chunk(&scan.what.fields).map(Step::HasOutput)
+        piece.chunk(&scan.parameters.fields).map(Step::HasOutput)
     }
 }

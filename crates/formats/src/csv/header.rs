@@ -1,20 +1,19 @@
-//! The header of a CSV file: its names, and whether there is one.
+//! The header of a CSV file: detection and names.
 
 use tessera_types::{Atom, unique_names};
 
 use super::infer::Kinds;
 use super::{CsvOptions, tokenizer};
 
-/// The longest header. Names stand in every plan, message and result: a longer one is a file of
-/// another kind.
+/// The longest header in bytes. Names appear in every plan, message and result; a file with a
+/// longer first record is of another kind.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 
-/// The names in a header: without spaces around them; those that are empty or repeated get one that
-/// is unique.
+/// Returns the names in a header, trimmed. Empty or repeated names get a unique one.
 pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
     if record.len() > HEADER_BYTES_MAX {
         return Err(format!(
-            "the header would be {} bytes long, and {HEADER_BYTES_MAX} is the most; is this a CSV file? If it has no header, \
+            "the header is {} bytes long, more than {HEADER_BYTES_MAX}; if the file is CSV without a header, \
              set the option header to false",
             record.len()
         ));
@@ -35,23 +34,23 @@ pub(crate) fn header_names(options: &CsvOptions, record: &[u8]) -> Result<Vec<St
     }
 }
 
-/// The name of a field that has none.
+/// The name of a field without a name.
 pub(super) fn column_name(position: usize) -> String {
     format!("column{position}")
 }
 
-/// Names of fields that have none: one for each field of the record.
+/// Returns names for a record without a header, one for each field.
 pub(super) fn unnamed(options: &CsvOptions, record: &[u8]) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     tokenizer::fields(options, record, &mut |_, _| names.push(column_name(names.len())))?;
     Ok(names)
 }
 
-/// Whether the first record is a header, as its values look beside those of the records below
-/// (`kinds`): DuckDB's rule. It is data only where a column that is not text could hold its value;
-/// where all are text, or it has no value at all, it is a header.
+/// Whether the first record is a header, from its values and those of the records below (`kinds`);
+/// the rule of DuckDB. The record is data only if a column that is not text could hold its value.
+/// If all columns are text, or the record has no values, it is a header.
 ///
-/// `rows` is the number of records below; without any, the first record tells by itself.
+/// `rows` is the number of records below; if it is 0, the first record decides alone.
 pub(super) fn is_header(
     options: &CsvOptions,
     record: &[u8],

@@ -1,9 +1,9 @@
-//! The columns of a CSV file, from a sample.
+//! Infers the columns of a CSV file from a sample.
 //!
-//! A file of at most [`WHOLE_BYTES_MAX`] bytes is looked at as a whole, and so is any with the
-//! option `sample = all`: its types hold for every value. Of a larger one only the start is: a
-//! later value that does not fit is an error when it is read, which says where it stands and what
-//! to do; it is never cast or dropped.
+//! A file of at most [`WHOLE_BYTES_MAX`] bytes is read as a whole, and so is any file with the
+//! option `sample = all`: the inferred types hold for every value. Of a larger file, only the start
+//! is read. A later value that does not fit is an error when it is read; the error says where the
+//! value is and what to do. It is never cast or dropped.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::header::is_header;
 use super::header::{column_name, unnamed};
-use super::sniff::{Unknown, sniff};
+use super::sniff::{UnsetOptions, sniff};
 use super::{CsvOptions, check_count, header_names, tokenizer};
 use crate::text::cells::{parse_boolean, parse_date};
 use crate::text::times::{parse_time, parse_timestamp};
 use crate::text::{Head, line_ends};
 
-/// Files up to this size are looked at as a whole.
+/// Files up to this size are read as a whole.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 8 << 20;
-/// Of larger files, so many records are looked at.
+/// The number of records sampled from larger files.
 pub(crate) const SAMPLE_ROWS: usize = 20_480;
 
-/// What the values of a column have all been so far.
+/// The types that all values of a column have had so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds {
     any: bool,
@@ -56,7 +56,7 @@ impl Default for Kinds {
 }
 
 impl Kinds {
-    /// Takes a value into account. Spaces around numbers, dates and times are none of theirs.
+    /// Adds a value. Spaces around numbers, dates and times are not part of them.
     pub(crate) fn add(&mut self, text: &str) {
         self.any = true;
         let word = text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
@@ -78,9 +78,9 @@ impl Kinds {
     }
 
     fn add_number(&mut self, text: &str) {
-        // A sign of plus is part of what a number would lose (of a telephone number, say).
+        // A plus sign would be lost in a number; it may be part of a telephone number.
         let digits = text.strip_prefix('-').unwrap_or(text);
-        // So is a leading zero (of a postcode, say).
+        // A leading zero would be lost, too; it may be part of a postal code.
         let code = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
         let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && !code;
         self.wide_integer &= whole && digits.len() <= 38;
@@ -89,12 +89,12 @@ impl Kinds {
         let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !code;
         let special =
             ["inf", "infinity", "nan"].iter().any(|word| digits.eq_ignore_ascii_case(word));
-        // A double would round a whole number of so many digits.
+        // A double would round an integer of so many digits.
         let float = numeric && (!whole || fits) && text.parse::<f64>().is_ok_and(f64::is_finite);
         self.float &= special || float;
     }
 
-    /// Takes the values of other files into account.
+    /// Merges the types from other files.
     fn merge(&mut self, other: &Kinds) {
         self.any |= other.any;
         self.boolean &= other.boolean;
@@ -107,12 +107,12 @@ impl Kinds {
         self.zoned &= other.zoned;
     }
 
-    /// Whether there are values that only text holds, or none.
+    /// Whether only text can hold the values, or there are no values.
     pub(super) fn is_text(&self) -> bool {
         self.atom() == Atom::String
     }
 
-    /// The smallest type that holds all values as they are.
+    /// Returns the smallest type that holds all values unchanged.
     pub(crate) fn atom(&self) -> Atom {
         match () {
             () if !self.any => Atom::String,
@@ -129,13 +129,13 @@ impl Kinds {
     }
 }
 
-/// The columns of CSV files that form one table, and the options that a scan of them needs.
+/// Infers the columns of CSV files that form one table, and the options that a scan of them needs.
 ///
 /// # Errors
-/// A file cannot be read, or its sample is no CSV, or the files have different fields.
+/// A file cannot be read, its sample is not CSV, or the files have different fields.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
-    let everything = wants_everything(options)?;
-    let unknown = Unknown {
+    let everything = samples_whole_file(options)?;
+    let unset = UnsetOptions {
         delimiter: options.get("delimiter").is_none(),
         quotes: options.get("quote").is_none() && options.get("escape").is_none(),
         comment: options.get("comment").is_none(),
@@ -147,7 +147,7 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
         let mut head = Head::new(&**reader, None);
         let mut start = csv.start(&mut head)?;
         if columns.is_none() {
-            sniff(&mut head, start, unknown, &mut csv)?;
+            sniff(&mut head, start, unset, &mut csv)?;
             start = csv.start(&mut head)?;
         }
         let limit =
@@ -169,19 +169,19 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     let text = |byte: Option<u8>| {
         Value::string(byte.map(char::from).map_or_else(String::new, String::from))
     };
-    if unknown.delimiter && csv.delimiter != b',' {
+    if unset.delimiter && csv.delimiter != b',' {
         params.set("delimiter", text(Some(csv.delimiter)));
     }
-    if unknown.quotes && csv.quote != Some(b'"') {
+    if unset.quotes && csv.quote != Some(b'"') {
         params.set("quote", text(csv.quote));
     }
-    if unknown.quotes && csv.escape != csv.quote {
+    if unset.quotes && csv.escape != csv.quote {
         params.set("escape", text(csv.escape));
     }
-    if unknown.comment && csv.comment.is_some() {
+    if unset.comment && csv.comment.is_some() {
         params.set("comment", text(csv.comment));
     }
-    if unknown.skip && csv.skip > 0 {
+    if unset.skip && csv.skip > 0 {
         params.set("skip", csv.skip as i64);
     }
     params.set("header", csv.header.unwrap_or(true));
@@ -191,14 +191,14 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     Ok((tuple, params))
 }
 
-/// The option `sample = all`.
-pub(crate) fn wants_everything(options: &Params) -> Result<bool> {
+/// Whether the option `sample = all` is set.
+pub(crate) fn samples_whole_file(options: &Params) -> Result<bool> {
     match options.get("sample") {
         None => Ok(false),
         Some(Value::String(text) | Value::Name(text)) if text.eq_ignore_ascii_case("all") => {
             Ok(true)
         }
-        Some(_) => Err(Error::semantic("option sample must be 'all', or be left out")),
+        Some(_) => Err(Error::semantic("option sample must be 'all' or absent")),
     }
 }
 
@@ -223,7 +223,7 @@ fn infer_file(
     };
     let names = names.map_err(|what| wrong(head.path(), first_line, what))?;
     let record = if options.header.is_none() { record.to_vec() } else { Vec::new() };
-    // Unknown: what follows tells whether this is a header.
+    // If unset, the records below decide whether this is a header.
     let (mut position, mut line) = match options.header {
         Some(false) => (first, first_line),
         _ => (second, first_line + lines),
@@ -253,8 +253,8 @@ fn infer_file(
         }
     };
     if options.names.len() > names.len() {
-        let (given, there) = (options.names.len(), names.len());
-        let what = format!("{there} fields where the options name {given}");
+        let (named, found) = (options.names.len(), names.len());
+        let what = format!("the file has {found} fields, but the options name {named}");
         return Err(wrong(head.path(), first_line, what));
     }
     let names = match has_header {
@@ -266,7 +266,7 @@ fn infer_file(
         Some((known, before)) if *known == names => {
             before.iter_mut().zip(&kinds).for_each(|(before, kinds)| before.merge(kinds));
         }
-        // The same names in another order: each file's header tells where its fields go.
+        // The same names in another order: each file's header maps its fields.
         Some((known, before)) if has_header && is_permutation(known, &names) => {
             for (name, kinds) in names.iter().zip(&kinds) {
                 let place = known.iter().position(|known| known == name);
@@ -277,7 +277,7 @@ fn infer_file(
         }
         Some((known, _)) => {
             return Err(Error::data(format!(
-                "the files of one table differ: '{}' has the fields {}, the ones before have {}",
+                "the files of a table have different fields: '{}' has the fields {}, the ones before have {}",
                 head.path(),
                 names.join(", "),
                 known.join(", ")
@@ -287,13 +287,12 @@ fn infer_file(
     Ok(())
 }
 
-/// Whether unique names are the same ones in another order.
+/// Whether two lists of unique names differ in order only.
 fn is_permutation(left: &[String], right: &[String]) -> bool {
     left.len() == right.len() && left.iter().all(|name| right.contains(name))
 }
 
-/// Takes the values of a record into account.
-/// Takes the values of a record into account.
+/// Adds the values of a record.
 pub(super) fn add_record(
     options: &CsvOptions,
     record: &[u8],
@@ -307,7 +306,7 @@ pub(super) fn add_record(
             && (quoted || !options.is_null(text))
         {
             match std::str::from_utf8(text) {
-                // What is quoted was text to whoever wrote it only if it cannot be anything else.
+                // Quoted values are typed like others: quotes alone do not make a value text.
                 Ok(text) => kinds.add(text),
                 Err(_) => invalid = true,
             }
@@ -359,7 +358,7 @@ mod tests {
         assert_eq!(atom(&["10:00", "23:59:59.5"]), Atom::Time(TimeUnit::Microsecond));
         assert_eq!(atom(&["2024-02-29T10:00:00", "2024-02-29 10:00:00.5"]), plain);
         assert_eq!(atom(&["2024-02-29T10:00:00Z", "2024-02-29 10:00+02:00"]), zoned);
-        // Text keeps what these would lose.
+        // Text preserves what other types would lose.
         assert_eq!(atom(&["2024-02-29", "2024-02-29 10:00:00"]), Atom::String);
         assert_eq!(atom(&["2024-02-29T10:00:00Z", "2024-02-29 10:00:00"]), Atom::String);
         assert_eq!(atom(&["2024-02-29 10:00:00.1234567"]), Atom::String);

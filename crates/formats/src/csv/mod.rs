@@ -1,13 +1,12 @@
-//! `csv_scan`: the tuples of files of comma-separated values (RFC 4180).
+//! `csv_scan`: reads files of comma-separated values (RFC 4180).
 //!
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape`
-//! (the quote), `null` (more texts that stand for NULL), `names` (the fields in order, whatever a
-//! header says), `skip` (lines before the header), `comment` (lines that begin with this
-//! character are no records). An empty field is NULL, a quoted one (`""`) the empty string. A
-//! record with too many or too few fields is an error, as is a value that is not of the declared
-//! type: nothing is lost or cast silently. One more field that is empty, behind a delimiter at the
-//! end, is none. A blank line is a record only where a record has one
-//! field.
+//! (the quote), `null` (more texts that represent NULL), `names` (the fields in order, regardless
+//! of a header), `skip` (lines before the header), `comment` (lines that begin with this character
+//! are skipped). An empty field is NULL, a quoted one (`""`) the empty string. A record with too
+//! many or too few fields is an error, as is a value that is not of the declared type: nothing is
+//! dropped or cast silently. One more empty field, after a delimiter at the end, is ignored. A
+//! blank line is a record only in files of one field.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -30,15 +29,15 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 use crate::file::{self, FileScan, joined_conjuncts};
 use crate::text::cells::Cells;
 use crate::text::quotes::Transition;
-use crate::text::{BadRecord, Head, Layout, TextFormat, TextScan};
+use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
 
 pub(crate) use header::header_names;
 pub use infer::infer;
-pub(crate) use infer::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+pub(crate) use infer::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, samples_whole_file};
 pub(crate) use tokenizer::{fields, record_end};
 pub use write::{CsvMaterialize, write_batch, write_header};
 
-/// The sub-operator.
+/// The sub-operator `csv_scan`.
 #[derive(Debug)]
 pub struct CsvScan;
 
@@ -81,38 +80,38 @@ impl SubOperator for CsvScan {
         let scan = FileScan::new(node)?;
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let format = Arc::new(CsvOptions::new(&node.params)?);
-        Ok(Operator::Source(Arc::new(TextScan { scan, conjuncts, format })))
+        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, format })))
     }
 }
 
-/// The options of reading that SQL may set.
+/// The reading options that SQL may set.
 pub const SCAN_OPTIONS: [&str; 8] =
     ["header", "delimiter", "quote", "escape", "null", "sample", "skip", "comment"];
-/// The options of writing that SQL may set.
+/// The writing options that SQL may set.
 pub const MATERIALIZE_OPTIONS: [&str; 5] = ["header", "delimiter", "quote", "escape", "null"];
 
-/// How a CSV file is written.
+/// The dialect of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CsvOptions {
-    /// Whether there is a header; not known before a file has been looked into.
+    /// Whether there is a header; `None` before the file has been examined.
     pub(crate) header: Option<bool>,
     pub(crate) delimiter: u8,
     pub(crate) quote: Option<u8>,
     pub(crate) escape: Option<u8>,
-    /// What stands for NULL besides nothing.
+    /// Texts that represent NULL besides an empty field.
     pub(crate) nulls: Vec<Arc<str>>,
     pub(crate) names: Vec<Arc<str>>,
-    /// Lines before the first record.
+    /// The number of lines before the first record.
     pub(crate) skip: usize,
-    /// What a line that is no record begins with.
+    /// The first character of lines that are comments.
     pub(crate) comment: Option<u8>,
 }
 
 impl CsvOptions {
-    /// Reads options, written as values or as text (as SQL hands them on).
+    /// Reads options, given as values or as text (as SQL passes them).
     ///
     /// # Errors
-    /// One has a value it cannot have.
+    /// An option has an invalid value.
     pub(crate) fn new(params: &Params) -> Result<CsvOptions> {
         let quote = byte(params, "quote", Some(b'"'))?;
         let delimiter = byte(params, "delimiter", Some(b','))?;
@@ -168,7 +167,7 @@ impl CsvOptions {
     }
 }
 
-/// A boolean option: `true`, or `'true'`, `'1'`, `'off'` … as text.
+/// Reads a boolean option: `true`, or text such as `'true'`, `'1'`, `'off'`.
 pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
     let wrong = || Error::semantic(format!("option {name} must be true or false"));
     match params.get(name) {
@@ -182,7 +181,7 @@ pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
     }
 }
 
-/// A number of lines, or its text.
+/// Reads a number of lines, or its text.
 fn lines(params: &Params, name: &str) -> Result<usize> {
     let found = match params.get(name) {
         None => Some(0),
@@ -243,11 +242,11 @@ impl TextFormat for CsvOptions {
             (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
         let has_bytes =
             of_file.iter().any(|&column| columns.fields()[column].atom() == Some(&Atom::Bytes));
-        // Quotes in comments would be counted with those of fields.
+        // Quotes in comments would be counted as quotes of fields.
         let is_whole = self.comment.is_some();
         let header_bytes = header_bytes as u64;
         let mut layout = Layout { header_bytes, has_bytes, is_whole, ..Default::default() };
-        // Without names, fields are columns in order.
+        // Without names, the fields are the columns in order.
         let Some(names) = names else {
             layout.targets = (0..of_file.len()).map(Some).collect();
             layout.read = of_file;
@@ -280,7 +279,7 @@ impl TextFormat for CsvOptions {
         record: &[u8],
         cells: &mut [Cells],
     ) -> Result<bool, BadRecord> {
-        // A blank line is a record only where a record has one field: then that is NULL.
+        // A blank line is a record only in files of one field, where it is NULL.
         if record.is_empty() && layout.targets.len() != 1 || self.is_comment(record) {
             return Ok(false);
         }
@@ -312,7 +311,7 @@ impl TextFormat for CsvOptions {
 }
 
 impl CsvOptions {
-    /// Where the records of a file begin, its header among them.
+    /// Returns where the records of a file begin, including the header.
     fn start(&self, head: &mut Head<'_>) -> Result<usize> {
         let mut start = head.mark_bytes()?;
         for _ in 0..self.skip {
@@ -321,8 +320,8 @@ impl CsvOptions {
         Ok(start)
     }
 
-    /// The first record that is no comment, nor blank unless `blank`, from `start` on: its start,
-    /// its end and the start of the next.
+    /// Returns the start and end of the first record from `start` on that is not a comment (nor
+    /// blank, unless `blank`), and the start of the next record.
     fn first_of(
         &self,
         head: &mut Head<'_>,
@@ -339,13 +338,13 @@ impl CsvOptions {
         Ok(None)
     }
 
-    /// The names of fields: those that the option gives to the first ones, and these.
+    /// The names of fields: the first ones from the option `names`, then `others`.
     fn named(&self, others: Vec<String>) -> Vec<String> {
-        let given = self.names.iter().map(ToString::to_string);
-        unique_names(given.chain(others.into_iter().skip(self.names.len())))
+        let named = self.names.iter().map(ToString::to_string);
+        unique_names(named.chain(others.into_iter().skip(self.names.len())))
     }
 
-    /// The names of a file's fields, and the bytes before its first record.
+    /// Returns the names of a file's fields, and the number of bytes before its first record.
     fn field_names(
         &self,
         head: &mut Head<'_>,
@@ -365,7 +364,7 @@ impl CsvOptions {
     }
 }
 
-/// A record must have so many fields. One more that is empty is what a delimiter at its end leaves.
+/// Checks the number of fields of a record. One more empty field comes from a delimiter at the end.
 fn check_count(found: usize, is_last_empty: bool, expected: usize) -> Result<(), String> {
     let relation = match found {
         _ if found == expected || found == expected + 1 && is_last_empty && expected > 1 => {
@@ -374,15 +373,15 @@ fn check_count(found: usize, is_last_empty: bool, expected: usize) -> Result<(),
         _ if found > expected => "too many",
         _ => "too few",
     };
-    Err(format!("{relation} fields: {found} where {expected} are expected"))
+    Err(format!("{relation} fields: {found}, expected {expected}"))
 }
 
-/// Which field of a file's records each column is, from 0; nothing where the file begins in another
-/// way than with a header, or with records, of lines that end in `\n`: others may read it
-/// otherwise.
+/// Returns the field number, from 0, of each column in a file's records. Returns `None` unless the
+/// file begins with a header or records, and its lines end in `\n`: other readers may interpret
+/// other files differently.
 ///
 /// # Errors
-/// The file cannot be read, or has no such column.
+/// The file cannot be read or lacks a column.
 pub fn field_positions(
     reader: &dyn RangeReader,
     params: &Params,
@@ -407,5 +406,7 @@ pub fn field_positions(
             .position(|target| target.and_then(|read| layout.read.get(read)) == Some(&column))
     };
     let found: Option<Vec<usize>> = (0..columns.len()).map(position).collect();
-    found.map(Some).ok_or_else(|| Error::internal("a column of a CSV file that is no field"))
+    found
+        .map(Some)
+        .ok_or_else(|| Error::internal("a column of a CSV file is not one of its fields"))
 }

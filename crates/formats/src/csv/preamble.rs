@@ -1,30 +1,31 @@
-//! Lines of text before a CSV file's header: a title, an author, a date.
+//! Detects a preamble: lines of text before a CSV file's header, such as a title, an author or a
+//! date.
 //!
-//! They are taken for that only where nothing else can be meant: what follows has records of the
-//! same number of fields and a header, which the lines before it have not.
+//! Lines are a preamble only where they are unambiguous: the lines after it are records with one
+//! number of fields and a header, and the preamble has neither.
 
 use std::collections::HashSet;
 
 use super::header::is_header;
 use super::infer::{Kinds, add_record};
-use super::sniff::{DELIMITERS, SNIFFED_RECORDS, Unknown, is_sound, sniff_fields};
+use super::sniff::{DELIMITERS, SNIFFED_RECORDS, UnsetOptions, is_sound, sniff_fields};
 use super::{CsvOptions, tokenizer};
 
-/// Lines that are taken for a preamble at most, and bytes that are looked at.
+/// The most lines of a preamble, and the most bytes examined.
 const LINES_MAX: usize = 32;
 const BYTES_MAX: usize = 64 << 10;
 
-/// How the file that begins with `bytes` is read, where it begins with a preamble.
+/// Returns the options of a file that begins with a preamble.
 pub(super) fn sniff_preamble(
     (bytes, at_end): (&[u8], bool),
-    unknown: Unknown,
+    unset: UnsetOptions,
     options: &CsvOptions,
 ) -> Option<CsvOptions> {
     let (bytes, at_end) = match bytes.get(..BYTES_MAX) {
         Some(start) if start.len() < bytes.len() => (start, false),
         _ => (bytes, at_end),
     };
-    let delimiters = if unknown.delimiter { &DELIMITERS[..] } else { &[options.delimiter] };
+    let delimiters = if unset.delimiter { &DELIMITERS[..] } else { &[options.delimiter] };
     if !bytes.iter().any(|byte| delimiters.contains(byte)) {
         return None;
     }
@@ -32,7 +33,7 @@ pub(super) fn sniff_preamble(
     for skip in 1..=LINES_MAX {
         start = line_after(bytes, start)?;
         let rest = &bytes[start..];
-        let Some((way, look)) = sniff_fields((rest, at_end), unknown, options) else { continue };
+        let Some((way, look)) = sniff_fields((rest, at_end), unset, options) else { continue };
         if !is_sound(&look) || look.fields < 2 {
             continue;
         }
@@ -44,7 +45,7 @@ pub(super) fn sniff_preamble(
     None
 }
 
-/// What Excel writes first where the delimiter is not what it expects: `sep=;`.
+/// Returns the delimiter from Excel's first line `sep=;`.
 pub(super) fn named_delimiter(bytes: &[u8]) -> Option<u8> {
     match bytes.get(..5)? {
         [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter]
@@ -62,10 +63,10 @@ fn line_after(bytes: &[u8], start: usize) -> Option<usize> {
     Some(at + 1 + usize::from(is_pair))
 }
 
-/// The lines before a header: how many have text, and whether any is blank. Nothing where one has
-/// so many fields that it may be a record.
+/// Returns the number of text lines before a header, and whether any line is blank. Returns `None`
+/// if a line has so many fields that it may be a record.
 fn lines_before(options: &CsvOptions, bytes: &[u8], fields: usize) -> Option<(usize, bool)> {
-    // A preamble has its quotes as it likes.
+    // Quotes have no meaning in a preamble.
     let bare = CsvOptions { quote: None, escape: None, ..options.clone() };
     let (mut texts, mut any_blank, mut position) = (0, false, 0);
     while let Some((end, next)) = tokenizer::record_end(&bare, bytes, position, true) {
@@ -85,9 +86,9 @@ fn lines_before(options: &CsvOptions, bytes: &[u8], fields: usize) -> Option<(us
     (texts > 0).then_some((texts, any_blank))
 }
 
-/// Whether the first of these records can only be a header: one of the columns below is not text,
-/// and its value there is of another type; or all are text, and it has names where the lines
-/// `before` it leave no doubt.
+/// Whether the first record can only be a header: a column below it is not text and the header's
+/// value has another type; or all columns are text, and the record has names and the lines `before`
+/// it leave no doubt.
 fn has_header(
     options: &CsvOptions,
     bytes: &[u8],
@@ -120,7 +121,7 @@ fn has_header(
         && has_names(options, header)
 }
 
-/// Whether all fields are words, and no two are the same.
+/// Whether all fields are distinct words.
 fn has_names(options: &CsvOptions, header: &[u8]) -> bool {
     let (mut names, mut are_names) = (HashSet::new(), true);
     let read = tokenizer::fields(options, header, &mut |text, _| {
@@ -139,11 +140,11 @@ mod tests {
 
     use super::*;
 
-    /// Lines that are skipped, and the delimiter.
+    /// The number of skipped lines, and the delimiter.
     fn sniffed(text: &str) -> Option<(usize, char)> {
-        let unknown = Unknown { delimiter: true, quotes: true, comment: false, skip: true };
+        let unset = UnsetOptions { delimiter: true, quotes: true, comment: false, skip: true };
         let options = CsvOptions::new(&Params::new()).unwrap();
-        let found = sniff_preamble((text.as_bytes(), true), unknown, &options)?;
+        let found = sniff_preamble((text.as_bytes(), true), unset, &options)?;
         Some((found.skip, char::from(found.delimiter)))
     }
 

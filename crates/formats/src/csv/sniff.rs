@@ -1,5 +1,5 @@
-//! How a CSV file is written, where options do not say: its delimiter, quote, escape and comments,
-//! from the first records.
+//! Infers the dialect of a CSV file where options do not specify it: delimiter, quote, escape and
+//! comments, from the first records.
 
 use tessera_types::Result;
 
@@ -7,93 +7,95 @@ use super::preamble::{named_delimiter, sniff_preamble};
 use super::{CsvOptions, tokenizer};
 use crate::text::Head;
 
-/// The delimiters that are tried, the likeliest first.
+/// The delimiters to try, the most likely first.
 pub(super) const DELIMITERS: [u8; 4] = *b",|;\t";
-/// Quotes and escapes that are tried.
+/// The pairs of quote and escape to try.
 const QUOTES: [(u8, u8); 3] = [(b'"', b'"'), (b'"', b'\\'), (b'\'', b'\'')];
-/// What comments begin with.
+/// The first character of comments.
 const COMMENT: u8 = b'#';
-/// Bytes and records that are looked at.
+/// The bytes and records to examine.
 const SNIFFED_BYTES: usize = 1 << 20;
 pub(super) const SNIFFED_RECORDS: usize = 1_000;
 
-/// What was not said, and is found out.
+/// The options that are not set and must be inferred.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unknown {
+pub(super) struct UnsetOptions {
     pub(super) delimiter: bool,
     pub(super) quotes: bool,
     pub(super) comment: bool,
     pub(super) skip: bool,
 }
 
-/// What records look like, read in one way.
+/// The shape of records when read with one dialect.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Look {
-    /// Fields of the first record.
+pub(super) struct RecordShape {
+    /// The number of fields of the first record.
     pub(super) fields: usize,
-    /// All records have as many.
+    /// Whether all records have the same number of fields.
     is_even: bool,
-    /// Each could be read.
+    /// Whether every record could be read.
     is_well_formed: bool,
     /// Whether any field was quoted.
     has_quotes: bool,
 }
 
-/// Finds the way to read the file at `start` and sets it in `options`.
+/// Infers the dialect of the file at `start` and sets it in `options`.
 ///
-/// A way counts where all records have the same number of fields; the one with most is taken. Where
-/// none counts, the delimiter is the one that the first record has most of, so that the error of
-/// the first record that differs says where it stands.
+/// A dialect is valid if all records have the same number of fields; the one with most fields wins.
+/// If none is valid, the delimiter is the most frequent one in the first record, so that the error
+/// about the first record that differs has its position.
 ///
 /// # Errors
 /// The file cannot be read.
 pub(super) fn sniff(
     head: &mut Head<'_>,
     start: usize,
-    unknown: Unknown,
+    unset: UnsetOptions,
     options: &mut CsvOptions,
 ) -> Result<()> {
-    if !unknown.delimiter && !unknown.quotes && !unknown.comment && !unknown.skip {
+    if !unset.delimiter && !unset.quotes && !unset.comment && !unset.skip {
         return Ok(());
     }
     head.read_to(SNIFFED_BYTES)?;
     let (at_end, bytes) = (head.at_end(), head.bytes().get(start..).unwrap_or_default());
-    if unknown.delimiter
-        && unknown.skip
+    if unset.delimiter
+        && unset.skip
         && let Some(delimiter) = named_delimiter(bytes)
     {
         let named = CsvOptions { delimiter, skip: options.skip + 1, ..options.clone() };
         let start = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
         let rest = start.map_or(&[][..], |start| bytes[start..].trim_ascii_start());
-        let unknown = Unknown { delimiter: false, ..unknown };
-        let found = sniff_fields((rest, at_end), unknown, &named);
-        *options = found.map_or(named, |(way, _)| way);
+        let unset = UnsetOptions { delimiter: false, ..unset };
+        let found = sniff_fields((rest, at_end), unset, &named);
+        *options = found.map_or(named, |(dialect, _)| dialect);
         return Ok(());
     }
-    let Some((way, look)) = sniff_fields((bytes, at_end), unknown, options) else { return Ok(()) };
-    // Comments are taken for such only where the file has no fields with them, or not the same in
-    // all records.
-    if unknown.comment && !(is_sound(&look) && look.fields > 1) && has_comments(bytes) {
+    let Some((dialect, shape)) = sniff_fields((bytes, at_end), unset, options) else {
+        return Ok(());
+    };
+    // Comments are assumed only if the file has one field with them as data, or an uneven number of
+    // fields.
+    if unset.comment && !(is_sound(&shape) && shape.fields > 1) && has_comments(bytes) {
         let commented = CsvOptions { comment: Some(COMMENT), ..options.clone() };
-        if let Some((way, look)) = sniff_fields((bytes, at_end), unknown, &commented)
-            && is_sound(&look)
-            && look.fields > 1
+        if let Some((dialect, shape)) = sniff_fields((bytes, at_end), unset, &commented)
+            && is_sound(&shape)
+            && shape.fields > 1
         {
-            *options = way;
+            *options = dialect;
             return Ok(());
         }
     }
-    let is_table = is_sound(&look) && look.fields > 1;
-    let preamble = match unknown.skip && !is_table {
-        true => sniff_preamble((bytes, at_end), unknown, options),
+    let is_table = is_sound(&shape) && shape.fields > 1;
+    let preamble = match unset.skip && !is_table {
+        true => sniff_preamble((bytes, at_end), unset, options),
         false => None,
     };
-    *options = preamble.unwrap_or(way);
+    *options = preamble.unwrap_or(dialect);
     Ok(())
 }
 
-pub(super) fn is_sound(look: &Look) -> bool {
-    look.is_even && look.is_well_formed
+pub(super) fn is_sound(shape: &RecordShape) -> bool {
+    shape.is_even && shape.is_well_formed
 }
 
 fn has_comments(bytes: &[u8]) -> bool {
@@ -101,62 +103,64 @@ fn has_comments(bytes: &[u8]) -> bool {
         || bytes.windows(2).any(|pair| matches!(pair[0], b'\n' | b'\r') && pair[1] == COMMENT)
 }
 
-/// The best way to read the fields of what a file begins with.
+/// Returns the best dialect for the fields at the start of a file.
 pub(super) fn sniff_fields(
     (bytes, at_end): (&[u8], bool),
-    unknown: Unknown,
+    unset: UnsetOptions,
     options: &CsvOptions,
-) -> Option<(CsvOptions, Look)> {
-    let delimiters: Vec<u8> = match unknown.delimiter {
+) -> Option<(CsvOptions, RecordShape)> {
+    let delimiters: Vec<u8> = match unset.delimiter {
         true => DELIMITERS.to_vec(),
         false => vec![options.delimiter],
     };
-    let pairs: Vec<(Option<u8>, Option<u8>)> = match unknown.quotes {
+    let pairs: Vec<(Option<u8>, Option<u8>)> = match unset.quotes {
         true => QUOTES.iter().map(|(quote, escape)| (Some(*quote), Some(*escape))).collect(),
         false => vec![(options.quote, options.escape)],
     };
-    let mut ways: Vec<(CsvOptions, Look)> = Vec::new();
+    let mut dialects: Vec<(CsvOptions, RecordShape)> = Vec::new();
     for (quote, escape) in &pairs {
         let readings =
             delimiters.iter().filter(|delimiter| Some(**delimiter) != *quote).map(|delimiter| {
-                let way = CsvOptions {
+                let dialect = CsvOptions {
                     delimiter: *delimiter,
                     quote: *quote,
                     escape: *escape,
                     ..options.clone()
                 };
-                let look = look(&way, bytes, at_end);
-                (way, look)
+                let shape = shape(&dialect, bytes, at_end);
+                (dialect, shape)
             });
-        ways.extend(best(readings.collect()));
+        dialects.extend(best(readings.collect()));
     }
-    // Other quotes are taken only where they are there, and the usual ones are not or do not fit.
-    let usual = ways.first().map(|(_, look)| look.clone()).unwrap_or_default();
-    let other = ways.iter().skip(1).find(|(_, look)| {
-        let better = !is_sound(&usual) || (!usual.has_quotes && look.fields >= usual.fields);
-        look.has_quotes && is_sound(look) && better
+    // Other quotes are used only if they occur, and the usual ones do not occur or do not fit.
+    let usual = dialects.first().map(|(_, shape)| shape.clone()).unwrap_or_default();
+    let other = dialects.iter().skip(1).find(|(_, shape)| {
+        let better = !is_sound(&usual) || (!usual.has_quotes && shape.fields >= usual.fields);
+        shape.has_quotes && is_sound(shape) && better
     });
-    other.or(ways.first()).cloned()
+    other.or(dialects.first()).cloned()
 }
 
-/// The best of some ways to read a file that have the same quotes.
-fn best(ways: Vec<(CsvOptions, Look)>) -> Option<(CsvOptions, Look)> {
-    let rank = |look: &Look| match look.fields {
-        // One field a record is what every text is; the delimiter must only be none of its bytes.
-        0 | 1 => (0, usize::from(is_sound(look)), 0),
-        fields => (1, usize::from(is_sound(look)), fields),
+/// Returns the best of several dialects that have the same quotes.
+fn best(dialects: Vec<(CsvOptions, RecordShape)>) -> Option<(CsvOptions, RecordShape)> {
+    let rank = |shape: &RecordShape| match shape.fields {
+        // Every text has one field per record with a delimiter that does not occur.
+        0 | 1 => (0, usize::from(is_sound(shape)), 0),
+        fields => (1, usize::from(is_sound(shape)), fields),
     };
-    // The first of those that are equal.
-    ways.into_iter().reduce(|best, way| if rank(&way.1) > rank(&best.1) { way } else { best })
+    // The first of equally good dialects wins.
+    dialects
+        .into_iter()
+        .reduce(|best, dialect| if rank(&dialect.1) > rank(&best.1) { dialect } else { best })
 }
 
-fn look(options: &CsvOptions, bytes: &[u8], at_end: bool) -> Look {
-    let mut look = Look { is_even: true, is_well_formed: true, ..Look::default() };
+fn shape(options: &CsvOptions, bytes: &[u8], at_end: bool) -> RecordShape {
+    let mut shape = RecordShape { is_even: true, is_well_formed: true, ..RecordShape::default() };
     let (mut position, mut records) = (0, 0);
     while records < SNIFFED_RECORDS {
         let Some((end, next)) = tokenizer::record_end(options, bytes, position, at_end) else {
-            // Quotes that are opened and not closed within what is looked at are none.
-            look.is_well_formed &= records > 0 || bytes.is_empty();
+            // A quote that is not closed within the sample is not a quote.
+            shape.is_well_formed &= records > 0 || bytes.is_empty();
             break;
         };
         let record = &bytes[position..end];
@@ -167,16 +171,16 @@ fn look(options: &CsvOptions, bytes: &[u8], at_end: bool) -> Look {
         let mut fields = 0;
         let read = tokenizer::fields(options, record, &mut |_, quoted| {
             fields += 1;
-            look.has_quotes |= quoted;
+            shape.has_quotes |= quoted;
         });
-        look.is_well_formed &= read.is_ok();
+        shape.is_well_formed &= read.is_ok();
         match records {
-            0 => look.fields = fields,
-            _ => look.is_even &= fields == look.fields,
+            0 => shape.fields = fields,
+            _ => shape.is_even &= fields == shape.fields,
         }
         records += 1;
     }
-    look
+    shape
 }
 
 #[cfg(test)]
@@ -184,14 +188,14 @@ mod tests {
     use tessera_plan::Params;
 
     use super::*;
-    use crate::text::in_memory::InMemory;
+    use crate::text::in_memory::InMemoryFile;
 
-    /// Delimiter, quote and escape.
+    /// The delimiter, quote and escape.
     fn sniffed(text: &str) -> String {
-        let reader = InMemory(text.as_bytes().to_vec());
+        let reader = InMemoryFile(text.as_bytes().to_vec());
         let mut options = CsvOptions::new(&Params::new()).unwrap();
-        let unknown = Unknown { delimiter: true, quotes: true, comment: true, skip: true };
-        sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
+        let unset = UnsetOptions { delimiter: true, quotes: true, comment: true, skip: true };
+        sniff(&mut Head::new(&reader, None), 0, unset, &mut options).unwrap();
         let bytes = [Some(options.delimiter), options.quote, options.escape];
         bytes.into_iter().flatten().map(char::from).collect()
     }
@@ -223,10 +227,10 @@ mod tests {
     #[test]
     fn comments() {
         let comment = |text: &str| {
-            let reader = InMemory(text.as_bytes().to_vec());
+            let reader = InMemoryFile(text.as_bytes().to_vec());
             let mut options = CsvOptions::new(&Params::new()).unwrap();
-            let unknown = Unknown { delimiter: true, quotes: true, comment: true, skip: true };
-            sniff(&mut Head::new(&reader, None), 0, unknown, &mut options).unwrap();
+            let unset = UnsetOptions { delimiter: true, quotes: true, comment: true, skip: true };
+            sniff(&mut Head::new(&reader, None), 0, unset, &mut options).unwrap();
             (options.comment.is_some(), options.delimiter)
         };
         assert_eq!(comment("# a, \"b\na;b\n1;2\n# c\n"), (true, b';'));

@@ -1,7 +1,7 @@
-//! Records and fields of CSV.
+//! Splits CSV into records and fields.
 //!
-//! A record ends at `\n`, `\r\n` or `\r` outside of quotes. A quote opens a quoted field only where
-//! a field begins, spaces before it aside; anywhere else it is a character like others.
+//! A record ends at `\n`, `\r\n` or `\r` outside of quotes. A quote opens a quoted field only at
+//! the start of a field, after optional spaces; elsewhere it is an ordinary character.
 
 use memchr::{memchr, memchr2, memchr3};
 
@@ -10,20 +10,20 @@ use tessera_context::interrupt::{Every, find_byte};
 use super::CsvOptions;
 use crate::text::quotes::{STATES, Transition};
 
-/// Where a byte stands that follows what has been read. The first is that of a file's start.
+/// The state after a byte. The first state is the one at the start of a file.
 const FIELD_START: u8 = 0;
-/// In a field without quotes, or behind the closing quote.
+/// In a field without quotes, or after the closing quote.
 const UNQUOTED: u8 = 1;
 const QUOTED: u8 = 2;
-/// Behind a quote in a quoted field: it closes the field, or stands for itself with the next one.
+/// After a quote in a quoted field: it closes the field, or is escaped by the next quote.
 const QUOTE_SEEN: u8 = 3;
-/// Behind an escape that is not the quote.
+/// After an escape that is not the quote.
 const ESCAPED: u8 = 4;
 
-/// Bytes after which the states that a block can begin in have mostly become one of two.
+/// The bytes after which the possible states at the start of a block have mostly converged to two.
 const CONVERGED_BYTES: usize = 16;
 
-/// The end of the record at `start`, line end excluded, and the start of the next one.
+/// Returns the end of the record at `start`, without the line end, and the start of the next one.
 pub(crate) fn record_end(
     options: &CsvOptions,
     bytes: &[u8],
@@ -31,14 +31,15 @@ pub(crate) fn record_end(
     at_end: bool,
 ) -> Option<(usize, usize)> {
     if options.comment.is_some() && bytes.get(start).copied() == options.comment {
-        // A quote in a comment is a character like others.
+        // A quote in a comment is an ordinary character.
         let bare = CsvOptions { quote: None, ..options.clone() };
         return rest_of_record(&bare, bytes, start, UNQUOTED, at_end);
     }
     rest_of_record(options, bytes, start, FIELD_START, at_end)
 }
 
-/// The start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is before it.
+/// Returns the start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is
+/// the byte before.
 pub(crate) fn first_record(
     options: &CsvOptions,
     bytes: &[u8],
@@ -53,7 +54,7 @@ pub(crate) fn first_record(
     rest_of_record(options, bytes, 1, state, at_end).map(|(_, next)| next)
 }
 
-/// Like [`record_end`], of a record that is in `state` at `start`.
+/// Like [`record_end`], for a record that is in `state` at `start`.
 fn rest_of_record(
     options: &CsvOptions,
     bytes: &[u8],
@@ -91,7 +92,7 @@ fn rest_of_record(
     (at_end && !rest.is_empty()).then_some((bytes.len(), bytes.len()))
 }
 
-/// Reads on in quotes until the state is another one, or the bytes end.
+/// Reads inside quotes until the state changes or the bytes end.
 fn leave_quotes(options: &CsvOptions, bytes: &[u8], from: usize, state: u8) -> (usize, u8) {
     let Some(quote) = options.quote else { return (from, UNQUOTED) };
     match state {
@@ -104,13 +105,13 @@ fn leave_quotes(options: &CsvOptions, bytes: &[u8], from: usize, state: u8) -> (
             }
         }
         QUOTE_SEEN if bytes[from] == quote && options.escape == options.quote => (from + 1, QUOTED),
-        // The byte behind the closing quote is read again: it may end the field or the record.
+        // The byte after the closing quote is read again: it may end the field or the record.
         QUOTE_SEEN => (from, UNQUOTED),
         _ => (from + 1, QUOTED),
     }
 }
 
-/// The state at `to`, where no quote stands between `from` and `to` and `from` is in `state`.
+/// Returns the state at `to`, given `state` at `from` and no quotes in between.
 fn unquoted_state(options: &CsvOptions, bytes: &[u8], from: usize, to: usize, state: u8) -> u8 {
     let is_blank = |byte: &u8| *byte == b' ' && options.delimiter != b' ';
     match bytes[from..to].iter().rev().find(|byte| !is_blank(byte)) {
@@ -120,7 +121,7 @@ fn unquoted_state(options: &CsvOptions, bytes: &[u8], from: usize, to: usize, st
     }
 }
 
-/// The state behind `bytes` for each state before them.
+/// Returns the state after `bytes` for each state before them.
 pub(crate) fn transition(options: &CsvOptions, bytes: &[u8]) -> Transition {
     let (head, tail) = bytes.split_at(bytes.len().min(CONVERGED_BYTES));
     let mut known = [None; STATES];
@@ -177,22 +178,22 @@ pub(crate) fn fields(
     }
 }
 
-/// The quote that a field begins with, and what follows it.
+/// Returns the quote that a field begins with, and the bytes after it.
 fn opened<'a>(options: &CsvOptions, field: &'a [u8]) -> Option<(u8, &'a [u8])> {
     let quote = options.quote?;
     let (first, inside) = without_blanks(options, field).split_first()?;
     (*first == quote).then_some((quote, inside))
 }
 
-/// Spaces around quotes are no part of a field.
+/// Removes spaces around quotes, which are not part of a field.
 fn without_blanks<'a>(options: &CsvOptions, bytes: &'a [u8]) -> &'a [u8] {
     let is_blank = |byte: &u8| *byte == b' ' && options.delimiter != b' ';
     let first = bytes.iter().position(|byte| !is_blank(byte)).unwrap_or(bytes.len());
     &bytes[first..]
 }
 
-/// The text of a quoted field whose opening quote has been passed, and what follows the field: a
-/// delimiter, or nothing.
+/// Returns the text of a quoted field after its opening quote, and the rest of the record after the
+/// field: a delimiter, or nothing.
 fn quoted<'a, 'b: 'a>(
     options: &CsvOptions,
     quote: u8,
@@ -232,7 +233,7 @@ fn quoted<'a, 'b: 'a>(
             };
             return Ok((text, after));
         } else {
-            // An escape before anything else stands for itself.
+            // An escape before any other character is literal.
             unescaped.extend_from_slice(&bytes[position..=found]);
             copied = true;
             position = found + 1;
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(record_end(&options, b"a\n", 2, true), None);
     }
 
-    /// Cut anywhere, the rest begins with the records that follow the cut.
+    /// After any cut, the rest begins with the records that follow the cut.
     #[test]
     fn records_are_found_from_anywhere() {
         let texts: [(&str, &[(&str, &str)]); 4] = [

@@ -1,7 +1,7 @@
-//! `csv_materialize`: tuples as a CSV file.
+//! `csv_materialize`: writes tuples to a CSV file.
 //!
-//! A header line; NULL is nothing, the empty string `""`; dates ISO, decimals exact; nested values
-//! are JSON.
+//! There is a header line. NULL is empty, the empty string is `""`; dates are ISO, decimals exact;
+//! nested values are JSON.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
 use super::CsvOptions;
-use crate::display::Texts;
+use crate::display::ColumnText;
 use crate::json::json_texts;
-use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
+use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, TrackedOutput};
 use crate::text::cells::shown;
 
-/// The sub-operator.
+/// The sub-operator `csv_materialize`.
 #[derive(Debug)]
 pub struct CsvMaterialize;
 
@@ -68,7 +68,7 @@ impl Encoder for CsvEncoder {
         Ok(Part::Text(text))
     }
 
-    fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, _run: &Run) -> Result<Box<dyn FileWriter>> {
         let mut head = Vec::new();
         if self.options.header != Some(false) {
             write_names(&self.schema, &self.options, &mut head)?;
@@ -77,30 +77,30 @@ impl Encoder for CsvEncoder {
     }
 }
 
-/// Appends the header line of a CSV file in the default form.
+/// Appends the header line in the default dialect.
 ///
 /// # Errors
-/// None in this form.
+/// Never fails in this dialect.
 pub fn write_header(schema: &Schema, out: &mut Vec<u8>) -> Result<()> {
     write_names(schema, &default_options(), out)
 }
 
-/// Appends the rows of a batch (in plain forms) as CSV in the default form, without a header;
-/// nested values as people read them.
+/// Appends the rows of a batch (in plain forms) in the default dialect, without a header. Nested
+/// values are written for people to read.
 ///
 /// # Errors
 /// A value has no text form.
 pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
-    write_rows(batch, &default_options(), Nested::Shown, out)
+    write_rows(batch, &default_options(), Nested::Display, out)
 }
 
-/// What lists, structs and maps are written as.
+/// The form of lists, structs and maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nested {
-    /// JSON, for programs; not every map has such a form.
+    /// JSON, for programs; not every map can be written as JSON.
     Json,
-    /// As every other value is shown to people.
-    Shown,
+    /// The form in which values are displayed to people.
+    Display,
 }
 
 fn default_options() -> CsvOptions {
@@ -117,13 +117,13 @@ fn default_options() -> CsvOptions {
 }
 
 fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Result<()> {
-    let special = Specials::new(options);
+    let special = SpecialBytes::new(options);
     for (position, field) in schema.fields().iter().enumerate() {
         if position > 0 {
             out.push(options.delimiter);
         }
         let name = field.name();
-        // Else the name could be taken for several, or lose spaces.
+        // Otherwise the name could be split into several, or lose spaces.
         let sniffed = name.bytes().any(|byte| super::sniff::DELIMITERS.contains(&byte));
         match options.quote {
             Some(quote) if sniffed || name.trim() != name => {
@@ -136,7 +136,7 @@ fn write_names(schema: &Schema, options: &CsvOptions, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// A column on its way to text.
+/// A column prepared for writing as text.
 struct Column<'a> {
     values: Values<'a>,
     nulls: Option<NullBuffer>,
@@ -144,9 +144,9 @@ struct Column<'a> {
 
 enum Values<'a> {
     Strings(&'a StringViewArray),
-    /// None of them needs quotes.
-    Plain(Texts<'a>),
-    Texts(Texts<'a>),
+    /// Values that never need quotes.
+    Plain(ColumnText<'a>),
+    Text(ColumnText<'a>),
     Json(Vec<Option<String>>),
 }
 
@@ -158,10 +158,10 @@ impl<'a> Column<'a> {
                 Values::Json(json_texts(array)?)
             }
             None => {
-                let texts = Texts::new(array)?;
+                let texts = ColumnText::new(array)?;
                 match texts.is_plain() && !plain_are_special {
                     true => Values::Plain(texts),
-                    false => Values::Texts(texts),
+                    false => Values::Text(texts),
                 }
             }
         };
@@ -175,7 +175,7 @@ fn write_rows(
     nested: Nested,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let special = Specials::new(options);
+    let special = SpecialBytes::new(options);
     let plain_are_special =
         options.nulls.iter().any(|null| !null.is_empty()) || special.any_plain();
     let columns = batch.columns().iter().map(|array| Column::new(array, nested, plain_are_special));
@@ -198,7 +198,7 @@ fn write_rows(
                 Values::Plain(texts) => {
                     texts.append_plain(row, out);
                 }
-                Values::Texts(texts) => {
+                Values::Text(texts) => {
                     text.clear();
                     texts.append(row, &mut text)?;
                     write_field(&text, options, &special, out)?;
@@ -214,27 +214,27 @@ fn write_rows(
     Ok(())
 }
 
-/// The bytes that make quotes needed.
+/// The bytes that make quotes necessary.
 #[derive(Debug)]
-struct Specials([u8; 4]);
+struct SpecialBytes([u8; 4]);
 
-impl Specials {
+impl SpecialBytes {
     fn new(options: &CsvOptions) -> Self {
-        Specials([b'\n', b'\r', options.delimiter, options.quote.unwrap_or(options.delimiter)])
+        SpecialBytes([b'\n', b'\r', options.delimiter, options.quote.unwrap_or(options.delimiter)])
     }
 
-    /// Whether one stands in the text.
+    /// Whether a special byte occurs in the text.
     fn are_in(&self, text: &[u8]) -> bool {
         let [a, b, c, d] = self.0;
         let is_special = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
-        // Without a branch for each byte, so that the compiler compares sixteen at once.
+        // Without a branch per byte, so that the compiler compares 16 bytes at once.
         let (blocks, rest) = text.as_chunks::<16>();
         let in_block =
             |block: &[u8; 16]| block.iter().fold(false, |found, byte| found | is_special(*byte));
         blocks.iter().any(in_block) || rest.iter().any(|byte| is_special(*byte))
     }
 
-    /// Whether numbers and dates may be written with one.
+    /// Whether numbers and dates may contain a special byte.
     fn any_plain(&self) -> bool {
         self.0
             .iter()
@@ -242,11 +242,11 @@ impl Specials {
     }
 }
 
-/// Quotes where the text would otherwise read as something else.
+/// Writes a field, with quotes if the text would otherwise be read as something else.
 fn write_field(
     text: &str,
     options: &CsvOptions,
-    special: &Specials,
+    special: &SpecialBytes,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match options.quote {
@@ -288,7 +288,7 @@ mod tests {
     fn quotes_only_where_needed() {
         let written = |text: &str| {
             let mut out = Vec::new();
-            write_field(text, &default_options(), &Specials::new(&default_options()), &mut out)
+            write_field(text, &default_options(), &SpecialBytes::new(&default_options()), &mut out)
                 .unwrap();
             String::from_utf8(out).unwrap()
         };
@@ -316,12 +316,13 @@ mod tests {
     fn without_quotes_some_texts_cannot_be_written() {
         let options = CsvOptions { quote: None, escape: None, ..default_options() };
         for text in ["a,b", "a\nb", "a\rb", ""] {
-            let error =
-                write_field(text, &options, &Specials::new(&options), &mut Vec::new()).unwrap_err();
+            let error = write_field(text, &options, &SpecialBytes::new(&options), &mut Vec::new())
+                .unwrap_err();
             assert!(error.message().contains("without quotes"), "{error}");
         }
         assert!(
-            write_field("5\" pipe", &options, &Specials::new(&options), &mut Vec::new()).is_ok()
+            write_field("5\" pipe", &options, &SpecialBytes::new(&options), &mut Vec::new())
+                .is_ok()
         );
     }
 
@@ -336,6 +337,6 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(Nested::Json), "\"[1,null]\"\n\n");
-        assert_eq!(written(Nested::Shown), "\"[1, NULL]\"\n\n");
+        assert_eq!(written(Nested::Display), "\"[1, NULL]\"\n\n");
     }
 }

@@ -1,4 +1,4 @@
-//! The stream format of Arrow IPC: one message after the other, to be read from front to back.
+//! Reads the stream format of Arrow IPC: messages in sequence.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use tessera_types::{Error, Result};
 
 use super::damaged;
 
-/// Bytes that are read at once.
+/// The bytes per read.
 const STREAM_BYTES: u64 = 1 << 20;
-/// Reads that are under way at once.
+/// The number of concurrent reads.
 const STREAM_READS: u64 = 8;
 
-/// How far a stream has been read.
+/// The state of reading a stream.
 pub(super) struct Stream {
     decoder: Decoder,
     len: u64,
-    /// Up to where its bytes have come.
+    /// The position up to which bytes were received.
     position: u64,
-    /// Bytes that have come and belong to messages that are not decoded yet.
+    /// Received bytes, including those of messages that are not decoded yet.
     bytes: Vec<u8>,
-    /// How many of them have been used.
+    /// The number of decoded bytes in `bytes`.
     used: usize,
     ended: bool,
 }
 
-/// What comes next in a stream.
+/// The next item of a stream.
 pub(super) enum Next {
     Batch(RecordBatch),
     Blocked(Token),
@@ -38,7 +38,7 @@ pub(super) enum Next {
 }
 
 impl Stream {
-    /// A stream of so many bytes, of which the columns at these positions are wanted.
+    /// Creates a reader of a stream of `len` bytes that decodes the columns at these positions.
     pub(super) fn new(layout: &Layout, columns: &[usize], len: u64) -> Stream {
         let decoder = Decoder::new(layout, columns);
         Stream { decoder, len, position: 0, bytes: Vec::new(), used: 0, ended: false }
@@ -74,7 +74,7 @@ impl Stream {
                 self.ended = true;
                 return Ok(Next::End);
             }
-            // Copied to where Arrow wants it aligned.
+            // Copied, because Arrow requires aligned bytes.
             let bytes = Buffer::from_slice_ref(&self.bytes[self.used..self.used + len]);
             self.used += len;
             if let Some(batch) = self.decode(&bytes, reservation, &failed)? {
@@ -83,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// The length of the next message with its body, once all of it has come; 0 at the end.
+    /// Returns the length of the next message with its body once it is complete; 0 at the end.
     fn message_len(&self) -> Result<Option<usize>, String> {
         let bytes = &self.bytes[self.used..];
         let Some(Prefix { prefix, description }) = Prefix::of(bytes)? else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Stream {
         Ok((whole <= bytes.len()).then_some(whole))
     }
 
-    /// Fetches more bytes; a token while they have not come.
+    /// Fetches more bytes. Returns a token while they have not arrived.
     fn fetch(
         &mut self,
         source: &dyn RangeReader,
@@ -125,7 +125,7 @@ impl Stream {
         }
     }
 
-    /// The next bytes and those that are asked for with them.
+    /// The next range and those that are prefetched with it.
     fn ahead(&self) -> Vec<Range<u64>> {
         let start = |read: u64| (self.position + read * STREAM_BYTES).min(self.len);
         let ranges = (0..STREAM_READS).map(|read| start(read)..start(read + 1));
@@ -144,7 +144,7 @@ impl Stream {
         let description = i32::try_from(head).map_err(|_| failed("it is too long".to_string()))?;
         let block = Block::new(0, description, body as i64);
         let more = self.decoder.check(&block, bytes).map_err(failed)?;
-        // Dictionaries stay as long as the stream does.
+        // Dictionaries are held as long as the stream.
         reservation.resize(self.bytes.len() + bytes.len())?;
         reservation.grow(more)?;
         match message.header_type() {

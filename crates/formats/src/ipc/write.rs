@@ -1,5 +1,5 @@
-//! `ipc_materialize`: tuples as an Arrow IPC file, compressed with LZ4; where they go to a stream,
-//! in the stream format, which a reader can follow.
+//! `ipc_materialize`: writes tuples to an Arrow IPC file, compressed with LZ4. To a stream it
+//! writes the stream format, which a reader can follow.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,16 +16,16 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
-use crate::output::{self, Encoder, FileSink, FileWriter, Group, Held, Part, Watched};
+use crate::output::{self, Encoder, FileSink, FileWriter, Group, Part, PendingPart, TrackedOutput};
 
-/// A record batch ends with the tuples that reach either: batches of chunks would be many.
+/// A record batch ends when it reaches either limit; one batch per chunk would be too many.
 const BATCH_ROWS_MAX: usize = 65_536;
 const BATCH_BYTES_MAX: usize = 32 << 20;
-/// Of the budget, one part in so many is for the batch that is being made.
+/// The divisor of the memory budget for the batch under construction.
 const BATCH_SHARE: usize = 16;
 
-/// The materialise sub-operator: the file format, or for a stream the stream format, compressed
-/// with LZ4.
+/// The sub-operator `ipc_materialize`: the file format, or the stream format for streams,
+/// compressed with LZ4.
 #[derive(Debug)]
 pub struct IpcMaterialize;
 
@@ -69,7 +69,7 @@ impl Encoder for IpcEncoder {
         Ok(Part::Batch(batch))
     }
 
-    fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, run: &Run) -> Result<Box<dyn FileWriter>> {
         let options =
             IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
         let writer = match out.is_stream() {
@@ -88,8 +88,8 @@ impl Encoder for IpcEncoder {
 
 /// A writer of either format.
 enum IpcWriter {
-    File(IpcFileWriter<Watched>),
-    Stream(StreamWriter<Watched>),
+    File(IpcFileWriter<TrackedOutput>),
+    Stream(StreamWriter<TrackedOutput>),
 }
 
 impl IpcWriter {
@@ -111,7 +111,7 @@ impl IpcWriter {
 struct IpcFile {
     schema: Arc<Schema>,
     bytes_max: usize,
-    /// What will be the next record batch, and where it goes.
+    /// The next record batch, and its writer.
     open: Mutex<(Group, IpcWriter)>,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Debug for IpcFile {
 }
 
 impl FileWriter for IpcFile {
-    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>> {
+    fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>> {
         let mut open = lock(&self.open);
         let (group, writer) = &mut *open;
         for part in parts {

@@ -1,4 +1,4 @@
-//! The columns of JSON files, from a sample; sampled as CSV is.
+//! Infers the columns of JSON files from a sample, which is chosen as for CSV.
 
 use std::sync::Arc;
 
@@ -7,132 +7,137 @@ use tessera_context::interrupt::is_utf8;
 use tessera_plan::{Params, Value};
 use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
 
-use super::keys::twice;
+use super::keys::duplicate_key;
 use super::layout::Arrangement;
 use super::tokenizer::{Kind, elements, object, unescape};
-use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, wants_everything};
+use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, samples_whole_file};
 use crate::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
 
 /// The most columns.
 const KEYS_MAX: usize = 10_000;
 
-/// What the values of a key have all been so far.
+/// The common type of all values of a key so far.
 #[derive(Debug, Clone, PartialEq)]
-enum Shape {
+enum JsonType {
     Null,
     Boolean,
     Integer,
     WideInteger,
     Float,
     String,
-    /// A string that is a date, a time or a timestamp.
+    /// A string that holds a date, a time or a timestamp.
     Temporal(Atom),
-    List(Box<Shape>),
-    Struct(Vec<(String, Shape)>),
-    /// Different things: only text holds them all.
+    List(Box<JsonType>),
+    Struct(Vec<(String, JsonType)>),
+    /// Values of different types, which only text can represent.
     Mixed,
 }
 
-impl Shape {
-    fn of(kind: Kind, text: &[u8]) -> Result<Shape, String> {
+impl JsonType {
+    fn of(kind: Kind, text: &[u8]) -> Result<JsonType, String> {
         Ok(match kind {
-            Kind::Null => Shape::Null,
-            Kind::Boolean => Shape::Boolean,
-            Kind::String => Shape::of_string(text),
+            Kind::Null => JsonType::Null,
+            Kind::Boolean => JsonType::Boolean,
+            Kind::String => JsonType::of_string(text),
             Kind::Number => {
                 let text = std::str::from_utf8(text).unwrap_or_default();
                 let whole = !text.contains(['.', 'e', 'E']);
                 match () {
-                    () if whole && text.parse::<i64>().is_ok() => Shape::Integer,
-                    () if whole && text.len() <= 38 => Shape::WideInteger,
-                    // Beyond what a number's type holds: only text keeps it.
-                    () if whole || !text.parse::<f64>().is_ok_and(f64::is_finite) => Shape::Mixed,
-                    () => Shape::Float,
+                    () if whole && text.parse::<i64>().is_ok() => JsonType::Integer,
+                    () if whole && text.len() <= 38 => JsonType::WideInteger,
+                    // Only text holds a number beyond the range of the number types.
+                    () if whole || !text.parse::<f64>().is_ok_and(f64::is_finite) => {
+                        JsonType::Mixed
+                    }
+                    () => JsonType::Float,
                 }
             }
             Kind::List => {
-                let mut inner = Shape::Null;
+                let mut inner = JsonType::Null;
                 elements(text, &mut |kind, text| {
-                    let element = Shape::of(kind, text)?;
+                    let element = JsonType::of(kind, text)?;
                     inner.merge(element);
                     Ok(())
                 })?;
-                Shape::List(Box::new(inner))
+                JsonType::List(Box::new(inner))
             }
             Kind::Object => {
-                let mut slots: Vec<(String, Shape)> = Vec::new();
+                let mut slots: Vec<(String, JsonType)> = Vec::new();
                 object(text, 0, &mut |key, kind, text| {
                     if slots.iter().any(|(known, _)| known.as_bytes() == key) {
-                        return Err(twice(key));
+                        return Err(duplicate_key(key));
                     }
-                    add(&mut slots, key, Shape::of(kind, text)?)
+                    add(&mut slots, key, JsonType::of(kind, text)?)
                 })?;
-                Shape::Struct(slots)
+                JsonType::Struct(slots)
             }
         })
     }
 
-    fn of_string(text: &[u8]) -> Shape {
-        /// No date or timestamp is longer.
+    fn of_string(text: &[u8]) -> JsonType {
+        /// The longest date or timestamp.
         const LENGTH_MAX: usize = 40;
         let is_temporal =
             |atom: &Atom| matches!(atom, Atom::Date | Atom::Time(_) | Atom::Timestamp(..));
         let mut plain = Vec::new();
         let digits = text.first().is_some_and(u8::is_ascii_digit) && text.len() <= LENGTH_MAX;
         if !digits || unescape(text, &mut plain).is_err() {
-            return Shape::String;
+            return JsonType::String;
         }
         let mut kinds = Kinds::default();
         kinds.add(std::str::from_utf8(&plain).unwrap_or_default());
-        Some(kinds.atom()).filter(is_temporal).map_or(Shape::String, Shape::Temporal)
+        Some(kinds.atom()).filter(is_temporal).map_or(JsonType::String, JsonType::Temporal)
     }
 
-    fn merge(&mut self, other: Shape) {
-        let merged = match (std::mem::replace(self, Shape::Null), other) {
-            (Shape::Null, shape) | (shape, Shape::Null) => shape,
-            (Shape::Integer | Shape::WideInteger, Shape::WideInteger)
-            | (Shape::WideInteger, Shape::Integer) => Shape::WideInteger,
-            (Shape::Integer, Shape::Float) | (Shape::Float, Shape::Integer) => Shape::Float,
-            (Shape::List(mut left), Shape::List(right)) => {
-                left.merge(*right);
-                Shape::List(left)
+    fn merge(&mut self, other: JsonType) {
+        let merged = match (std::mem::replace(self, JsonType::Null), other) {
+            (JsonType::Null, shape) | (shape, JsonType::Null) => shape,
+            (JsonType::Integer | JsonType::WideInteger, JsonType::WideInteger)
+            | (JsonType::WideInteger, JsonType::Integer) => JsonType::WideInteger,
+            (JsonType::Integer, JsonType::Float) | (JsonType::Float, JsonType::Integer) => {
+                JsonType::Float
             }
-            (Shape::Struct(mut left), Shape::Struct(right)) => {
+            (JsonType::List(mut left), JsonType::List(right)) => {
+                left.merge(*right);
+                JsonType::List(left)
+            }
+            (JsonType::Struct(mut left), JsonType::Struct(right)) => {
                 for (key, shape) in right {
                     match left.iter_mut().find(|(known, _)| *known == key) {
                         Some((_, known)) => known.merge(shape),
                         None => left.push((key, shape)),
                     }
                 }
-                Shape::Struct(left)
+                JsonType::Struct(left)
             }
             (left, right) if left == right => left,
-            (Shape::String | Shape::Temporal(_), Shape::String | Shape::Temporal(_)) => {
-                Shape::String
-            }
-            _ => Shape::Mixed,
+            (
+                JsonType::String | JsonType::Temporal(_),
+                JsonType::String | JsonType::Temporal(_),
+            ) => JsonType::String,
+            _ => JsonType::Mixed,
         };
         *self = merged;
     }
 
-    /// The type of a column; nothing where values differ within a nested one.
+    /// Returns the type of a column, or `None` if nested values differ in type.
     fn atom(&self) -> Option<Atom> {
         match self {
-            Shape::Temporal(atom) => Some(atom.clone()),
+            JsonType::Temporal(atom) => Some(atom.clone()),
             shape => shape.nested_atom(),
         }
     }
 
-    /// The type of a value in another one: texts stay texts there.
+    /// Returns the type of a value inside a nested one, where strings stay strings.
     fn nested_atom(&self) -> Option<Atom> {
         Some(match self {
-            Shape::Null | Shape::String | Shape::Temporal(_) => Atom::String,
-            Shape::Boolean => Atom::Boolean,
-            Shape::Integer => Atom::Int64,
-            Shape::WideInteger => Atom::Decimal(38, 0),
-            Shape::Float => Atom::Float64,
-            Shape::List(inner) => Atom::List(Box::new(Slot::nullable(inner.nested_atom()?))),
-            Shape::Struct(slots) if !slots.is_empty() => Atom::Struct(
+            JsonType::Null | JsonType::String | JsonType::Temporal(_) => Atom::String,
+            JsonType::Boolean => Atom::Boolean,
+            JsonType::Integer => Atom::Int64,
+            JsonType::WideInteger => Atom::Decimal(38, 0),
+            JsonType::Float => Atom::Float64,
+            JsonType::List(inner) => Atom::List(Box::new(Slot::nullable(inner.nested_atom()?))),
+            JsonType::Struct(slots) if !slots.is_empty() => Atom::Struct(
                 slots
                     .iter()
                     .map(|(key, shape)| {
@@ -141,13 +146,13 @@ impl Shape {
                     .collect::<Option<Vec<_>>>()?
                     .into(),
             ),
-            Shape::Struct(_) | Shape::Mixed => return None,
+            JsonType::Struct(_) | JsonType::Mixed => return None,
         })
     }
 }
 
-/// Adds a member that may have been there before.
-fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(), String> {
+/// Adds a member, merging it with an earlier one of the same key.
+fn add(slots: &mut Vec<(String, JsonType)>, key: &[u8], shape: JsonType) -> Result<(), String> {
     let full = slots.len() == KEYS_MAX;
     match slots.iter_mut().find(|(known, _)| known.as_bytes() == key) {
         Some((_, known)) => known.merge(shape),
@@ -163,13 +168,13 @@ fn add(slots: &mut Vec<(String, Shape)>, key: &[u8], shape: Shape) -> Result<(),
     Ok(())
 }
 
-/// The columns of JSON files that form one table, and the options that a scan of them needs. There
-/// are no columns where no object has a key.
+/// Infers the columns of JSON files that form one table, and the options that a scan of them needs.
+/// Returns no columns if no object has a key.
 ///
 /// # Errors
-/// A file cannot be read, or its sample is no JSON objects.
+/// A file cannot be read, or its sample is not JSON objects.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
-    let everything = wants_everything(options)?;
+    let everything = samples_whole_file(options)?;
     let mut slots = Vec::new();
     for reader in readers {
         let mut head = Head::new(&**reader, None);
@@ -177,7 +182,7 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
             if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
         infer_file(&mut head, limit, &mut slots)?;
     }
-    let field = |(key, shape): &(String, Shape)| {
+    let field = |(key, shape): &(String, JsonType)| {
         Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String))
     };
     let tuple = Tuple::new(slots.iter().map(field).collect::<Vec<_>>());
@@ -185,12 +190,16 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
     Ok((tuple, options.clone().with("keys", keys)))
 }
 
-/// The error of a file without columns, where none are declared.
+/// The error of a file without columns if none are declared.
 pub fn without_columns(path: &str) -> Error {
-    Error::data(format!("'{path}' holds no JSON object with a key, and so has no columns"))
+    Error::data(format!("'{path}' contains no JSON object with a key, so it has no columns"))
 }
 
-fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)>) -> Result<()> {
+fn infer_file(
+    head: &mut Head<'_>,
+    limit: usize,
+    slots: &mut Vec<(String, JsonType)>,
+) -> Result<()> {
     let (arrangement, mut position) = Arrangement::of(head)?;
     let mut line = 1 + line_ends(&head.bytes()[..position], None);
     let mut rows = 0;
@@ -209,10 +218,10 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
             continue;
         };
         let record = &head.bytes()[position..end];
-        // The keys of this record, as places in `slots`.
+        // The keys of this record, as positions in `slots`.
         let (mut expected, mut seen) = (0, vec![false; slots.len()]);
         let mut member = |key: &[u8], kind, text: &[u8]| {
-            let shape = Shape::of(kind, text)?;
+            let shape = JsonType::of(kind, text)?;
             let place = match slots.get(expected) {
                 Some((known, _)) if known.as_bytes() == key => expected,
                 _ => slots
@@ -222,7 +231,7 @@ fn infer_file(head: &mut Head<'_>, limit: usize, slots: &mut Vec<(String, Shape)
             };
             expected = place + 1;
             match seen.get_mut(place) {
-                Some(true) => return Err(twice(key)),
+                Some(true) => return Err(duplicate_key(key)),
                 Some(seen) => *seen = true,
                 None => seen.push(true),
             }
@@ -249,7 +258,7 @@ mod tests {
         let mut slots = Vec::new();
         for record in records {
             super::super::tokenizer::members(record.as_bytes(), &mut |key, kind, text| {
-                add(&mut slots, key, Shape::of(kind, text)?)
+                add(&mut slots, key, JsonType::of(kind, text)?)
             })
             .unwrap();
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::text::cells::shown;
 
-/// Keys up to this number are told apart without memory of their own.
+/// The number of keys that a bit set without heap memory can track.
 const INLINE_KEYS: usize = 128;
 
 /// All keys that inference found.
@@ -16,7 +16,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Those of `names`, some of which may repeat.
+    /// Collects the distinct names.
     pub(super) fn new(names: impl Iterator<Item = Arc<str>>) -> Keys {
         let mut keys = Keys { names: Vec::new(), positions: HashMap::new() };
         for name in names {
@@ -28,27 +28,27 @@ impl Keys {
         keys
     }
 
-    /// Nothing seen of a record yet.
-    pub(super) fn seen(&self) -> Seen<'_> {
+    /// Creates the empty key set of a record.
+    pub(super) fn record_keys(&self) -> RecordKeys<'_> {
         let more =
             if self.names.len() > INLINE_KEYS { vec![false; self.names.len()] } else { Vec::new() };
-        Seen { keys: self, expected: 0, bits: 0, more }
+        RecordKeys { keys: self, expected: 0, bits: 0, more }
     }
 }
 
-/// The keys that a record had so far.
-pub(super) struct Seen<'a> {
+/// The keys found so far in a record.
+pub(super) struct RecordKeys<'a> {
     keys: &'a Keys,
     expected: usize,
     bits: u128,
     more: Vec<bool>,
 }
 
-impl Seen<'_> {
-    /// Takes a key.
+impl RecordKeys<'_> {
+    /// Adds a key.
     ///
     /// # Errors
-    /// It is not known, or was there before.
+    /// The key is unknown or was found before.
     pub(super) fn add(&mut self, key: &[u8]) -> Result<(), String> {
         // Records mostly have the same keys in the same order.
         let position = match self.keys.names.get(self.expected) {
@@ -60,13 +60,13 @@ impl Seen<'_> {
         let Some(position) = position else {
             return Err(format!(
                 "the key {} was not in the rows that the columns were inferred from; set the option \
-                 sample to all, or declare the columns that are wanted",
+                 sample to all, or declare the columns to read",
                 shown(&String::from_utf8_lossy(key))
             ));
         };
         self.expected = position + 1;
         let before = match self.more.get_mut(position) {
-            Some(seen) => std::mem::replace(seen, true),
+            Some(record_keys) => std::mem::replace(record_keys, true),
             None => {
                 let bit = 1_u128 << (position % INLINE_KEYS);
                 let before = self.bits & bit != 0;
@@ -74,13 +74,13 @@ impl Seen<'_> {
                 before
             }
         };
-        if before { Err(twice(key)) } else { Ok(()) }
+        if before { Err(duplicate_key(key)) } else { Ok(()) }
     }
 }
 
 /// The error of a key that an object has more than once.
-pub(super) fn twice(key: &[u8]) -> String {
-    format!("the key {} stands twice", shown(&String::from_utf8_lossy(key)))
+pub(super) fn duplicate_key(key: &[u8]) -> String {
+    format!("the key {} stands duplicate_key", shown(&String::from_utf8_lossy(key)))
 }
 
 #[cfg(test)]
@@ -91,13 +91,13 @@ mod tests {
     fn a_key_stands_once_in_a_record() {
         for count in [3, 200] {
             let keys = Keys::new((0..count).map(|number| Arc::from(format!("k{number}"))));
-            let mut seen = keys.seen();
+            let mut record_keys = keys.record_keys();
             for key in ["k1", "k0", "k2"] {
-                assert!(seen.add(key.as_bytes()).is_ok(), "{key} of {count}");
+                assert!(record_keys.add(key.as_bytes()).is_ok(), "{key} of {count}");
             }
-            assert!(seen.add(b"k0").unwrap_err().contains("twice"));
-            assert!(seen.add(b"x").unwrap_err().contains("sample"));
-            assert!(keys.seen().add(b"k0").is_ok());
+            assert!(record_keys.add(b"k0").unwrap_err().contains("duplicate_key"));
+            assert!(record_keys.add(b"x").unwrap_err().contains("sample"));
+            assert!(keys.record_keys().add(b"k0").is_ok());
         }
     }
 }

@@ -1,30 +1,30 @@
-//! How the objects of a JSON file stand in it: one a line, one after the other, or in a list.
+//! The arrangement of objects in a JSON file: one per line, in sequence, or in a list.
 
 use tessera_types::Result;
 
 use super::tokenizer::{blank, members, object, object_end, record_end};
 use crate::text::Head;
 
-/// Bytes of the first line that are looked at.
+/// The bytes of the first line that are examined.
 const FIRST_LINE_BYTES: usize = 1 << 20;
 
-/// Where records end.
+/// How records are delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrangement {
-    /// With their lines.
+    /// One object per line.
     Lines,
-    /// Where the objects end, over several lines or several in one.
+    /// Objects in sequence, over several lines or several per line.
     Objects,
-    /// Like objects; each is an element of one list, and a comma or the closing bracket is part of
-    /// it.
+    /// Objects in one list. The comma or closing bracket after an object is part of its record.
     List,
 }
 
 impl Arrangement {
-    /// That of a file, and the bytes before its first record.
+    /// Detects a file's arrangement, and returns it with the number of bytes before its first
+    /// record.
     ///
     /// # Errors
-    /// The file cannot be read, or is no text.
+    /// The file cannot be read or is not text.
     pub(super) fn of(head: &mut Head<'_>) -> Result<(Arrangement, usize)> {
         let start = head.mark_bytes()?;
         head.read_to(start + FIRST_LINE_BYTES)?;
@@ -37,7 +37,8 @@ impl Arrangement {
             return Ok((Arrangement::Lines, start));
         };
         let is_line = members(&bytes[first..end], &mut |_, _, _| Ok(())).is_ok();
-        // Objects over several lines begin with one; what is none is an error of its line.
+        // Objects over several lines require a complete first object; other text is an error of its
+        // line.
         let is_object = object_end(bytes, first)
             .is_some_and(|end| members(&bytes[first..end], &mut |_, _, _| Ok(())).is_ok());
         match !is_line && is_object {
@@ -46,8 +47,8 @@ impl Arrangement {
         }
     }
 
-    /// The end of the record at `start` and the start of the next one, which is no blank where that
-    /// can be seen: errors name its line.
+    /// Returns the end of the record at `start`, and the start of the next one after white space as
+    /// far as it is available, so that errors name the right line.
     pub(super) fn record_end(
         self,
         bytes: &[u8],
@@ -66,8 +67,8 @@ impl Arrangement {
         let separator = if bytes.get(first) == Some(&b']') { first } else { blank(bytes, end) };
         let behind = blank(bytes, separator + 1);
         let is_last = behind >= bytes.len();
-        // What stands behind the list, or a bracket behind a comma, is taken with the record, which
-        // is an error then.
+        // Text after the list, or a bracket after a comma, is included in the record, which is then
+        // an error.
         match bytes.get(separator) {
             Some(b']') if is_last => rest,
             Some(b',') if is_last => at_end.then_some((separator, bytes.len())),
@@ -78,7 +79,7 @@ impl Arrangement {
         }
     }
 
-    /// Like [`members`], of a record that ends as this says; `false` where it holds nothing.
+    /// Like [`members`], for a record in this arrangement. Returns `false` for an empty record.
     pub(super) fn members(
         self,
         record: &[u8],
@@ -93,16 +94,16 @@ impl Arrangement {
         }
         let behind = |end: usize| blank(record, end) == record.len();
         match record[start] {
-            // The end of a list of nothing.
+            // The end of an empty list.
             b']' if behind(start + 1) => Ok(false),
             b']' => Err("text after the JSON list".to_string()),
             b'{' => {
                 let end = blank(record, object(record, start, member)?);
                 match record.get(end) {
                     Some(b',' | b']') if behind(end + 1) => Ok(true),
-                    Some(b',') => Err("a value is expected behind a comma".to_string()),
+                    Some(b',') => Err("expected a value after a comma".to_string()),
                     Some(b']') => Err("text after the JSON list".to_string()),
-                    _ => Err("a comma or the closing bracket of the list is expected".to_string()),
+                    _ => Err("expected a comma or the closing bracket of the list".to_string()),
                 }
             }
             _ => Err("not a JSON object; each element of the list must be one".to_string()),
@@ -113,11 +114,11 @@ impl Arrangement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::in_memory::InMemory;
+    use crate::text::in_memory::InMemoryFile;
 
     /// The arrangement, and the keys of each record.
     fn records(text: &str) -> (Arrangement, Result<Vec<String>, String>) {
-        let file = InMemory(text.as_bytes().to_vec());
+        let file = InMemoryFile(text.as_bytes().to_vec());
         let (arrangement, mut position) = Arrangement::of(&mut Head::new(&file, None)).unwrap();
         let mut found = Vec::new();
         let mut read = || {

@@ -1,10 +1,10 @@
-//! `json_scan`: the tuples of JSON files: objects, one a line (newline-delimited JSON), one after
-//! the other over any lines, or in one list. Only files of lines are read by several workers.
+//! `json_scan`: reads JSON files: objects one per line (newline-delimited JSON), in sequence over
+//! any lines, or in one list. Only files of the first kind are read by several workers.
 //!
-//! A key that a record lacks is NULL. With `keys` (all keys that inference found), a record with
-//! another key is an error that names it, so that nothing is lost silently; without, other keys are
-//! ignored. Columns of type string take any value: strings as they are, others as JSON text. Lists,
-//! structs and maps are decoded by Arrow's reader.
+//! A missing key is NULL. With `keys` (all keys that inference found), a record with another key is
+//! an error that names it, so that no data is dropped silently; without, other keys are ignored.
+//! Columns of type string take any value: strings unchanged, others as JSON text. Lists, structs
+//! and maps are decoded by Arrow's reader.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -26,7 +26,7 @@ use tessera_types::{Atom, Result, Tuple};
 use crate::file::{self, FileScan, joined_conjuncts};
 use crate::text::cells::{Cells, shown};
 use crate::text::quotes::{STATES, Transition};
-use crate::text::{BadRecord, Head, Layout, TextFormat, TextScan};
+use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
 
 pub use infer::{infer, without_columns};
 pub(crate) use write::json_texts;
@@ -37,18 +37,18 @@ pub(crate) use tokenizer::{Kind, elements, members, record_end, unescape};
 use keys::Keys;
 use layout::Arrangement;
 
-/// The options of reading that SQL may set.
+/// The reading options that SQL may set.
 pub const SCAN_OPTIONS: [&str; 1] = ["sample"];
 
-/// Whether the objects of a file stand one a line.
+/// Whether a file has one object per line.
 ///
 /// # Errors
-/// The file cannot be read, or is no text.
+/// The file cannot be read or is not text.
 pub fn is_lines(reader: &dyn RangeReader) -> Result<bool> {
     Ok(Arrangement::of(&mut Head::new(reader, None))?.0 == Arrangement::Lines)
 }
 
-/// The sub-operator.
+/// The sub-operator `json_scan`.
 #[derive(Debug)]
 pub struct JsonScan;
 
@@ -87,14 +87,14 @@ impl SubOperator for JsonScan {
         let columns = scan.columns.fields().iter().map(|field| field.name.clone());
         let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
         let format = Arc::new(JsonFormat { keys: known, types });
-        Ok(Operator::Source(Arc::new(TextScan { scan, conjuncts, format })))
+        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, format })))
     }
 }
 
-/// JSON objects.
+/// The format of files of JSON objects.
 #[derive(Debug)]
 struct JsonFormat {
-    /// The keys that a record may have; none for any.
+    /// The keys that a record may have; `None` permits any.
     keys: Option<Keys>,
     /// The type of each column of the scan.
     types: Vec<Atom>,
@@ -102,7 +102,7 @@ struct JsonFormat {
 
 impl TextFormat for JsonFormat {
     fn has_states(&self) -> bool {
-        // Strings hold no raw line ends.
+        // JSON strings contain no raw line ends.
         false
     }
 
@@ -155,7 +155,7 @@ impl TextFormat for JsonFormat {
     ) -> Result<bool, BadRecord> {
         let before = cells.first().map_or(0, Cells::len);
         let mut expected = 0;
-        let mut seen = self.keys.as_ref().map(Keys::seen);
+        let mut seen = self.keys.as_ref().map(Keys::record_keys);
         layout.check_text(record)?;
         let mut member = |key: &[u8], kind, value: &[u8]| {
             if let Some(seen) = &mut seen {
@@ -171,7 +171,7 @@ impl TextFormat for JsonFormat {
             let atom = layout.read.get(column).and_then(|&column| self.types.get(column));
             let (Some(cells), Some(atom)) = (cells.get_mut(column), atom) else { return Ok(()) };
             if cells.len() > before {
-                return Err(keys::twice(key));
+                return Err(keys::duplicate_key(key));
             }
             push(cells, atom, key, kind, value)
         };
@@ -195,7 +195,7 @@ fn arrangement(layout: &Layout) -> Arrangement {
     }
 }
 
-/// Adds a value to a column, where it is of a kind the column takes.
+/// Adds a value to a column, if its kind matches the column's type.
 fn push(
     cells: &mut Cells,
     atom: &Atom,

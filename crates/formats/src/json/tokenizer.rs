@@ -1,4 +1,4 @@
-//! Records and members of JSON, without building values.
+//! Splits JSON into records and members, without building values.
 
 use memchr::{memchr, memchr2};
 
@@ -7,19 +7,19 @@ use tessera_context::interrupt::{Every, SPAN_BYTES, find_byte, point, spans};
 /// The deepest nesting of a value.
 pub(super) const JSON_DEPTH_MAX: usize = 128;
 
-/// What a value is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
     Boolean,
     Number,
-    /// Its bytes are those between the quotes, escapes and all.
+    /// The text of the value is between the quotes, with its escapes.
     String,
     List,
     Object,
 }
 
-/// The end of the line at `start`, and the start of the next one.
+/// Returns the end of the line at `start`, and the start of the next one.
 pub(crate) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(usize, usize)> {
     let rest = bytes.get(start..)?;
     match find_byte(rest, |piece| memchr(b'\n', piece)) {
@@ -29,7 +29,7 @@ pub(crate) fn record_end(bytes: &[u8], start: usize, at_end: bool) -> Option<(us
     }
 }
 
-/// Calls `member` with key, kind and text of each member of the object that a record is.
+/// Calls `member` with the key, kind and text of each member of a record, which must be an object.
 pub(crate) fn members(
     record: &[u8],
     member: &mut dyn FnMut(&[u8], Kind, &[u8]) -> Result<(), String>,
@@ -45,7 +45,7 @@ pub(crate) fn members(
     }
 }
 
-/// The first byte at or after `position` that is no white space.
+/// Returns the first position at or after `position` that is not white space.
 pub(super) fn blank(bytes: &[u8], position: usize) -> usize {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     match bytes.get(position) {
@@ -57,8 +57,8 @@ pub(super) fn blank(bytes: &[u8], position: usize) -> usize {
     }
 }
 
-/// The end of the object that begins at or after `start`, whatever stands in it; nothing where the
-/// bytes end first.
+/// Returns the end of the object at or after `start` without validating it, or `None` if the bytes
+/// end first.
 pub(super) fn object_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = blank(bytes, start);
     let mut depth = 0_usize;
@@ -70,14 +70,14 @@ pub(super) fn object_end(bytes: &[u8], start: usize) -> Option<usize> {
             b'{' | b'[' => (depth, position) = (depth + 1, position + 1),
             b'}' | b']' if depth <= 1 => return Some(position + 1),
             b'}' | b']' => (depth, position) = (depth - 1, position + 1),
-            // Text between objects is a record that is an error.
+            // Text between objects becomes a record of its own, which is an error.
             b'\n' if depth == 0 => return Some(position),
             _ => position += 1,
         }
     }
 }
 
-/// The end of the string at `start`, quotes included.
+/// Returns the end of the string at `start`, after its closing quote.
 fn quoted_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut position = start + 1;
     let every = Every::default();
@@ -92,7 +92,7 @@ fn quoted_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Calls `member` for each member of the object at `start`, and gives its end.
+/// Calls `member` for each member of the object at `start`, and returns its end.
 pub(super) fn object(
     bytes: &[u8],
     start: usize,
@@ -106,7 +106,7 @@ pub(super) fn object(
     let every = Every::default();
     loop {
         if bytes.get(position) != Some(&b'"') {
-            return Err("a key in quotes is expected in a JSON object".to_string());
+            return Err("expected a quoted key in a JSON object".to_string());
         }
         let (key_end, escaped) = string(bytes, position)?;
         let raw = &bytes[position + 1..key_end - 1];
@@ -119,7 +119,7 @@ pub(super) fn object(
         };
         position = blank(bytes, key_end);
         if bytes.get(position) != Some(&b':') {
-            return Err("a colon is expected after a key".to_string());
+            return Err("expected a colon after a key".to_string());
         }
         position = blank(bytes, position + 1);
         let (kind, end) = value(bytes, position, (0, &every))?;
@@ -133,12 +133,12 @@ pub(super) fn object(
         match bytes.get(position) {
             Some(b',') => position = blank(bytes, position + 1),
             Some(b'}') => return Ok(position + 1),
-            _ => return Err("a comma or a closing brace is expected in a JSON object".to_string()),
+            _ => return Err("expected a comma or a closing brace in a JSON object".to_string()),
         }
     }
 }
 
-/// Calls `element` for each element of the list that `bytes` is.
+/// Calls `element` for each element of a JSON list.
 pub(crate) fn elements(
     bytes: &[u8],
     element: &mut dyn FnMut(Kind, &[u8]) -> Result<(), String>,
@@ -163,12 +163,12 @@ pub(crate) fn elements(
         match bytes.get(position) {
             Some(b',') => position = blank(bytes, position + 1),
             Some(b']') => return Ok(()),
-            _ => return Err("a comma or a closing bracket is expected in a JSON list".to_string()),
+            _ => return Err("expected a comma or a closing bracket in a JSON list".to_string()),
         }
     }
 }
 
-/// Kind and end of the value at `start`, which stands so deep.
+/// Returns kind and end of the value at `start` at this nesting depth.
 fn value(
     bytes: &[u8],
     start: usize,
@@ -182,7 +182,7 @@ fn value(
     }
     let word = |word: &[u8], kind: Kind| match bytes[start..].starts_with(word) {
         true => Ok((kind, start + word.len())),
-        false => Err("a JSON value is expected".to_string()),
+        false => Err("expected a JSON value".to_string()),
     };
     match bytes.get(start) {
         Some(b'"') => Ok((Kind::String, string(bytes, start)?.0)),
@@ -200,11 +200,11 @@ fn value(
             loop {
                 if kind == Kind::Object {
                     if bytes.get(position) != Some(&b'"') {
-                        return Err("a key in quotes is expected in a JSON object".to_string());
+                        return Err("expected a quoted key in a JSON object".to_string());
                     }
                     position = blank(bytes, string(bytes, position)?.0);
                     if bytes.get(position) != Some(&b':') {
-                        return Err("a colon is expected after a key".to_string());
+                        return Err("expected a colon after a key".to_string());
                     }
                     position = blank(bytes, position + 1);
                 }
@@ -212,16 +212,16 @@ fn value(
                 match bytes.get(position) {
                     Some(b',') => position = blank(bytes, position + 1),
                     Some(byte) if *byte == close => return Ok((kind, position + 1)),
-                    _ => return Err("a JSON value is not complete".to_string()),
+                    _ => return Err("incomplete JSON value".to_string()),
                 }
             }
         }
-        Some(_) => Err("a JSON value is expected".to_string()),
-        None => Err("a JSON value is not complete".to_string()),
+        Some(_) => Err("expected a JSON value".to_string()),
+        None => Err("incomplete JSON value".to_string()),
     }
 }
 
-/// The end of the number at `start`.
+/// Returns the end of the number at `start`.
 fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
     let digits = |mut position: usize| {
         let first = position;
@@ -248,13 +248,13 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, String> {
     Ok(position)
 }
 
-/// The end of the string at `start`, quotes included, and whether it holds escapes, which are
-/// right.
+/// Returns the end of the string at `start`, after its closing quote, and whether it contains
+/// (valid) escapes.
 fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
     let end =
         quoted_end(bytes, start).ok_or_else(|| "a JSON string has no closing quote".to_string())?;
     let text = &bytes[start + 1..end - 1];
-    // Without an early end, so that it is done many bytes at once.
+    // Without an early exit, so that the loop is vectorized.
     if spans(text).any(|piece| piece.iter().fold(false, |found, byte| found | (*byte < b' '))) {
         return Err("a control character in a JSON string must be written as an escape".to_string());
     }
@@ -265,7 +265,7 @@ fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), String> {
     Ok((end, is_escaped))
 }
 
-/// Appends the characters that a string's text stands for.
+/// Appends the unescaped text of a string.
 pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let bad = || "a malformed escape in a JSON string".to_string();
     let unit = |at: usize| {

@@ -1,4 +1,5 @@
-//! `json_materialize`: tuples as newline-delimited JSON. NULL is `null`, dates are ISO strings.
+//! `json_materialize`: writes tuples as newline-delimited JSON. NULL is `null`, dates are ISO
+//! strings.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
-use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, Watched};
+use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, TrackedOutput};
 
-/// The sub-operator.
+/// The sub-operator `json_materialize`.
 #[derive(Debug)]
 pub struct JsonMaterialize;
 
@@ -52,12 +53,12 @@ impl Encoder for JsonEncoder {
         Ok(Part::Text(text))
     }
 
-    fn begin(&self, out: Watched, _run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, _run: &Run) -> Result<Box<dyn FileWriter>> {
         TextFile::begin(out, &[])
     }
 }
 
-/// Appends the rows of a batch as JSON objects, one a line.
+/// Appends the rows of a batch as JSON objects, one per line.
 ///
 /// # Errors
 /// A value has no JSON form.
@@ -68,12 +69,12 @@ pub fn write_batch(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     Ok(writer.finish()?)
 }
 
-/// The JSON text of each value; nothing for NULL.
+/// Returns the JSON text of each value; `None` for NULL.
 pub(crate) fn json_texts(array: &ArrayRef) -> Result<Vec<Option<String>>> {
     let schema = Arc::new(Schema::new(vec![Field::new("v", array.data_type().clone(), true)]));
     let mut text = Vec::new();
     write_batch(&RecordBatch::try_new(schema, vec![array.clone()])?, &mut text)?;
-    let text = String::from_utf8(text).map_err(|_| Error::internal("JSON that is not UTF-8"))?;
+    let text = String::from_utf8(text).map_err(|_| Error::internal("written JSON is not UTF-8"))?;
     let strip = |line: &str| Some(line.strip_prefix("{\"v\":")?.strip_suffix('}')?.to_string());
     Ok(text
         .lines()

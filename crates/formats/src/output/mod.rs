@@ -1,8 +1,8 @@
-//! What materialise sub-operators of file formats have in common: chunks arrive in any order, and
-//! are written as soon as all before them are, in the source's order. A file appears whole or not
-//! at all, a stream as it is written.
+//! Common code of sub-operators that write files. Chunks arrive in any order and are written in the
+//! source's order, each as soon as all chunks before it are written. A file appears completely or
+//! not at all; a stream appears as it is written.
 //!
-//! Memory: what waits for its turn, counted; who is too far ahead waits.
+//! Memory, counted: chunks that wait for earlier ones. A worker that is too far ahead waits.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,54 +13,54 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use tessera_context::{Output, Reservation, Run, Token, lock};
 use tessera_operator::stream_util::DeferredSource;
 use tessera_operator::{
-    Finish, InOrder, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers,
+    Finish, ReorderBuffer, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers,
 };
 use tessera_plan::{Edge, Inputs, Node};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
 use tessera_vector::Chunk;
 
-/// Of the budget, one part in so many may wait for its turn.
+/// The divisor of the memory budget for chunks that wait for earlier ones.
 const WAITING_SHARE: usize = 16;
 
-/// How tuples become a file of one format.
+/// Encodes tuples as a file of one format.
 pub(crate) trait Encoder: Send + Sync + std::fmt::Debug {
-    /// What can be done with a batch before its turn has come, by any worker.
+    /// Does the part of the encoding that is independent of earlier batches, on any worker.
     fn part(&self, batch: RecordBatch) -> Result<Part>;
 
     /// Begins a file.
-    fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>>;
+    fn begin(&self, out: TrackedOutput, run: &Run) -> Result<Box<dyn FileWriter>>;
 }
 
-/// A batch on its way into a file.
+/// A partly encoded batch of a file.
 #[derive(Debug)]
 pub(crate) enum Part {
     Text(Vec<u8>),
     Batch(RecordBatch),
 }
 
-/// A part, and the memory it takes.
-pub(crate) type Held = (Part, Reservation);
+/// A part and its memory reservation.
+pub(crate) type PendingPart = (Part, Reservation);
 
-/// A file that is being written.
+/// A file under construction.
 pub(crate) trait FileWriter: Send + Sync + std::fmt::Debug {
-    /// Takes the next parts, in the source's order; never called twice at once. What it gives is
-    /// left to do at the same time as more parts are taken.
-    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>>;
+    /// Takes the next parts, in the source's order; calls never overlap. The returned groups can be
+    /// written while more parts are taken.
+    fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>>;
 
-    /// Does what [`FileWriter::take`] has left to do.
+    /// Writes a group that [`FileWriter::take`] returned.
     fn write(&self, _group: Group) -> Result<()> {
         Ok(())
     }
 
-    /// All parts have been taken, and all groups written.
+    /// Closes the file after all parts were taken and all groups written.
     fn close(&self) -> Result<()>;
 }
 
 /// Batches that are encoded and written together.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Of all groups of the file, from 0.
+    /// The number of the group in the file, from 0.
     pub(crate) number: u64,
     pub(crate) batches: Vec<(RecordBatch, Reservation)>,
     pub(crate) rows: usize,
@@ -69,9 +69,9 @@ pub(crate) struct Group {
 
 impl Group {
     /// Adds a batch.
-    pub(crate) fn push(&mut self, part: Held) -> Result<()> {
+    pub(crate) fn push(&mut self, part: PendingPart) -> Result<()> {
         let (Part::Batch(batch), memory) = part else {
-            return Err(Error::internal("text among batches"));
+            return Err(Error::internal("a batch was expected, not text"));
         };
         self.rows += batch.num_rows();
         self.bytes += memory.bytes();
@@ -79,14 +79,14 @@ impl Group {
         Ok(())
     }
 
-    /// The group, where there is anything in it; the next one begins.
+    /// Returns the group unless it is empty, and begins the next one.
     pub(crate) fn take(&mut self) -> Option<Group> {
         let number = self.number + 1;
         (self.rows > 0).then(|| std::mem::replace(self, Group { number, ..Group::default() }))
     }
 }
 
-/// A lowered materialise sub-operator of a file format.
+/// A lowered materialize sub-operator of a file format.
 #[derive(Debug)]
 pub(crate) struct FileSink {
     pub(crate) path: Arc<str>,
@@ -99,17 +99,17 @@ struct FileSinkRun {
     file: Arc<WrittenFile>,
 }
 
-/// The file, as all workers know it.
+/// The state of the file, shared by all workers.
 #[derive(Debug)]
 struct WrittenFile {
     path: Arc<str>,
     tuple: Tuple,
     encoder: Arc<dyn Encoder>,
     run: Run,
-    output: Watched,
+    output: TrackedOutput,
     writer: Box<dyn FileWriter>,
-    /// By the position of their morsel.
-    parts: InOrder<Held>,
+    /// Parts by the position of their morsel.
+    parts: ReorderBuffer<PendingPart>,
     rows: AtomicUsize,
 }
 
@@ -118,28 +118,28 @@ struct FileSinkWorker {
     position: u64,
 }
 
-/// The edge out of a materialise sub-operator of a file format.
+/// Derives the output edge of a materialize sub-operator of a file format.
 ///
 /// # Errors
-/// No path is given, the input is split among workers, or a field holds a collection.
+/// The path is missing, the input is partitioned among workers, or a field holds a collection.
 pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     let edge = describe::edge(inputs)?;
-    describe::wants_all(edge, 0)?;
+    describe::require_all(edge, 0)?;
     node.params.string("path")?;
     edge.tuple.arrow_schema()?;
     if edge.tuple.is_empty() {
         return Err(Error::semantic(
-            "a file of tuples without fields cannot be written; yield at least one field",
+            "cannot write a file without fields; yield at least one field",
         ));
     }
     let tuple = Tuple::new(vec![Field::new("path", Atom::String), Field::new("rows", Atom::Int64)]);
-    Ok(describe::gives_one(edge, tuple, tessera_plan::Order::Source))
+    Ok(describe::single_edge(edge, tuple, tessera_plan::Order::Source))
 }
 
 impl Sink for FileSink {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        // Made at once, so that a place that cannot be written is known before the work is done.
-        let output = Watched::new(run.context.create(&self.path)?);
+        // Created at once, so that an unwritable path fails before any work is done.
+        let output = TrackedOutput::new(run.context.create(&self.path)?);
         let writer = self.encoder.begin(output.clone(), run);
         let writer = output.explain(&self.path, writer)?;
         let file = WrittenFile {
@@ -149,7 +149,7 @@ impl Sink for FileSink {
             run: run.clone(),
             output,
             writer,
-            parts: InOrder::default(),
+            parts: ReorderBuffer::default(),
             rows: AtomicUsize::new(0),
         };
         Ok(Arc::new(FileSinkRun { file: Arc::new(file) }))
@@ -157,7 +157,7 @@ impl Sink for FileSink {
 }
 
 impl WrittenFile {
-    /// Writes what can be written.
+    /// Writes all parts that are next.
     fn write(&self) -> Result<()> {
         let written = self.write_next();
         self.output.explain(&self.path, written)
@@ -172,7 +172,7 @@ impl WrittenFile {
 
     fn complete(&self) -> Result<()> {
         if !self.parts.is_empty() {
-            return Err(Error::internal("a morsel of a file never came"));
+            return Err(Error::internal("a morsel of a file is missing"));
         }
         self.output.explain(&self.path, self.writer.close())?;
         self.output.commit()
@@ -237,12 +237,12 @@ impl SinkWorker for FileSinkWorker {
     }
 }
 
-/// A file of text: what the head says, then all parts.
+/// A text file: a header, then all parts.
 #[derive(Debug)]
-pub(crate) struct TextFile(Mutex<Watched>);
+pub(crate) struct TextFile(Mutex<TrackedOutput>);
 
 impl TextFile {
-    pub(crate) fn begin(mut out: Watched, head: &[u8]) -> Result<Box<dyn FileWriter>> {
+    pub(crate) fn begin(mut out: TrackedOutput, head: &[u8]) -> Result<Box<dyn FileWriter>> {
         out.write_all(head).map_err(unwritten)?;
         Ok(Box::new(TextFile(Mutex::new(out))))
     }
@@ -253,10 +253,12 @@ fn unwritten(error: std::io::Error) -> Error {
 }
 
 impl FileWriter for TextFile {
-    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>> {
+    fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>> {
         let mut out = lock(&self.0);
         for (part, _memory) in parts {
-            let Part::Text(text) = part else { return Err(Error::internal("a batch among texts")) };
+            let Part::Text(text) = part else {
+                return Err(Error::internal("text was expected, not a batch"));
+            };
             out.write_all(&text).map_err(unwritten)?;
         }
         Ok(Vec::new())
@@ -267,27 +269,31 @@ impl FileWriter for TextFile {
     }
 }
 
-/// An output that remembers why it could not be written: formats wrap the reason in words of their
-/// own.
+/// An output that stores its first write error, because format libraries replace it by errors of
+/// their own.
 #[derive(Debug, Clone)]
-pub(crate) struct Watched(Arc<Mutex<Target>>);
+pub(crate) struct TrackedOutput(Arc<Mutex<Target>>);
 
 #[derive(Debug)]
 struct Target {
-    /// Until it is complete.
+    /// `None` after the output was completed.
     output: Option<Box<dyn Output>>,
-    /// Whether what has been written cannot be taken back.
+    /// Whether written bytes cannot be withdrawn.
     is_stream: bool,
     failure: Option<std::io::Error>,
 }
 
-impl Watched {
-    fn new(output: Box<dyn Output>) -> Watched {
+impl TrackedOutput {
+    fn new(output: Box<dyn Output>) -> TrackedOutput {
         let is_stream = output.is_stream();
-        Watched(Arc::new(Mutex::new(Target { output: Some(output), is_stream, failure: None })))
+        TrackedOutput(Arc::new(Mutex::new(Target {
+            output: Some(output),
+            is_stream,
+            failure: None,
+        })))
     }
 
-    /// Whether what is written is seen at once.
+    /// Whether written bytes are visible to readers at once.
     pub(crate) fn is_stream(&self) -> bool {
         lock(&self.0).is_stream
     }
@@ -298,7 +304,7 @@ impl Watched {
     ) -> std::io::Result<T> {
         let mut target = lock(&self.0);
         let Some(output) = &mut target.output else {
-            return Err(std::io::Error::other("the file is complete"));
+            return Err(std::io::Error::other("the file was already completed"));
         };
         act(&mut **output).map_err(|error| {
             let kind = error.kind();
@@ -307,7 +313,7 @@ impl Watched {
         })
     }
 
-    /// An error that says which file, and what to do.
+    /// Adds the path and the consequence to an error.
     fn explain<T>(&self, path: &str, done: Result<T>) -> Result<T> {
         let (failure, is_stream) = {
             let mut target = lock(&self.0);
@@ -315,18 +321,19 @@ impl Watched {
         };
         match (failure, done) {
             (Some(error), _) => {
-                // What ended the query while it waited for a store is no fault of the store's.
+                // A cancellation while waiting for a store is not an error of the store.
                 if let Some(ended) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
                     && ended.code() == Code::Cancelled
                 {
                     return Err(ended.clone());
                 }
                 let cause = io_cause(&error);
-                let kept = match is_stream {
-                    true => "Its reader has only a part",
-                    false => "Nothing was kept",
+                let consequence = match is_stream {
+                    true => "The reader of the stream has received a part",
+                    false => "No file was written",
                 };
-                Err(Error::io(format!("cannot write '{path}': {cause}. {kept}")).caused_by(error))
+                Err(Error::io(format!("cannot write '{path}': {cause}. {consequence}"))
+                    .caused_by(error))
             }
             (None, Err(error)) if matches!(error.code(), Code::Cancelled | Code::Limit) => {
                 Err(error)
@@ -342,7 +349,7 @@ impl Watched {
     }
 }
 
-impl Write for Watched {
+impl Write for TrackedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.using(|out| out.write(bytes))
     }
@@ -378,11 +385,11 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_with_the_path() {
-        let mut out = Watched::new(Box::new(Full));
+        let mut out = TrackedOutput::new(Box::new(Full));
         // Hides the reason, as libraries do.
         let written = out.write_all(b"x").map_err(|_| Error::io("it did not work"));
         let error = out.explain("there/x.parquet", written).unwrap_err();
-        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or name another place. Nothing was kept";
+        let expected = "cannot write 'there/x.parquet': the disk is full; free some space or name another place. No file was written";
         assert_eq!(error.message(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of column chunks: which ranges a morsel needs, and how they are held once they are there.
+//! The byte ranges of column chunks: which ones a morsel needs, and their fetched bytes.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -12,33 +12,33 @@ use tessera_types::Error;
 
 use crate::file::read_now;
 
-/// Ranges closer than this are read as one.
+/// The largest gap between ranges that are read as one.
 pub(super) const GAP_BYTES_MAX: u64 = 64 << 10;
-/// The same for a store: a request takes about as long as a megabyte.
+/// The same for object stores, where a request takes about as long as transferring a megabyte.
 const REMOTE_GAP_BYTES_MAX: u64 = 1 << 20;
-/// Bytes that are read at once for a page's header; most headers are shorter.
+/// The bytes read for a page header; most headers are shorter.
 const HEADER_BYTES: u64 = 1 << 10;
-/// Ranges are not joined beyond this length.
+/// The length beyond which ranges are not joined.
 const JOINED_BYTES_MAX: u64 = 16 << 20;
 
-/// Parts of a file, by offset.
+/// FetchedRanges parts of a file, by offset.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fetched {
+pub(super) struct FetchedRanges {
     file_len: u64,
     /// Sorted by offset.
     parts: Vec<(u64, Bytes)>,
-    rest: Option<Rest>,
+    on_demand: Option<OnDemandFile>,
 }
 
-/// A local file, whose pages are read when they are asked for.
+/// A local file whose other pages are read on demand.
 #[derive(Debug, Clone)]
-struct Rest {
+struct OnDemandFile {
     file: Arc<dyn RangeReader>,
-    /// Why it could not be read: what asks for pages has no errors of ours.
+    /// The first read error, stored here because the Parquet library's readers cannot return it.
     failure: Arc<Mutex<Option<Error>>>,
 }
 
-impl Rest {
+impl OnDemandFile {
     fn read(&self, range: Range<u64>) -> Result<Bytes, ParquetError> {
         let range = range.start..range.end.min(self.file.len());
         if range.start >= range.end {
@@ -47,7 +47,7 @@ impl Rest {
                 range.start
             )));
         }
-        // The bytes of a local file are read at once.
+        // The bytes of a local file are available without waiting.
         read_now(&*self.file, range, None).map_err(|error| {
             let text = error.to_string();
             lock(&self.failure).get_or_insert(error);
@@ -56,20 +56,20 @@ impl Rest {
     }
 }
 
-impl Fetched {
-    /// Nothing yet of a file of this length.
-    pub(super) fn new(file_len: u64) -> Fetched {
-        Fetched { file_len, parts: Vec::new(), rest: None }
+impl FetchedRanges {
+    /// Creates an empty set of parts of a file of this length.
+    pub(super) fn new(file_len: u64) -> FetchedRanges {
+        FetchedRanges { file_len, parts: Vec::new(), on_demand: None }
     }
 
-    /// Reads all else from a local file when it is asked for.
-    pub(super) fn read_rest_from(&mut self, file: Arc<dyn RangeReader>) {
-        self.rest.get_or_insert_with(|| Rest { file, failure: Arc::default() });
+    /// Lets all other bytes be read from a local file on demand.
+    pub(super) fn read_on_demand_from(&mut self, file: Arc<dyn RangeReader>) {
+        self.on_demand.get_or_insert_with(|| OnDemandFile { file, failure: Arc::default() });
     }
 
-    /// Why the file could not be read, if that was so.
+    /// Returns the read error of the file, if any.
     pub(super) fn take_failure(&self) -> Option<Error> {
-        self.rest.as_ref().and_then(|rest| lock(&rest.failure).take())
+        self.on_demand.as_ref().and_then(|on_demand| lock(&on_demand.failure).take())
     }
 
     /// Adds a part.
@@ -78,8 +78,8 @@ impl Fetched {
         self.parts.insert(position, (offset, bytes));
     }
 
-    /// The bytes from `start` on, out of the part that reaches furthest: a later fetch joins ranges
-    /// across what an earlier one has brought, so parts may overlap.
+    /// Returns the bytes from `start` on, from the part that reaches furthest. Parts may overlap,
+    /// because a later fetch joins ranges across the parts of an earlier one.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let before = self.parts.partition_point(|(offset, _)| *offset <= start);
         let furthest =
@@ -93,24 +93,26 @@ impl Fetched {
     }
 }
 
-impl Length for Fetched {
+impl Length for FetchedRanges {
     fn len(&self) -> u64 {
         self.file_len
     }
 }
 
-impl ChunkReader for Fetched {
+impl ChunkReader for FetchedRanges {
     type T = PageRead;
 
     fn get_read(&self, start: u64) -> Result<PageRead, ParquetError> {
-        match (self.from(start), &self.rest) {
+        match (self.from(start), &self.on_demand) {
             (Ok(bytes), Some(_)) if !bytes.is_empty() => {
-                Ok(PageRead { bytes, next: start, rest: None })
+                Ok(PageRead { bytes, next: start, on_demand: None })
             }
-            (_, Some(rest)) => {
-                Ok(PageRead { bytes: Bytes::new(), next: start, rest: Some(rest.clone()) })
-            }
-            (Ok(bytes), None) => Ok(PageRead { bytes, next: start, rest: None }),
+            (_, Some(on_demand)) => Ok(PageRead {
+                bytes: Bytes::new(),
+                next: start,
+                on_demand: Some(on_demand.clone()),
+            }),
+            (Ok(bytes), None) => Ok(PageRead { bytes, next: start, on_demand: None }),
             (Err(error), None) => Err(error),
         }
     }
@@ -122,11 +124,11 @@ impl ChunkReader for Fetched {
             .checked_add(length as u64)
             .filter(|end| *end <= self.file_len)
             .ok_or_else(outside)?;
-        match (self.from(start), &self.rest) {
+        match (self.from(start), &self.on_demand) {
             (Ok(bytes), _) if bytes.len() >= length => Ok(bytes.slice(..length)),
             (_, Some(_)) if length == 0 => Ok(Bytes::new()),
-            (_, Some(rest)) => {
-                let bytes = rest.read(start..end)?;
+            (_, Some(on_demand)) => {
+                let bytes = on_demand.read(start..end)?;
                 if bytes.len() == length { Ok(bytes) } else { Err(outside()) }
             }
             (Ok(_), None) => Err(outside()),
@@ -135,21 +137,22 @@ impl ChunkReader for Fetched {
     }
 }
 
-/// Bytes from a place of a file on; few are asked for, those of a page's header.
+/// A reader at a position of a file. Callers read only a page header.
 #[derive(Debug)]
 pub(super) struct PageRead {
     bytes: Bytes,
-    /// Where the bytes behind these are.
+    /// The position after `bytes`.
     next: u64,
-    rest: Option<Rest>,
+    on_demand: Option<OnDemandFile>,
 }
 
 impl std::io::Read for PageRead {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        if let (true, false, Some(rest)) = (self.bytes.is_empty(), out.is_empty(), &self.rest)
-            && self.next < rest.file.len()
+        if let (true, false, Some(on_demand)) =
+            (self.bytes.is_empty(), out.is_empty(), &self.on_demand)
+            && self.next < on_demand.file.len()
         {
-            let read = rest.read(self.next..self.next.saturating_add(HEADER_BYTES));
+            let read = on_demand.read(self.next..self.next.saturating_add(HEADER_BYTES));
             self.bytes = read.map_err(std::io::Error::other)?;
             self.next += self.bytes.len() as u64;
         }
@@ -159,7 +162,7 @@ impl std::io::Read for PageRead {
     }
 }
 
-/// The gap up to which ranges of a file are read as one.
+/// Returns the largest gap between ranges of a file that are read as one.
 pub(super) fn gap_bytes_max(reader: &dyn RangeReader) -> u64 {
     if reader.is_remote() { REMOTE_GAP_BYTES_MAX } else { GAP_BYTES_MAX }
 }
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn parts_are_found() {
-        let mut fetched = Fetched::new(100);
+        let mut fetched = FetchedRanges::new(100);
         fetched.add(40, Bytes::from_static(b"abcd"));
         fetched.add(10, Bytes::from_static(b"xyz"));
         assert_eq!(&fetched.get_bytes(41, 2).unwrap()[..], b"bc");

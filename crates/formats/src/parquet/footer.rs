@@ -1,10 +1,10 @@
-//! What the Parquet library does not look at in a plain footer: which columns are encrypted, and
-//! how deep the schema is, which the library walks recursively.
+//! Checks of a plain footer that the Parquet library does not make: which columns are encrypted,
+//! and the depth of the schema, which the library traverses recursively.
 
-/// Thrift's structs lie in each other to this depth at most.
+/// The deepest nesting of Thrift structs.
 const DEPTH_MAX: usize = 32;
 
-/// Types of Thrift's compact protocol.
+/// The types of Thrift's compact protocol.
 const BOOLEANS: [u8; 2] = [1, 2];
 const BYTE: u8 = 3;
 const DOUBLE: u8 = 7;
@@ -15,18 +15,18 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// The deepest nesting of a schema that is read.
+/// The deepest nesting of a schema.
 const SCHEMA_DEPTH_MAX: usize = 256;
 
-/// Fields of `FileMetaData`, `SchemaElement`, `RowGroup` and `ColumnChunk`.
+/// Field numbers of `FileMetaData`, `SchemaElement`, `RowGroup` and `ColumnChunk`.
 const SCHEMA: i64 = 2;
 const CHILDREN: i64 = 5;
 const ROW_GROUPS: i64 = 4;
 const COLUMNS: i64 = 1;
 const CRYPTO_METADATA: i64 = 8;
 
-/// The leaves whose values are encrypted, as the first row group says; none where the footer is not
-/// understood.
+/// Returns the leaves with encrypted values, according to the first row group; none if the footer
+/// is malformed.
 pub(super) fn encrypted_leaves(footer: &[u8]) -> Vec<usize> {
     leaves(&mut Thrift(footer)).unwrap_or_default()
 }
@@ -48,11 +48,11 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
     Some(encrypted)
 }
 
-/// Rejects a schema whose walk would overflow the stack. One that is not understood passes: the
-/// library says what is wrong with it.
+/// Rejects a schema whose traversal would overflow the stack. A malformed one passes, because the
+/// library reports it better.
 ///
 /// # Errors
-/// It is nested too deeply.
+/// The schema is nested too deeply.
 pub(super) fn check_depth(footer: &[u8]) -> Result<(), String> {
     match is_too_deep(&mut Thrift(footer)) {
         Some(true) => Err(format!("its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels")),
@@ -67,7 +67,7 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
             thrift.skip(of_type, DEPTH_MAX)?;
             continue;
         }
-        // How many children are still to come, of each group that is open.
+        // The number of children still to come, for each open group.
         let mut open: Vec<u64> = Vec::new();
         for _ in 0..thrift.items()?.1 {
             let children = thrift.children()?;
@@ -86,7 +86,7 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
     Some(false)
 }
 
-/// Bytes of Thrift's compact protocol; nothing where they end early or are something else.
+/// A reader of Thrift's compact protocol. Methods return `None` on malformed bytes.
 struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
@@ -113,8 +113,8 @@ impl Thrift<'_> {
         None
     }
 
-    /// The type of a struct's next field, whose number follows `field`; nothing at the struct's
-    /// end.
+    /// Reads the type of a struct's next field and adds to its number `field`; `None` inside at the
+    /// end of the struct.
     fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
         let header = self.byte()?;
         if header == 0 {
@@ -130,7 +130,7 @@ impl Thrift<'_> {
         Some(Some(header & 0xf))
     }
 
-    /// Goes to a struct's field, past those before it; whether it has one.
+    /// Advances to a field of a struct. Returns whether it exists.
     fn find(&mut self, wanted: i64) -> Option<bool> {
         let mut field = 0;
         while let Some(of_type) = self.field(&mut field)? {
@@ -142,7 +142,7 @@ impl Thrift<'_> {
         Some(false)
     }
 
-    /// How many children a schema's element has; goes past it.
+    /// Reads a schema element and returns its number of children.
     fn children(&mut self) -> Option<u64> {
         let (mut field, mut children) = (0, 0);
         while let Some(of_type) = self.field(&mut field)? {
@@ -156,7 +156,7 @@ impl Thrift<'_> {
         Some(children)
     }
 
-    /// The length of a list of structs.
+    /// Reads the length of a list of structs.
     fn list(&mut self) -> Option<usize> {
         let (of_type, len) = self.items()?;
         (of_type == STRUCT || len == 0).then_some(usize::try_from(len).ok()?)
@@ -168,7 +168,7 @@ impl Thrift<'_> {
         Some((header & 0xf, len))
     }
 
-    /// Passes over a field's value.
+    /// Skips the value of a field.
     fn skip(&mut self, of_type: u8, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match of_type {
@@ -204,7 +204,7 @@ impl Thrift<'_> {
         }
     }
 
-    /// As [`Thrift::skip`], of an item of a list, where a boolean takes a byte.
+    /// Like [`Thrift::skip`], for an item of a list, where a boolean takes a byte.
     fn skip_item(&mut self, of_type: u8, depth: usize) -> Option<()> {
         if BOOLEANS.contains(&of_type) { self.pass(1) } else { self.skip(of_type, depth) }
     }
@@ -234,7 +234,7 @@ mod tests {
         assert!(encrypted_leaves(&nested).is_empty());
     }
 
-    /// A footer with a schema of so many groups in each other, and a column.
+    /// A footer with a schema of nested groups, and a column.
     fn nested(groups: usize) -> Vec<u8> {
         let group = [0x48, 0x01, b'g', 0x15, 0x02, 0x00];
         let mut list = vec![0x19, 0xfc];
@@ -260,11 +260,11 @@ mod tests {
         }
         for groups in [SCHEMA_DEPTH_MAX + 1, 100_000] {
             assert!(check_depth(&nested(groups)).unwrap_err().contains("256 levels"));
-            // Whatever comes behind it.
+            // Regardless of the bytes after it.
             let cut = nested(groups);
             assert!(check_depth(&cut[..cut.len() - 9]).is_err());
         }
-        // Wide is not deep: groups that are closed again.
+        // A wide schema, whose groups are closed again, is not deep.
         let closed = [0x48, 0x01, b'g', 0x15, 0x02, 0x00, 0x48, 0x01, b'l', 0x00].repeat(400);
         let wide = [
             &[0x15, 0x04, 0x19, 0xfc, 0xa1, 0x06, 0x48, 0x01, b'r', 0x15, 0xa0, 0x06, 0x00][..],

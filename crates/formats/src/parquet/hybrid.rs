@@ -1,11 +1,12 @@
-//! Parquet's hybrid of run-length and bit-packed integers: dictionary codes and definition levels.
+//! Parquet's hybrid of run-length and bit-packed encoding, for dictionary codes and definition
+//! levels.
 
 use bytes::Bytes;
 
 use super::unpack::unpack;
 
-/// Decodes a hybrid stream of values of one bit width. Errors are texts: the caller names file and
-/// column.
+/// A decoder of a hybrid stream of values of one bit width. Errors are texts; the caller adds file
+/// and column.
 #[derive(Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -16,17 +17,17 @@ pub(super) struct Hybrid {
 
 #[derive(Debug, Clone, Copy)]
 enum Run {
-    /// This value, so many times more.
+    /// A run-length value and its remaining count.
     Repeated { value: u32, left: usize },
     /// Bit-packed values that start at byte `start`; the next one is number `next` of `len`.
     Packed { start: usize, next: usize, len: usize },
 }
 
 impl Hybrid {
-    /// A stream of values of `width` bits.
+    /// Creates a decoder of values of `width` bits.
     pub(super) fn new(data: Bytes, width: u8) -> Result<Hybrid, String> {
         if width > 32 {
-            return Err(format!("codes of {width} bits"));
+            return Err(format!("unsupported code width of {width} bits"));
         }
         Ok(Hybrid {
             data,
@@ -57,7 +58,7 @@ impl Hybrid {
         if header & 1 == 1 {
             let bytes = count.checked_mul(self.width).ok_or("a run of codes is too long")?;
             let start = self.position;
-            // The last run of a page may be cut short: what is missing is padding.
+            // The last run of a page may be truncated; the missing values are padding.
             let available = bytes.min(self.data.len() - start);
             let len = (available * 8).checked_div(self.width).unwrap_or(count * 8);
             self.position = start + available;
@@ -83,7 +84,7 @@ impl Hybrid {
         }
     }
 
-    /// Takes `count` values if all of them are `value` and in one run; else takes none.
+    /// Takes `count` values if they are all `value` and in one run; otherwise takes none.
     pub(super) fn take_repeated(&mut self, wanted: u32, count: usize) -> Result<bool, String> {
         while self.left() == 0 {
             self.advance()?;
@@ -97,7 +98,7 @@ impl Hybrid {
         }
     }
 
-    /// Fills `out`.
+    /// Fills `out` with the next values.
     pub(super) fn read(&mut self, out: &mut [u32]) -> Result<(), String> {
         let mut filled = 0;
         while filled < out.len() {
@@ -123,7 +124,7 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Passes over `count` values.
+    /// Skips `count` values.
     pub(super) fn skip(&mut self, mut count: usize) -> Result<(), String> {
         while count > 0 {
             let passed = self.left().min(count);

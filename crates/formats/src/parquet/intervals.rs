@@ -1,6 +1,6 @@
-//! Intervals on their way into a Parquet file, which has them as months, days and milliseconds,
-//! none of them negative. Arrow's writer does not know them: it is told that they are bytes, and
-//! the file's schema says what these mean.
+//! Intervals in written Parquet files, which store months, days and milliseconds as non-negative
+//! numbers. Arrow's writer does not support them: it gets a schema in which they are bytes, and the
+//! file's schema has their logical type.
 
 use std::sync::Arc;
 
@@ -15,67 +15,69 @@ use arrow::datatypes::{
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 
+use tessera_functions::hidden_values::clear_hidden_values;
 use tessera_functions::plain::PARQUET_INTERVAL_BYTES;
-use tessera_functions::settled::settled;
 use tessera_types::{Error, Result, SqlState};
 
 use crate::file::with_types;
 
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 
-/// How columns are written to a Parquet file.
+/// The schemas of columns written to a Parquet file.
 #[derive(Debug, Clone)]
-pub struct Written {
-    /// What Arrow's writer is told.
+pub struct WriterSchema {
+    /// The schema for Arrow's writer, in which intervals are bytes.
     schema: Arc<Schema>,
-    /// As it is; nothing where that is what Arrow's writer is told.
-    meant: Option<Arc<Schema>>,
+    /// The logical schema; `None` if it equals that of Arrow's writer.
+    logical: Option<Arc<Schema>>,
 }
 
-impl Written {
-    /// Columns of these types.
-    pub fn new(schema: Arc<Schema>) -> Written {
-        let told: Fields = schema.fields().iter().map(stored_field).collect();
-        match told == *schema.fields() {
-            true => Written { schema, meant: None },
-            false => Written { schema: Arc::new(Schema::new(told)), meant: Some(schema) },
+impl WriterSchema {
+    /// Prepares columns of these types.
+    pub fn new(schema: Arc<Schema>) -> WriterSchema {
+        let stored_fields: Fields = schema.fields().iter().map(stored_field).collect();
+        match stored_fields == *schema.fields() {
+            true => WriterSchema { schema, logical: None },
+            false => {
+                WriterSchema { schema: Arc::new(Schema::new(stored_fields)), logical: Some(schema) }
+            }
         }
     }
 
-    /// The types that Arrow's writer is told.
+    /// The schema for Arrow's writer.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Options of Arrow's writer for a file with these columns.
+    /// Returns the options of Arrow's writer for a file with these columns.
     ///
     /// # Errors
-    /// Parquet has no such type.
+    /// A type has no Parquet form.
     pub fn options(&self) -> Result<ArrowWriterOptions> {
         let options = ArrowWriterOptions::new();
-        match &self.meant {
+        match &self.logical {
             None => Ok(options),
-            Some(meant) => ArrowSchemaConverter::new()
-                .convert(meant)
+            Some(logical) => ArrowSchemaConverter::new()
+                .convert(logical)
                 .map(|types| options.with_parquet_schema(types))
                 .map_err(|error| Error::io(format!("cannot write Parquet: {error}"))),
         }
     }
 
-    /// The batch as Arrow's writer takes it.
+    /// Converts a batch to the schema of Arrow's writer.
     ///
     /// # Errors
-    /// Parquet cannot hold an interval.
+    /// Parquet cannot represent an interval.
     pub fn batch(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        if self.meant.is_none() {
+        if self.logical.is_none() {
             return Ok(batch);
         }
         let columns = batch.columns().iter().zip(self.schema.fields());
         let columns =
             columns.map(|(column, field)| match column.data_type() == field.data_type() {
                 true => Ok(column.clone()),
-                // What stands behind NULLs may be what Parquet cannot hold.
-                false => stored(&settled(column)?, field.data_type()),
+                // Values behind NULLs may have no Parquet form, so they are cleared.
+                false => stored(&clear_hidden_values(column)?, field.data_type()),
             });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -131,7 +133,7 @@ fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// The interval as Parquet has it. Hours that are too many milliseconds become days.
+/// Encodes an interval for Parquet. Hours whose milliseconds exceed 32 bits become days.
 fn stored_interval(interval: IntervalMonthDayNano) -> Result<[u8; 12]> {
     let fails = |why: &str| {
         let what = format!("an interval {why} cannot be written to Parquet; cast it to varchar");

@@ -1,7 +1,6 @@
-//! What a Parquet file says of itself: schema, row groups, statistics, page index.
+//! The metadata of a Parquet file: schema, row groups, statistics, page index.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::DecodeResult;
@@ -20,72 +19,43 @@ use tessera_context::{Context, RangeReader};
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
-use super::fetch::{GAP_BYTES_MAX, coalesce};
 use super::footer::{check_depth, encrypted_leaves};
-use super::schema::Readable;
-use crate::file::{read_now, statement_tuple};
+use super::schema::ReadSchema;
+use crate::file::read_now;
 use crate::prune::Bounds;
 
-/// What is known of a Parquet file without reading its values.
-#[derive(Debug, Clone)]
-pub struct Discovered {
-    /// The columns, typed as the file has them.
-    pub tuple: Tuple,
-    /// How many rows there are.
-    pub rows: u64,
-    /// Rows of each row group.
-    pub row_groups: Vec<u64>,
-    /// What is known of each column.
-    pub columns: Vec<DiscoveredColumn>,
-}
-
-/// What statistics say of a column.
-#[derive(Debug, Clone, Default)]
-pub struct DiscoveredColumn {
-    /// No value is less.
-    pub min: Option<Scalar>,
-    /// No value is greater.
-    pub max: Option<Scalar>,
-    /// How many values are NULL.
-    pub null_count: Option<u64>,
-    /// An estimate of how many distinct values there are.
-    pub distinct: Option<u64>,
-    /// Compressed bytes.
-    pub bytes: u64,
-}
-
-/// A Parquet file's parsed metadata.
+/// The parsed metadata of a Parquet file.
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) parquet: Arc<ParquetMetaData>,
     pub(super) arrow: ArrowReaderMetadata,
-    /// The root columns as atoms; NULLs where one cannot be read.
+    /// The root columns as atoms; an unreadable column has the type NULL.
     pub(super) tuple: Tuple,
-    /// Why root columns cannot be read, where that is so.
+    /// The reasons why root columns are unreadable.
     pub(super) unreadable: HashMap<usize, String>,
-    /// The first leaf of each root column, and one more at the end.
+    /// The first leaf of each root column, and the total number of leaves at the end.
     pub(super) first_leaf: Vec<usize>,
 }
 
-/// Names the file in an error of the Parquet library.
+/// Adds the file to an error of the Parquet library.
 pub(super) fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
     Error::data(format!(
         "cannot read '{path}' as Parquet: {error}; the file is damaged or was not written completely"
     ))
 }
 
-/// The error of a footer that is not read: what is encrypted is not damaged.
+/// The error of an unreadable footer, which may be encrypted instead of damaged.
 fn unreadable_footer(path: &str, error: &ParquetError) -> Error {
     match error.to_string().contains("encrypted footer") {
         true => Error::unsupported(format!(
-            "'{path}' is encrypted, which is not read; decrypt it first"
+            "'{path}' is encrypted, which is not supported; decrypt it first"
         )),
         false => damaged(path, error),
     }
 }
 
 impl Metadata {
-    /// Reads footer and page index.
+    /// Reads the footer and the page index.
     pub(super) fn read(
         reader: &dyn RangeReader,
         context: Option<&Arc<dyn Context>>,
@@ -96,23 +66,25 @@ impl Metadata {
         }
         let decoded = match decode(reader, context, PageIndexPolicy::Optional)? {
             Ok(decoded) => decoded,
-            // Whatever ails a page index, it only spares work. That of encrypted columns is
-            // encrypted, too.
+            // A page index is only an optimization, so a malformed one is ignored. That of
+            // encrypted columns is encrypted.
             Err(_) => decode(reader, context, PageIndexPolicy::Skip)?
                 .map_err(|error| unreadable_footer(path, &error))?,
         };
         let (parquet, encrypted) = decoded;
         let parquet =
             Arc::new(with_real_dictionaries(parquet).map_err(|error| damaged(path, error))?);
-        let readable = guarded(|| Readable::of(&parquet)).ok_or("its schema cannot be");
+        let readable = guarded(|| ReadSchema::of(&parquet)).ok_or("its schema cannot be");
         let readable =
             readable.map_err(str::to_string).flatten().map_err(|error| damaged(path, error))?;
-        let Readable { arrow, tuple, mut unreadable } = readable;
+        let ReadSchema { arrow, tuple, mut unreadable } = readable;
         let schema = parquet.file_metadata().schema_descr();
         for leaf in encrypted.into_iter().filter(|leaf| *leaf < schema.num_columns()) {
             let root = schema.get_column_root_idx(leaf);
-            unreadable
-                .insert(root, "it is encrypted, which is not read; decrypt it first".to_string());
+            unreadable.insert(
+                root,
+                "it is encrypted, which is not supported; decrypt it first".to_string(),
+            );
         }
         let mut first_leaf: Vec<usize> = Vec::with_capacity(tuple.len() + 1);
         for leaf in 0..schema.num_columns() {
@@ -121,7 +93,9 @@ impl Metadata {
             }
         }
         if first_leaf.len() != tuple.len() {
-            return Err(Error::unsupported(format!("'{path}' has a group without columns")));
+            return Err(Error::unsupported(format!(
+                "'{path}' has a group without columns, which is not supported"
+            )));
         }
         first_leaf.push(schema.num_columns());
         let metadata = Metadata { parquet, arrow, tuple, unreadable, first_leaf };
@@ -129,7 +103,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Rejects row groups and chunks that cannot be, so that later arithmetic on them is safe.
+    /// Rejects impossible row groups and chunks, so that later arithmetic on them cannot overflow.
     fn check(&self, path: &str, len: u64) -> Result<()> {
         let leaves = self.parquet.file_metadata().schema_descr().num_columns();
         for (position, group) in self.parquet.row_groups().iter().enumerate() {
@@ -153,7 +127,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// The leaf of a root column that is not nested.
+    /// Returns the leaf of a root column that is not nested.
     pub(super) fn flat_leaf(&self, root: usize) -> Option<usize> {
         let leaf = self.first_leaf[root];
         let schema = self.parquet.file_metadata().schema_descr();
@@ -165,7 +139,7 @@ impl Metadata {
         flat.then_some(leaf)
     }
 
-    /// What statistics say of a root column in a row group.
+    /// Returns the statistics of a root column in a row group.
     pub(super) fn bounds(&self, group: usize, root: usize) -> Option<Bounds> {
         let leaf = self.flat_leaf(root)?;
         let group = self.parquet.row_group(group);
@@ -186,7 +160,7 @@ impl Metadata {
         })
     }
 
-    /// Where the pages of a leaf lie, where the file tells and what it tells can be.
+    /// Returns the page locations of a leaf, if the file has valid ones.
     pub(super) fn locations(&self, group: usize, leaf: usize) -> Option<&[PageLocation]> {
         let locations = self.parquet.offset_index()?.get(group)?.get(leaf)?.page_locations();
         let metadata = self.parquet.row_group(group);
@@ -204,13 +178,13 @@ impl Metadata {
         (whole && ascending && locations.iter().all(inside)).then_some(locations)
     }
 
-    /// What the page index says of page `page` of a root column.
+    /// Returns the page index entry of page `page` of a root column.
     pub(super) fn page_bounds(&self, group: usize, root: usize, page: usize) -> Option<Bounds> {
         let leaf = self.flat_leaf(root)?;
         let required =
             self.parquet.file_metadata().schema_descr().column(leaf).max_def_level() == 0;
         let index = self.parquet.column_index()?.get(group)?.get(leaf)?;
-        // A column without an index stands in it all the same.
+        // A column without an index still has an entry.
         if matches!(index, ColumnIndexMetaData::NONE) || page as u64 >= index.num_pages() {
             return None;
         }
@@ -222,8 +196,8 @@ impl Metadata {
     }
 }
 
-/// What a file's footer holds, with its page index unless that is skipped, and the leaves that are
-/// encrypted; the outer errors are those of reading.
+/// Decodes a file's footer, with its page index unless that is skipped, and returns it with the
+/// encrypted leaves. The outer error is a read error, the inner one a decoding error.
 fn decode(
     reader: &dyn RangeReader,
     context: Option<&Arc<dyn Context>>,
@@ -260,8 +234,8 @@ fn decode(
     }
 }
 
-/// The same file without dictionaries where there can be none: some writers say that one begins at
-/// byte 0, or behind the values, where they mean that there is none.
+/// Removes impossible dictionary offsets: some writers store offset 0, or an offset after the
+/// values, for a chunk without a dictionary.
 fn with_real_dictionaries(parquet: ParquetMetaData) -> parquet::errors::Result<ParquetMetaData> {
     let is_wrong = |chunk: &ColumnChunkMetaData| {
         chunk
@@ -286,7 +260,7 @@ fn min_max(
     physical: Type,
     atom: &Atom,
 ) -> (Option<Scalar>, Option<Scalar>) {
-    // Old writers compared bytes as signed; only signed numbers were right.
+    // Old writers compared bytes as signed; their statistics are right for signed numbers only.
     let signed = matches!(physical, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE)
         && !atom.is_unsigned_integer();
     if statistics.is_min_max_deprecated() && !signed {
@@ -340,7 +314,7 @@ fn page_min_max(
     }
 }
 
-/// A value as statistics spell it.
+/// Decodes a value of the statistics.
 fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
     match (physical, atom) {
         (Type::BOOLEAN, Atom::Boolean) => Some(Scalar::Boolean(*bytes.first()? != 0)),
@@ -379,162 +353,5 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
             Some(Scalar::Integer(i128::from_be_bytes(wide)))
         }
         _ => None,
-    }
-}
-
-/// Of a file in a store, the dictionaries of so many row groups are looked at; the others' are
-/// taken to be like these.
-const REMOTE_DICTIONARIES_MAX: usize = 2;
-
-/// Reads what a file says of itself, for the catalog: schema, sizes, and statistics of each column.
-///
-/// # Errors
-/// The file cannot be read, or is no Parquet file.
-pub fn discover(reader: &dyn RangeReader) -> Result<Discovered> {
-    let metadata = Metadata::read(reader, None)?;
-    if reader.is_remote() {
-        let groups = metadata.parquet.row_groups().iter().take(REMOTE_DICTIONARIES_MAX);
-        let chunks = groups.flat_map(|group| group.columns());
-        let headers = chunks.filter_map(|chunk| dictionary_header(chunk, reader.len())).collect();
-        reader.prefetch(&coalesce(headers, GAP_BYTES_MAX))?;
-    }
-    let row_groups: Vec<u64> =
-        metadata.parquet.row_groups().iter().map(|group| group.num_rows() as u64).collect();
-    let rows = row_groups.iter().sum();
-    let mut columns = (0..metadata.tuple.len())
-        .map(|root| discover_column(&metadata, root, rows, reader))
-        .collect::<Result<Vec<_>>>()?;
-    let tuple = statement_tuple(&metadata.tuple);
-    for (column, (seen, found)) in
-        columns.iter_mut().zip(tuple.fields().iter().zip(metadata.tuple.fields()))
-    {
-        if seen != found {
-            // They count in the file's unit.
-            (column.min, column.max) = (None, None);
-        }
-    }
-    Ok(Discovered { tuple, rows, row_groups, columns })
-}
-
-fn discover_column(
-    metadata: &Metadata,
-    root: usize,
-    rows: u64,
-    reader: &dyn RangeReader,
-) -> Result<DiscoveredColumn> {
-    let groups = metadata.parquet.row_groups();
-    let leaves = metadata.first_leaf[root]..metadata.first_leaf[root + 1];
-    let bytes = groups
-        .iter()
-        .flat_map(|group| &group.columns()[leaves.clone()])
-        .map(|c| c.compressed_size() as u64)
-        .sum();
-    let Some(leaf) = metadata.flat_leaf(root) else {
-        return Ok(DiscoveredColumn { bytes, ..Default::default() });
-    };
-    let mut column = DiscoveredColumn { bytes, null_count: Some(0), ..Default::default() };
-    let mut distinct = Some(0u64);
-    let mut last = None;
-    let mut overlap = false;
-    for (position, group) in groups.iter().enumerate() {
-        let chunk = group.column(leaf);
-        let Some(bounds) = metadata.bounds(position, root) else { continue };
-        let nulls = match chunk.statistics() {
-            _ if !bounds.some_null => Some(0),
-            statistics => statistics.and_then(Statistics::null_count_opt),
-        };
-        column.null_count = column.null_count.zip(nulls).map(|(a, b)| a + b);
-        let known = reader.is_remote() && position >= REMOTE_DICTIONARIES_MAX;
-        let here = if known { last } else { dictionary_len(chunk, reader)? };
-        last = here;
-        if position == 0 {
-            (column.min, column.max) = (bounds.min, bounds.max);
-            distinct = here;
-            continue;
-        }
-        // Row groups with the same range hold the same values; those of a sorted column hold
-        // others.
-        overlap |= matches!((&column.max, &bounds.min), (Some(max), Some(min)) if !less(max, min));
-        distinct = distinct.zip(here).map(|(a, b)| if overlap { a.max(b) } else { a + b });
-        column.min = column.min.zip(bounds.min).map(|(a, b)| if less(&b, &a) { b } else { a });
-        column.max = column.max.zip(bounds.max).map(|(a, b)| if less(&a, &b) { b } else { a });
-    }
-    column.distinct = distinct.filter(|_| !groups.is_empty()).map(|distinct| distinct.min(rows));
-    Ok(column)
-}
-
-fn less(left: &Scalar, right: &Scalar) -> bool {
-    match (left, right) {
-        (Scalar::Integer(a), Scalar::Integer(b)) => a < b,
-        (Scalar::Float(a), Scalar::Float(b)) => a < b,
-        (Scalar::String(a), Scalar::String(b)) => a < b,
-        (Scalar::Bytes(a), Scalar::Bytes(b)) => a < b,
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => !a & b,
-        _ => false,
-    }
-}
-
-/// The number of values in a chunk's dictionary, where all its pages use it.
-fn dictionary_len(chunk: &ColumnChunkMetaData, reader: &dyn RangeReader) -> Result<Option<u64>> {
-    let Some(header) = dictionary_header(chunk, reader.len()) else { return Ok(None) };
-    Ok(dictionary_page_values(&read_now(reader, header, None)?))
-}
-
-/// Where the header of a chunk's dictionary lies, where all its pages use it.
-fn dictionary_header(chunk: &ColumnChunkMetaData, len: u64) -> Option<Range<u64>> {
-    let start =
-        chunk.dictionary_page_offset().filter(|_| super::flat::is_all_dictionary(chunk))? as u64;
-    Some(start..(start + 64).min(len))
-}
-
-/// Reads `dictionary_page_header.num_values` (fields 7 and 1) from a page header in Thrift's
-/// compact form.
-fn dictionary_page_values(bytes: &[u8]) -> Option<u64> {
-    let mut position = 0;
-    let mut varint = || -> Option<(u64, usize)> {
-        let (mut value, mut shift) = (0u64, 0);
-        loop {
-            let byte = *bytes.get(position)?;
-            position += 1;
-            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some((value, position));
-            }
-            shift += 7;
-        }
-    };
-    let mut field = 0u64;
-    loop {
-        let (header, _) = varint()?;
-        field += header >> 4;
-        match (header & 0xf, field) {
-            (12, 7) => {
-                // The struct's first field is the count, a zigzag varint.
-                let (inner, _) = varint()?;
-                let (value, _) = varint()?;
-                return (inner == 0x15).then_some(value >> 1);
-            }
-            (4..=6, _) => {
-                varint()?;
-            }
-            (1 | 2, _) => {}
-            _ => return None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dictionary_page_headers() {
-        // type = 2, uncompressed = 100, compressed = 60, dictionary header {num_values = 25,
-        // encoding = PLAIN}.
-        let header =
-            [0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x78, 0x4c, 0x15, 0x32, 0x15, 0x00, 0x00, 0x00];
-        assert_eq!(dictionary_page_values(&header), Some(25));
-        assert_eq!(dictionary_page_values(&header[..6]), None);
-        assert_eq!(dictionary_page_values(&[0x00]), None);
     }
 }

@@ -1,14 +1,14 @@
-//! `parquet_scan`: the tuples of Parquet files.
+//! `parquet_scan`: reads Parquet files, as Lambada §3.3 describes.
 //!
 //! Footers and page indexes are read when the scan starts. Files (by their hive partitions), row
-//! groups and pages that cannot hold a tuple the predicate accepts are never read. A morsel is a
-//! row group, or with a page index some [`MORSEL_ROWS`] of its rows, so that a small file keeps all
-//! workers busy and bytes in flight stay bounded.
+//! groups and pages that cannot contain a qualifying tuple are never read. A morsel is a row group,
+//! or with a page index about [`MORSEL_ROWS`] of its rows, so that a small file keeps all workers
+//! busy and bytes in flight stay bounded.
 //!
 //! Memory: for each worker the compressed bytes of one morsel, counted, or one page of a local file
-//! where they are too many; decompressed pages, counted beyond a few megabytes; dictionaries as
-//! long as a morsel of the row group is left. Order: the source's. Errors: a file that is missing,
-//! damaged, or has other columns than declared. Lambada, section 3.3, describes such a scan.
+//! if they are too large; decompressed pages, counted beyond a few megabytes; dictionaries until
+//! the last morsel of the row group ends. Order: the source's. Errors: a file is missing, damaged,
+//! or has other columns than declared.
 
 mod fetch;
 mod flat;
@@ -20,6 +20,7 @@ mod nested;
 mod reader;
 mod schema;
 mod skip;
+mod summary;
 mod unpack;
 mod write;
 
@@ -33,7 +34,9 @@ use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role, SortKey};
 use tessera_rows::Collected;
-use tessera_state::sideways::{FilterOf, Heard, Threshold, ThresholdOf, wanted};
+use tessera_state::sideways::{
+    FilterSubscription, ReceivedFilter, Threshold, ThresholdSubscription, wanted,
+};
 use tessera_types::{Atom, Error, Result, quote_name};
 
 use crate::file::{
@@ -41,23 +44,24 @@ use crate::file::{
     unreadable,
 };
 
-pub use intervals::Written;
-pub use metadata::{Discovered, DiscoveredColumn, discover};
+pub use intervals::WriterSchema;
 pub use write::{MATERIALIZE_OPTIONS, ParquetMaterialize};
 
-use flat::RowGroupShared;
+use flat::RowGroupState;
+pub use summary::{ColumnSummary, FileSummary, discover};
+
 use metadata::Metadata;
 use reader::{Morsel, MorselReader};
 
-/// Files that are open at once while footers are read.
+/// The files opened at once while footers are read.
 const FOOTERS_AHEAD: usize = 64;
-/// Bytes at the end of an object that are read at once: most footers are shorter.
+/// The bytes read at the end of an object, which contain most footers.
 const FOOTER_BYTES: u64 = 64 << 10;
 
-/// Rows of a morsel, where a page index allows to begin in the middle of a row group.
+/// The rows of a morsel, if a page index permits to begin inside a row group.
 pub const MORSEL_ROWS: usize = 131_072;
 
-/// The sub-operator.
+/// The sub-operator `parquet_scan`.
 #[derive(Debug)]
 pub struct ParquetScan;
 
@@ -72,8 +76,8 @@ impl Descriptor for ParquetScan {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let columns = node.params.tuple("columns")?;
-        ThresholdOf::new(node, columns)?;
-        FilterOf::list(node, columns)?;
+        ThresholdSubscription::new(node, columns)?;
+        FilterSubscription::list(node, columns)?;
         file::derive(node, inputs)
     }
 
@@ -85,10 +89,10 @@ impl Descriptor for ParquetScan {
 impl SubOperator for ParquetScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let threshold = ThresholdOf::new(node, &scan.columns)?;
-        let filters = FilterOf::list(node, &scan.columns)?.into();
+        let threshold = ThresholdSubscription::new(node, &scan.columns)?;
+        let filters = FilterSubscription::list(node, &scan.columns)?.into();
         let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
-        Ok(Operator::Source(Arc::new(LoweredScan {
+        Ok(Operator::Source(Arc::new(ParquetScanOperator {
             scan: Arc::new(scan),
             conjuncts: conjuncts.into(),
             threshold,
@@ -99,16 +103,16 @@ impl SubOperator for ParquetScan {
 }
 
 #[derive(Debug)]
-struct LoweredScan {
+struct ParquetScanOperator {
     scan: Arc<FileScan>,
     conjuncts: Arc<[Conjunct]>,
-    threshold: Option<ThresholdOf>,
-    filters: Arc<[FilterOf]>,
-    /// Parsed footers, kept for later runs of the same plan.
+    threshold: Option<ThresholdSubscription>,
+    filters: Arc<[FilterSubscription]>,
+    /// Parsed footers, cached for later runs of the same plan.
     files: Mutex<Option<Arc<[FileState]>>>,
 }
 
-/// A file whose footer has been read.
+/// A file whose footer was read.
 #[derive(Debug)]
 struct FileState {
     path: Arc<str>,
@@ -117,7 +121,7 @@ struct FileState {
     columns: Vec<SourceColumn>,
 }
 
-/// Where a column of the scan comes from in one file.
+/// The source of a scan column in one file.
 #[derive(Debug)]
 enum SourceColumn {
     /// A hive partition, or NULL for a column that the file lacks.
@@ -130,33 +134,34 @@ enum SourceColumn {
 #[derive(Debug)]
 struct ScanRun {
     run: Run,
-    what: Arc<FileScan>,
-    /// Columns that the predicate reads.
+    parameters: Arc<FileScan>,
+    /// The columns that the predicate reads.
     filter_columns: Vec<usize>,
     conjuncts: Arc<[RunConjunct]>,
     files: Arc<[FileState]>,
     threshold: Option<ScanThreshold>,
-    filters: Arc<[FilterOf]>,
+    filters: Arc<[FilterSubscription]>,
 }
 
-/// Behind which value of a column no tuple is wanted any more.
+/// A column and the published threshold beyond which no tuple qualifies.
 #[derive(Debug)]
 struct ScanThreshold {
     column: usize,
     key: SortKey,
-    told: Arc<Threshold>,
+    value: Arc<Threshold>,
 }
 
 #[derive(Debug)]
 struct MorselRun {
     scan: Arc<ScanRun>,
-    /// In which order morsels are best begun, where it matters.
+    /// The preferred order of morsels, if any.
     order: Option<Vec<usize>>,
-    /// Taken when opened, so that what a row group's morsels share goes with the last of them.
+    /// Each morsel is taken when it is opened, so that the state shared by a row group is freed
+    /// with its last morsel.
     morsels: Vec<Mutex<Option<Morsel>>>,
 }
 
-impl Source for LoweredScan {
+impl Source for ParquetScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let files = self.files(run)?;
         let mut morsels = Vec::new();
@@ -183,8 +188,8 @@ impl Source for LoweredScan {
         filter_columns.dedup();
         let threshold = self.threshold.as_ref().and_then(|threshold| {
             let column = self.scan.columns.index_of(&threshold.key.field)?;
-            let told = run.board.find_or_publish::<Threshold>(&threshold.name);
-            Some(ScanThreshold { column, key: threshold.key.clone(), told })
+            let value = run.board.find_or_publish::<Threshold>(&threshold.name);
+            Some(ScanThreshold { column, key: threshold.key.clone(), value })
         });
         let order = threshold.as_ref().map(|threshold| {
             let places =
@@ -193,7 +198,7 @@ impl Source for LoweredScan {
         });
         let scan = Arc::new(ScanRun {
             run: run.clone(),
-            what: self.scan.clone(),
+            parameters: self.scan.clone(),
             filter_columns,
             conjuncts: start_conjuncts(&self.conjuncts, run),
             files,
@@ -218,13 +223,15 @@ impl SourceRun for MorselRun {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let slot = self
-            .morsels
-            .get(morsel)
-            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let slot =
+            self.morsels.get(morsel).ok_or_else(|| Error::internal("the morsel does not exist"))?;
         let morsel = lock(slot).take();
-        let mut morsel = morsel.ok_or_else(|| Error::internal("a morsel was opened twice"))?;
-        let filters = Heard::now(&self.scan.filters, &self.scan.what.columns, &self.scan.run);
+        let mut morsel = morsel.ok_or_else(|| Error::internal("the morsel was opened twice"))?;
+        let filters = ReceivedFilter::published(
+            &self.scan.filters,
+            &self.scan.parameters.columns,
+            &self.scan.run,
+        );
         if !self.scan.narrow(&mut morsel, &filters) {
             return chunks_source(Vec::new(), 1).open(0);
         }
@@ -233,39 +240,42 @@ impl SourceRun for MorselRun {
 }
 
 impl ScanRun {
-    /// Leaves out what statistics show to be behind the threshold or outside the filters, as they
-    /// are now. Whether something is left.
-    fn narrow(&self, morsel: &mut Morsel, filters: &[Heard]) -> bool {
-        let behind = self.threshold.as_ref().and_then(|threshold| {
-            let atom = self.what.columns.fields()[threshold.column].atom()?;
-            wanted(&threshold.key, atom, &threshold.told.get()?)
+    /// Removes the rows that statistics show to be beyond the current threshold or outside the
+    /// current filters. Returns whether rows remain.
+    fn narrow(&self, morsel: &mut Morsel, filters: &[ReceivedFilter]) -> bool {
+        let beyond = self.threshold.as_ref().and_then(|threshold| {
+            let atom = self.parameters.columns.fields()[threshold.column].atom()?;
+            wanted(&threshold.key, atom, &threshold.value.get()?)
         });
-        let unmatched = filters.iter().filter_map(|heard| heard.filter.wanted(&heard.names));
+        let unmatched =
+            filters.iter().filter_map(|received| received.filter.wanted(&received.names));
         let unmatched = unmatched.map(|wanted| ("rows_skipped_without_match", wanted));
-        for (counter, wanted) in behind
+        for (counter, wanted) in beyond
             .map(|wanted| ("rows_skipped_behind_threshold", wanted))
             .into_iter()
             .chain(unmatched)
         {
             let place = (morsel.file, &self.files[morsel.file], morsel.group);
-            let kept =
-                skip::intersect(&morsel.ranges, &skip::rows_to_read(&self.what, place, &wanted));
-            let skipped = skip::rows(&morsel.ranges) - skip::rows(&kept);
+            let remaining = skip::intersect(
+                &morsel.ranges,
+                &skip::rows_to_read(&self.parameters, place, &wanted),
+            );
+            let skipped = skip::rows(&morsel.ranges) - skip::rows(&remaining);
             if skipped > 0 {
                 self.run.counters.add(counter, skipped as u64);
-                morsel.ranges = kept.into();
+                morsel.ranges = remaining.into();
             }
         }
         !morsel.ranges.is_empty()
     }
 }
 
-impl LoweredScan {
-    /// The files with their footers, read once per plan; a file that changes after that is an error
-    /// when it is read.
+impl ParquetScanOperator {
+    /// Returns the files with their footers, which are read once per plan. A file that changes
+    /// later is an error when it is read.
     fn files(&self, run: &Run) -> Result<Arc<[FileState]>> {
-        let mut kept = lock(&self.files);
-        if let Some(files) = &*kept {
+        let mut cached = lock(&self.files);
+        if let Some(files) = &*cached {
             return Ok(files.clone());
         }
         let mut files = Vec::with_capacity(self.scan.paths.len());
@@ -280,7 +290,7 @@ impl LoweredScan {
             }
         }
         let files: Arc<[FileState]> = files.into();
-        *kept = Some(files.clone());
+        *cached = Some(files.clone());
         Ok(files)
     }
 
@@ -290,8 +300,9 @@ impl LoweredScan {
         let constants = self.scan.constants(position)?;
         let mut columns = Vec::with_capacity(constants.len());
         for (field, constant) in self.scan.columns.fields().iter().zip(constants) {
-            let declared =
-                field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
+            let declared = field
+                .atom()
+                .ok_or_else(|| Error::internal("a file column has a collection type"))?;
             columns.push(match (constant, metadata.tuple.index_of(&field.name)) {
                 (Some(constant), _) => SourceColumn::Constant(constant),
                 (None, Some(root)) => {
@@ -318,7 +329,7 @@ impl LoweredScan {
     }
 }
 
-/// Morsels of a row group: one, or several where every column has a page index.
+/// Splits a row group into morsels: one, or several if every column has a page index.
 fn split(
     position: usize,
     file: &FileState,
@@ -326,7 +337,7 @@ fn split(
     ranges: Vec<Range<usize>>,
     morsels: &mut Vec<Morsel>,
 ) {
-    let shared = Arc::new(RowGroupShared::default());
+    let shared = Arc::new(RowGroupState::default());
     let mut push = |ranges: &mut Vec<Range<usize>>| {
         if !ranges.is_empty() {
             let ranges = std::mem::take(ranges).into();

@@ -1,5 +1,5 @@
-//! Columns that the flat decoder does not take (nested ones, rare encodings and types), through the
-//! Arrow reader.
+//! Decodes columns that the flat decoder does not support (nested columns, rare encodings and
+//! types) through the Arrow reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::reader::{ChunkReader, Length};
 use tessera_vector::CHUNK_ROWS;
 
-use super::fetch::Fetched;
+use super::fetch::FetchedRanges;
 use super::metadata::Metadata;
 
-/// Rows that are decoded at once.
+/// The rows decoded at once.
 const BATCH_ROWS: usize = CHUNK_ROWS;
 
-/// A root column of a row group. Errors are texts: the caller names file and column.
+/// A root column of a row group. Errors are texts; the caller adds file and column.
 pub(super) struct NestedColumn {
     reader: ParquetRecordBatchReader,
-    /// The rows that the reader yields.
+    /// The row ranges that the reader decodes.
     ranges: Arc<[Range<usize>]>,
-    /// How many of them have been passed.
+    /// The number of rows that were consumed.
     passed: usize,
     current: Option<ArrayRef>,
 }
 
-/// Shared bytes as the Arrow reader wants them.
-struct SharedBytes(Arc<Fetched>);
+/// Shared bytes in the form that the Arrow reader requires.
+struct SharedBytes(Arc<FetchedRanges>);
 
 impl Length for SharedBytes {
     fn len(&self) -> u64 {
@@ -39,7 +39,7 @@ impl Length for SharedBytes {
 }
 
 impl ChunkReader for SharedBytes {
-    type T = <Fetched as ChunkReader>::T;
+    type T = <FetchedRanges as ChunkReader>::T;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
         self.0.get_read(start)
@@ -51,9 +51,9 @@ impl ChunkReader for SharedBytes {
 }
 
 impl NestedColumn {
-    /// Begins to decode the rows of `ranges`.
+    /// Creates a decoder of the rows in `ranges`.
     pub(super) fn new(
-        fetched: Arc<Fetched>,
+        fetched: Arc<FetchedRanges>,
         metadata: &Metadata,
         group: usize,
         root: usize,
@@ -75,7 +75,7 @@ impl NestedColumn {
         Ok(NestedColumn { reader, ranges, passed: 0, current: None })
     }
 
-    /// Makes `row` the next one to decode.
+    /// Moves to `row`.
     pub(super) fn seek(&mut self, row: usize) -> Result<(), String> {
         let ordinal: usize =
             self.ranges.iter().map(|range| range.end.min(row).saturating_sub(range.start)).sum();
@@ -109,7 +109,7 @@ impl NestedColumn {
         }
     }
 
-    /// Decoded rows that have not been passed; not empty.
+    /// Returns decoded rows that were not consumed; not empty.
     fn current(&mut self) -> Result<ArrayRef, String> {
         loop {
             if let Some(current) = self.current.take()
@@ -121,7 +121,7 @@ impl NestedColumn {
                 Some(Ok(batch)) if batch.num_columns() == 1 => {
                     self.current = Some(batch.column(0).clone())
                 }
-                Some(Ok(_)) => return Err("the column is not there".to_string()),
+                Some(Ok(_)) => return Err("the column is missing".to_string()),
                 Some(Err(error)) => return Err(error.to_string()),
                 None => return Err(format!("the column ends after {} rows", self.passed)),
             }

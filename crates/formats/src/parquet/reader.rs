@@ -1,16 +1,16 @@
 //! Reads a morsel: some rows of a row group.
 //!
-//! Rows go in batches. Columns that the predicate reads come first; conjuncts over one
-//! dictionary-encoded column are looked up in a mask of its dictionary, the others are evaluated
-//! one after the other on what is left. The remaining columns are decoded only for batches in which
-//! a row is left, and their bytes fetched only when the first such batch comes (late
-//! materialisation).
+//! Rows are processed in batches. The predicate's columns are decoded first. A conjunct over one
+//! dictionary-encoded column becomes a mask of its dictionary; other conjuncts are evaluated one
+//! after the other on the remaining rows. Other columns are decoded only for batches with remaining
+//! rows, and their bytes are fetched when the first such batch is reached (late materialization).
 //!
-//! Where the bytes of a local file are too many for the budget, they are not fetched before: each
-//! page is read when its column comes to it. Pages that are too many are closed (see `open_pages`).
+//! If the bytes of a local file exceed the memory budget, they are not fetched in advance: each
+//! page is read when it is decoded. Pages that exceed the budget are closed (see `open_pages`).
 
+mod column_bytes;
 mod open_pages;
-mod tested;
+mod selection;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,68 +20,66 @@ use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::DataType;
 
 use tessera_context::guard::guarded;
-use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, Token, file_changed};
+use tessera_context::{RangeReader, Reservation};
 use tessera_operator::stream_util::{Cutter, Packer};
 use tessera_operator::{Reader, Step};
-use tessera_state::sideways::Heard;
+use tessera_state::sideways::ReceivedFilter;
 use tessera_types::{Error, Result, quote_name};
 use tessera_vector::{CHUNK_ROWS, Chunk, Column};
 
-use super::fetch::{Fetched, coalesce, gap_bytes_max};
-use super::flat::{Decoded, FlatColumn, Pages, RowGroupShared, is_supported};
+use super::fetch::FetchedRanges;
+use super::flat::{Decoded, FlatColumn, RowGroupState, is_supported};
 use super::metadata::damaged;
 use super::nested::NestedColumn;
 use super::{FileState, ScanRun, SourceColumn};
 use crate::file::{check_nulls, convert};
 use open_pages::OpenPages;
 
-/// Rows that are decoded at once.
+/// The rows decoded at once.
 const BATCH_ROWS: usize = CHUNK_ROWS;
-/// Values that are decoded at once: fewer rows of a thousand columns.
+/// The values decoded at once, which limits the rows of wide tables.
 const BATCH_VALUES: usize = 256 * CHUNK_ROWS;
-/// As few rows as that may be: less work than this is not worth opening a page for.
+/// The fewest rows decoded at once: fewer would not be worth opening a page.
 const BATCH_ROWS_MIN: usize = CHUNK_ROWS / 8;
-/// The part of the budget that a chunk takes at most, where values have this many bytes. What is
-/// decoded at once is cut to it.
+/// The divisor of the memory budget for one chunk, assuming values of `VALUE_BYTES`. It limits the
+/// rows decoded at once.
 const CHUNK_SHARE: usize = 16;
 const VALUE_BYTES: usize = 16;
 const CHUNK_ROWS_MIN: usize = 256;
-/// The part of the budget that all workers together fetch of the compressed bytes of local files.
-const FETCHED_SHARE: usize = 4;
 
-/// Rows of a row group, to be read by one worker.
+/// Rows of a row group, read by one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Morsel {
     pub(super) file: usize,
     pub(super) group: usize,
     /// Rows of the group, ascending.
     pub(super) ranges: Arc<[Range<usize>]>,
-    pub(super) shared: Arc<RowGroupShared>,
+    pub(super) shared: Arc<RowGroupState>,
 }
 
 pub(super) struct MorselReader {
     scan: Arc<ScanRun>,
     morsel: Morsel,
     source: Option<Arc<dyn RangeReader>>,
-    fetched: Arc<Fetched>,
-    /// Columns (and their roots in the file) whose bytes are being fetched.
+    fetched: Arc<FetchedRanges>,
+    /// The columns (and their roots in the file) whose bytes are being fetched.
     opening: Vec<(usize, usize)>,
-    /// What of these bytes has not come yet, the first range last.
+    /// The ranges that have not arrived, the first one last.
     pending: Vec<Range<u64>>,
     reservation: Reservation,
     columns: Vec<ColumnState>,
     open_pages: OpenPages,
     batch_rows: usize,
     chunk_rows: usize,
-    /// Range and row within the row group that come next.
+    /// The next range, and the next row within the row group.
     next: (usize, usize),
     batch: Option<Batch>,
-    /// Filters of keys, and room for hashes.
-    filters: Vec<Heard>,
+    /// Key filters, and a buffer for hashes.
+    filters: Vec<ReceivedFilter>,
     hashes: Vec<u64>,
-    /// Rows that were decoded in vain.
+    /// The number of rows that were decoded and then dropped by filters.
     dropped: u64,
-    /// What decompressing and decoding has taken.
+    /// The time spent on decompressing and decoding.
     decoding: Duration,
     packer: Packer,
     cutter: Cutter,
@@ -90,36 +88,47 @@ pub(super) struct MorselReader {
 
 enum ColumnState {
     Waiting,
-    /// Its bytes are there. It is opened when it is read: its dictionary alone may be large.
+    /// The bytes are present. The column is opened when it is read, because its dictionary may be
+    /// large.
     Closed,
     Flat(Box<FlatColumn>),
     Nested(Box<NestedColumn>),
 }
 
-/// A batch whose predicate columns have been read.
+/// A batch whose predicate columns were decoded.
 struct Batch {
     start: usize,
     rows: usize,
     selection: Option<Vec<u32>>,
-    /// What the predicate has read.
-    loaded: Vec<Option<Loaded>>,
+    /// The columns that the predicate has decoded.
+    loaded: Vec<Option<BatchColumn>>,
 }
 
 impl MorselReader {
-    pub(super) fn new(scan: Arc<ScanRun>, morsel: Morsel, filters: Vec<Heard>) -> MorselReader {
+    pub(super) fn new(
+        scan: Arc<ScanRun>,
+        morsel: Morsel,
+        filters: Vec<ReceivedFilter>,
+    ) -> MorselReader {
         let start = morsel.ranges.first().map_or(0, |range| range.start);
         let context = scan.run.context.clone();
-        let columns = scan.what.fields.len().max(1);
+        let columns = scan.parameters.fields.len().max(1);
         let chunk_rows = context.memory_bytes() / CHUNK_SHARE / VALUE_BYTES / columns;
         let chunk_rows = chunk_rows.max(CHUNK_ROWS_MIN).min(context.chunk_rows());
         MorselReader {
             source: None,
-            fetched: Arc::new(Fetched::new(scan.files[morsel.file].len)),
+            fetched: Arc::new(FetchedRanges::new(scan.files[morsel.file].len)),
             opening: Vec::new(),
             pending: Vec::new(),
             reservation: Reservation::new(context.clone()),
-            columns: scan.what.columns.fields().iter().map(|_| ColumnState::Waiting).collect(),
-            open_pages: OpenPages::new(context.clone(), scan.what.columns.fields().len()),
+            columns: scan
+                .parameters
+                .columns
+                .fields()
+                .iter()
+                .map(|_| ColumnState::Waiting)
+                .collect(),
+            open_pages: OpenPages::new(context.clone(), scan.parameters.columns.fields().len()),
             batch_rows: (BATCH_VALUES / columns).clamp(BATCH_ROWS_MIN, BATCH_ROWS),
             chunk_rows,
             next: (0, start),
@@ -140,150 +149,12 @@ impl MorselReader {
         &self.scan.files[self.morsel.file]
     }
 
-    /// Makes the bytes of columns ready; a token while they are under way.
-    fn open(&mut self, wanted: &[usize]) -> Result<Option<Token>> {
-        let missing = self.waiting(wanted);
-        if missing.is_empty() {
-            return Ok(None);
-        }
-        let source = self.source()?;
-        if self.opening.is_empty() {
-            self.opening = match source.is_remote() {
-                true => self.with_small_rest(missing, gap_bytes_max(&*source)),
-                false => missing,
-            };
-            let ranges = self.opening.iter().flat_map(|(_, root)| self.ranges(*root)).collect();
-            self.pending = coalesce(ranges, gap_bytes_max(&*source));
-            let bytes: u64 = self.pending.iter().map(|range| range.end - range.start).sum();
-            if !source.is_remote() && bytes as usize > self.fetched_bytes_max() {
-                Arc::make_mut(&mut self.fetched).read_rest_from(source.clone());
-                self.pending.clear();
-            } else {
-                // Counted before they are asked for: from then on they may come.
-                self.reservation.grow(bytes as usize)?;
-                source.prefetch(&self.pending)?;
-                self.pending.reverse();
-            }
-        }
-        while let Some(range) = self.pending.last() {
-            match source.read_into(range.clone(), ReadBuffer::default())? {
-                Read::Ready(buffer) => {
-                    Arc::make_mut(&mut self.fetched).add(range.start, buffer.into_bytes());
-                    self.pending.pop();
-                }
-                Read::Blocked(token) => return Ok(Some(token)),
-            }
-        }
-        for (column, _) in std::mem::take(&mut self.opening) {
-            self.columns[column] = ColumnState::Closed;
-        }
-        Ok(None)
-    }
-
-    /// How many bytes of a local file are fetched before they are decoded.
-    fn fetched_bytes_max(&self) -> usize {
-        let context = &self.scan.run.context;
-        context.memory_bytes() / FETCHED_SHARE / context.workers().max(1)
-    }
-
-    fn source(&mut self) -> Result<Arc<dyn RangeReader>> {
-        if let Some(source) = &self.source {
-            return Ok(source.clone());
-        }
-        let file = &self.scan.files[self.morsel.file];
-        let source = self.scan.run.open(&file.path)?;
-        if source.len() != file.len {
-            return Err(file_changed(&file.path));
-        }
-        self.source = Some(source.clone());
-        Ok(source)
-    }
-
-    /// Those of some columns that are not open yet, with their roots in the file.
-    fn waiting(&self, wanted: &[usize]) -> Vec<(usize, usize)> {
-        let columns = &self.file().columns;
-        let root = |&column: &usize| match (&self.columns[column], &columns[column]) {
-            (ColumnState::Waiting, SourceColumn::File { root, .. }) => Some((column, *root)),
-            _ => None,
-        };
-        wanted.iter().filter_map(root).collect()
-    }
-
-    /// All columns that the morsel may need, where the rest of them is not worth a request of its
-    /// own.
-    fn with_small_rest(&self, first: Vec<(usize, usize)>, bytes_max: u64) -> Vec<(usize, usize)> {
-        let mut all = first.clone();
-        all.extend(self.waiting(&self.scan.what.fields));
-        all.sort_unstable();
-        all.dedup();
-        let bytes = |columns: &[(usize, usize)]| -> u64 {
-            columns
-                .iter()
-                .flat_map(|(_, root)| self.ranges(*root))
-                .map(|range| range.end - range.start)
-                .sum()
-        };
-        if bytes(&all) - bytes(&first) <= bytes_max { all } else { first }
-    }
-
-    /// The bytes that the morsel needs of a root column.
-    fn ranges(&self, root: usize) -> Vec<Range<u64>> {
-        let metadata = &self.file().metadata;
-        let group = metadata.parquet.row_group(self.morsel.group);
-        let mut ranges = Vec::new();
-        for leaf in metadata.first_leaf[root]..metadata.first_leaf[root + 1] {
-            let chunk = group.column(leaf);
-            let (start, len) = chunk.byte_range();
-            match self.pages(leaf) {
-                Some(pages) if !pages.locations.is_empty() => {
-                    let from = pages.locations.first().map_or(0, |page| page.offset) as u64;
-                    let to = pages
-                        .locations
-                        .last()
-                        .map_or(0, |p| p.offset + i64::from(p.compressed_page_size))
-                        as u64;
-                    if pages.dictionary {
-                        let locations = self.scan_locations(leaf);
-                        let first = locations
-                            .and_then(|pages| pages.first())
-                            .map_or(start, |page| page.offset as u64);
-                        ranges.push(start..first);
-                    }
-                    ranges.push(from..to);
-                }
-                _ => ranges.push(start..start + len),
-            }
-        }
-        ranges
-    }
-
-    fn scan_locations(
-        &self,
-        leaf: usize,
-    ) -> Option<&[parquet::file::page_index::offset_index::PageLocation]> {
-        self.file().metadata.locations(self.morsel.group, leaf)
-    }
-
-    /// The pages of a leaf that hold the morsel's rows, where there is a page index.
-    fn pages(&self, leaf: usize) -> Option<Pages> {
-        let group = self.file().metadata.parquet.row_group(self.morsel.group);
-        let first = self.morsel.ranges.first()?.start;
-        let end = self.morsel.ranges.last()?.end;
-        let start = group.column(leaf).byte_range().0;
-        Some(Pages::of_rows(
-            self.scan_locations(leaf)?,
-            start,
-            (first, end),
-            group.num_rows() as usize,
-        ))
-    }
-
     fn open_column(&self, root: usize) -> Result<ColumnState, String> {
         let metadata = &self.file().metadata;
         let group = metadata.parquet.row_group(self.morsel.group);
         let (arrow, atom) =
             (metadata.arrow.schema().field(root).data_type(), metadata.tuple.fields()[root].atom());
-        let atom = atom.ok_or("a column that holds no values")?;
+        let atom = atom.ok_or("the column has no value type")?;
         match metadata.flat_leaf(root) {
             Some(leaf) if is_supported(group.column(leaf), arrow, atom) => {
                 let column = FlatColumn::new(
@@ -314,19 +185,19 @@ impl MorselReader {
         if let Some(error) = self.fetched.take_failure() {
             return error;
         }
-        let name = quote_name(&self.scan.what.columns.fields()[column].name);
+        let name = quote_name(&self.scan.parameters.columns.fields()[column].name);
         damaged(
             &self.file().path,
             format!("column {name} in row group {}: {error}", self.morsel.group),
         )
     }
 
-    /// Decodes rows of a column that is open.
-    fn decode(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
+    /// Decodes rows of an open column.
+    fn decode(&mut self, column: usize, start: usize, rows: usize) -> Result<BatchColumn> {
         self.timed(|reader| reader.loaded(column, start, rows))
     }
 
-    /// Counts what takes long as decoding.
+    /// Adds the duration of `work` to the decoding time.
     fn timed<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let begun = Instant::now();
         let done = work(self);
@@ -334,13 +205,13 @@ impl MorselReader {
         done
     }
 
-    fn loaded(&mut self, column: usize, start: usize, rows: usize) -> Result<Loaded> {
+    fn loaded(&mut self, column: usize, start: usize, rows: usize) -> Result<BatchColumn> {
         let scan = self.scan.clone();
         let file = &scan.files[self.morsel.file];
-        let field = &scan.what.columns.fields()[column];
+        let field = &scan.parameters.columns.fields()[column];
         let found = match &file.columns[column] {
             SourceColumn::Constant(value) => {
-                return Ok(Loaded::Column(Column::Constant(value.clone(), rows)));
+                return Ok(BatchColumn::Column(Column::Constant(value.clone(), rows)));
             }
             SourceColumn::File { found, root } => {
                 if let ColumnState::Closed = &self.columns[column] {
@@ -356,10 +227,10 @@ impl MorselReader {
                 let decoded = flat.seek(start).and_then(|()| flat.read(rows));
                 match decoded {
                     Ok(decoded) if Some(found) == field.atom() && field.nullable => {
-                        return Ok(Loaded::Flat(decoded));
+                        return Ok(BatchColumn::Flat(decoded));
                     }
                     Ok(decoded) if Some(found) == field.atom() && !decoded.has_nulls() => {
-                        return Ok(Loaded::Flat(decoded));
+                        return Ok(BatchColumn::Flat(decoded));
                     }
                     Ok(decoded) => {
                         flat.finish(decoded).and_then(|c| c.plain().map_err(|e| e.to_string()))
@@ -374,54 +245,54 @@ impl MorselReader {
         };
         let array = read.map_err(|error| self.failed(column, error))?;
         let declared =
-            field.atom().ok_or_else(|| Error::internal("a column of collections in a file"))?;
+            field.atom().ok_or_else(|| Error::internal("a file column has a collection type"))?;
         let array = convert(array, found, declared).map_err(|error| {
             error.context(format!("column {} of '{}'", quote_name(&field.name), file.path))
         })?;
         check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)?;
-        Ok(Loaded::Column(Column::new(array)))
+        Ok(BatchColumn::Column(Column::new(array)))
     }
 
-    fn finish(&mut self, column: usize, loaded: Loaded) -> Result<Column> {
+    fn finish(&mut self, column: usize, loaded: BatchColumn) -> Result<Column> {
         self.timed(|reader| match (loaded, &reader.columns[column]) {
-            (Loaded::Column(column), _) => Ok(column),
-            (Loaded::Flat(decoded), ColumnState::Flat(flat)) => {
+            (BatchColumn::Column(column), _) => Ok(column),
+            (BatchColumn::Flat(decoded), ColumnState::Flat(flat)) => {
                 flat.finish(decoded).map_err(|error| reader.failed(column, error))
             }
-            _ => Err(Error::internal("a column was finished by another")),
+            _ => Err(Error::internal("a column was finished by another decoder")),
         })
     }
 
-    /// Closes a column whose pages cannot be kept open. What it has given then holds none of them.
-    fn settle(&mut self, column: usize, given: Column) -> Result<Column> {
-        let ColumnState::Flat(flat) = &self.columns[column] else { return Ok(given) };
+    /// Closes a column whose pages exceed the budget, after copying its values out of the pages.
+    fn settle(&mut self, column: usize, values: Column) -> Result<Column> {
+        let ColumnState::Flat(flat) = &self.columns[column] else { return Ok(values) };
         if self.open_pages.keep(column, flat.open_bytes()) {
-            return Ok(given);
+            return Ok(values);
         }
-        flat.forget_dictionary();
+        flat.drop_dictionary();
         self.columns[column] = ColumnState::Closed;
-        Ok(Column::Plain(without_pages(given.plain()?)))
+        Ok(Column::Plain(without_pages(values.plain()?)))
     }
 
-    /// Reads the remaining columns of a batch. Where many rows have fallen out, the others are
-    /// gathered at once: what comes later then never touches those that are gone.
+    /// Decodes the remaining columns of a batch. If many rows were dropped, only the others are
+    /// decoded, so that later sub-operators never touch the dropped rows.
     fn complete(&mut self, batch: Batch) -> Result<()> {
         let Batch { start, rows, selection, mut loaded } = batch;
         let scan = self.scan.clone();
         let few = selection.as_ref().filter(|selection| selection.len() * 4 <= rows * 3);
         let positions = few.map(|few| UInt32Array::from(few.clone()));
-        let mut yielded = Vec::with_capacity(scan.what.fields.len());
-        for &column in &scan.what.fields {
+        let mut yielded = Vec::with_capacity(scan.parameters.fields.len());
+        for &column in &scan.parameters.fields {
             let value = match loaded[column].take() {
                 Some(value) => value,
                 None => self.decode(column, start, rows)?,
             };
             let value = match (value, &positions) {
-                (Loaded::Flat(decoded), Some(positions)) => {
-                    Loaded::Flat(decoded.keep(positions.values()))
+                (BatchColumn::Flat(decoded), Some(positions)) => {
+                    BatchColumn::Flat(decoded.keep(positions.values()))
                 }
-                (Loaded::Column(column), Some(positions)) => {
-                    Loaded::Column(column.take(positions)?)
+                (BatchColumn::Column(column), Some(positions)) => {
+                    BatchColumn::Column(column.take(positions)?)
                 }
                 (value, None) => value,
             };
@@ -451,7 +322,7 @@ impl MorselReader {
             self.scan.run.context.check()?;
             let scan = self.scan.clone();
             if self.batch.is_none() {
-                if let Some(token) = self.open_tested()? {
+                if let Some(token) = self.open_filter_columns()? {
                     return Ok(Step::Blocked(token));
                 }
                 self.batch = self.filter_batch()?;
@@ -466,7 +337,7 @@ impl MorselReader {
                     self.packer.flush()?;
                 }
                 Some(batch) if batch.selection.as_ref().is_some_and(Vec::is_empty) => {}
-                Some(batch) => match self.open(&scan.what.fields)? {
+                Some(batch) => match self.open(&scan.parameters.fields)? {
                     Some(token) => {
                         self.batch = Some(batch);
                         return Ok(Step::Blocked(token));
@@ -478,7 +349,7 @@ impl MorselReader {
     }
 }
 
-/// Strings copied out of the pages that they stand in; other values stand by themselves already.
+/// Copies strings out of their pages; other values do not refer to pages.
 fn without_pages(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
@@ -488,15 +359,15 @@ fn without_pages(array: ArrayRef) -> ArrayRef {
 }
 
 /// A column of a batch: decoded, or in its final form.
-enum Loaded {
+enum BatchColumn {
     Flat(Decoded),
     Column(Column),
 }
 
 impl Reader for MorselReader {
     fn step(&mut self) -> Result<Step> {
-        // The decompression and Arrow libraries may panic on bytes that no writer makes; that is
-        // the file's fault.
+        // The decompression and Arrow libraries may panic on bytes that no writer produces; this is
+        // reported as a damaged file.
         match guarded(|| self.advance()) {
             Some(step) => step,
             None => {

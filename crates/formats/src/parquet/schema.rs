@@ -1,10 +1,10 @@
-//! The schema of a Parquet file: as tuples, and as the Arrow reader is told to read it.
+//! The schema of a Parquet file: as tuples, and as the schema passed to the Arrow reader.
 //!
-//! The Arrow reader is told other types than it would choose where its own lose something:
-//! intervals are read as their bytes (it would drop the months), strings as views (which have no
-//! bound on the bytes of a column), enums as the strings that they are, UUIDs as their bytes (which
-//! become texts later), and old timestamps of 96 bits in microseconds, which hold every year. A
-//! column whose type it does not know is no reason to refuse the others.
+//! The Arrow reader is passed other types than its own choice where that would lose information:
+//! intervals are read as bytes (the reader would drop the months), strings as views (which do not
+//! limit the bytes of a column), enums as strings, UUIDs as bytes (converted to text later), and
+//! old 96-bit timestamps in microseconds, which can represent every year. A column of an unknown
+//! type does not prevent reading the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,24 +30,24 @@ use crate::file::{readable_tuple, with_types};
 
 /// How the columns of a file are read.
 #[derive(Debug)]
-pub(super) struct Readable {
-    /// What the Arrow reader is told.
+pub(super) struct ReadSchema {
+    /// The metadata passed to the Arrow reader.
     pub(super) arrow: ArrowReaderMetadata,
     /// The root columns.
     pub(super) tuple: Tuple,
-    /// Why root columns cannot be read, where that is so.
+    /// The reasons why root columns are unreadable.
     pub(super) unreadable: HashMap<usize, String>,
 }
 
-impl Readable {
-    /// Of a file. Errors are texts: the caller names the file.
-    pub(super) fn of(parquet: &Arc<ParquetMetaData>) -> Result<Readable, String> {
+impl ReadSchema {
+    /// Derives the types of a file. Errors are texts; the caller adds the file.
+    pub(super) fn of(parquet: &Arc<ParquetMetaData>) -> Result<ReadSchema, String> {
         let file = parquet.file_metadata();
         let (descriptor, hints) = (file.schema_descr(), file.key_value_metadata());
         let mut unreadable = HashMap::new();
         let (types, hinted) = match parquet_to_arrow_schema(descriptor, hints) {
             Ok(types) => (types, true),
-            // The Arrow schema that a writer may leave is a hint, which may be wrong.
+            // The Arrow schema that a writer may embed is a hint, which may be wrong.
             Err(_) => match parquet_to_arrow_schema(descriptor, None) {
                 Ok(types) => (types, false),
                 Err(_) => (one_by_one(descriptor, &mut unreadable)?, false),
@@ -56,30 +56,30 @@ impl Readable {
         let is_arrow = |hint: &KeyValue| hint.key == ARROW_SCHEMA_META_KEY;
         let knows_unit = hinted && hints.is_some_and(|hints| hints.iter().any(is_arrow));
         let types = with_meanings(&types, descriptor, knows_unit);
-        let seen = with_texts_of_uuids(&types, descriptor);
+        let seen = uuids_as_text(&types, descriptor);
         for (root, field) in types.fields().iter().enumerate() {
             if let Err(error) = tessera_types::Atom::from_arrow(field.data_type()) {
                 unreadable.insert(root, error.message().to_string());
             }
         }
-        let told = match told_schema(descriptor, &unreadable) {
+        let stored = match reader_schema(descriptor, &unreadable) {
             Some(root) => Arc::new(with_schema(parquet, root, hinted)),
             None if hinted => parquet.clone(),
             None => Arc::new(with_schema(parquet, descriptor.root_schema_ptr(), false)),
         };
         let text = |error: parquet::errors::ParquetError| error.to_string();
-        let plain =
-            ArrowReaderMetadata::try_new(told.clone(), ArrowReaderOptions::new()).map_err(text)?;
+        let plain = ArrowReaderMetadata::try_new(stored.clone(), ArrowReaderOptions::new())
+            .map_err(text)?;
         let meanings = with_meanings(plain.schema(), descriptor, knows_unit);
         let views = Schema::new(meanings.fields().iter().map(with_views).collect::<Fields>());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(views));
-        let arrow = ArrowReaderMetadata::try_new(told, options).unwrap_or(plain);
-        Ok(Readable { arrow, tuple: readable_tuple(&seen), unreadable })
+        let arrow = ArrowReaderMetadata::try_new(stored, options).unwrap_or(plain);
+        Ok(ReadSchema { arrow, tuple: readable_tuple(&seen), unreadable })
     }
 }
 
-/// The Arrow types of the root columns, each by itself; one that has none stands as a union, which
-/// nothing reads.
+/// Returns the Arrow types of the root columns, each converted by itself. A column without one
+/// becomes a union, which is never read.
 fn one_by_one(
     descriptor: &SchemaDescriptor,
     unreadable: &mut HashMap<usize, String>,
@@ -101,22 +101,21 @@ fn one_by_one(
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The types with those leaves changed that the Arrow reader takes for less than they are: enums
-/// for bytes, and timestamps of 96 bits for nanoseconds, where no Arrow schema says in what they
-/// were counted.
+/// Restores the types of leaves that the Arrow reader does not recognize: enums (bytes), and 96-bit
+/// timestamps (nanoseconds) if no embedded Arrow schema has their unit.
 fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool) -> Schema {
     with_leaves(types, descriptor, &|leaf, data_type| meaning(leaf, data_type, knows_unit))
 }
 
-/// The types as statements see them: a UUID is a text.
-fn with_texts_of_uuids(types: &Schema, descriptor: &SchemaDescriptor) -> Schema {
+/// Replaces UUIDs with text, as SQL sees them.
+fn uuids_as_text(types: &Schema, descriptor: &SchemaDescriptor) -> Schema {
     with_leaves(types, descriptor, &|leaf, data_type| {
         let is_uuid = leaf.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid);
         (is_uuid && *data_type == DataType::FixedSizeBinary(UUID_BYTES)).then_some(DataType::Utf8)
     })
 }
 
-/// The types with others for some leaves.
+/// Replaces the types of leaves for which `other` returns one.
 fn with_leaves(
     types: &Schema,
     descriptor: &SchemaDescriptor,
@@ -133,7 +132,7 @@ fn with_leaves(
     Schema::new(fields.collect::<Fields>())
 }
 
-/// A field with other types for some of its leaves, which come in order.
+/// Like [`with_leaves`], for one field; `leaves` are its leaves in order.
 fn with_leaf(
     field: &FieldRef,
     leaves: &mut dyn Iterator<Item = TypePtr>,
@@ -154,7 +153,7 @@ fn with_leaf(
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
-/// What a leaf that is read as `data_type` is, where that is more.
+/// Returns the type of a leaf that is read as `data_type`, if it is more specific.
 fn meaning(leaf: &Type, data_type: &DataType, knows_unit: bool) -> Option<DataType> {
     match data_type {
         DataType::Binary if is_enum(leaf) => Some(DataType::Utf8),
@@ -163,7 +162,7 @@ fn meaning(leaf: &Type, data_type: &DataType, knows_unit: bool) -> Option<DataTy
         {
             Some(DataType::Timestamp(TimeUnit::Microsecond, None))
         }
-        // An Arrow schema that says otherwise is wrong: it would be believed.
+        // A conflicting embedded Arrow schema is wrong, but the reader would use it.
         DataType::Timestamp(_, zone) if counts_nanoseconds(leaf) => {
             Some(DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))
         }
@@ -184,8 +183,8 @@ fn is_enum(leaf: &Type) -> bool {
         || info.logical_type_ref() == Some(&LogicalType::Enum)
 }
 
-/// The root of the schema that the Arrow reader is told; nothing where that is the file's own.
-fn told_schema(
+/// Returns the root of the schema passed to the Arrow reader; `None` if it is the file's own.
+fn reader_schema(
     descriptor: &SchemaDescriptor,
     unreadable: &HashMap<usize, String>,
 ) -> Option<TypePtr> {
@@ -193,17 +192,17 @@ fn told_schema(
     let mut changed = false;
     let mut fields = Vec::with_capacity(root.get_fields().len());
     for (position, field) in root.get_fields().iter().enumerate() {
-        let told = told_type(field, unreadable.contains_key(&position));
-        changed |= told.is_some();
-        fields.push(told.unwrap_or_else(|| field.clone()));
+        let stored = reader_type(field, unreadable.contains_key(&position));
+        changed |= stored.is_some();
+        fields.push(stored.unwrap_or_else(|| field.clone()));
     }
     let root = Type::group_type_builder(root.name()).with_fields(fields).build();
     root.ok().filter(|_| changed).map(Arc::new)
 }
 
-/// The type of a column as it is told, where that is another: without what is said of its meaning
-/// where that is an interval's, or where `bare`; a string where it is an enum.
-fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
+/// Returns the type of a column passed to the Arrow reader, if it differs: without the logical type
+/// for an interval or if `bare`, a string for an enum.
+fn reader_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
     let info = column.get_basic_info();
     let id = info.has_id().then(|| info.id());
     let repetition = if info.has_repetition() { info.repetition() } else { Repetition::REQUIRED };
@@ -217,21 +216,23 @@ fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
                 return None;
             }
             let meaning = if string { ConvertedType::UTF8 } else { ConvertedType::NONE };
-            let told = Type::primitive_type_builder(column.name(), *physical_type)
+            let stored = Type::primitive_type_builder(column.name(), *physical_type)
                 .with_repetition(repetition)
                 .with_length(*type_length)
                 .with_converted_type(meaning)
                 .with_id(id);
-            told.build().ok().map(Arc::new)
+            stored.build().ok().map(Arc::new)
         }
         Type::GroupType { fields, .. } => {
-            let told: Vec<Option<TypePtr>> =
-                fields.iter().map(|field| told_type(field, bare)).collect();
-            if told.iter().all(Option::is_none) && !bare {
+            let stored: Vec<Option<TypePtr>> =
+                fields.iter().map(|field| reader_type(field, bare)).collect();
+            if stored.iter().all(Option::is_none) && !bare {
                 return None;
             }
-            let fields =
-                told.into_iter().zip(fields).map(|(told, field)| told.unwrap_or(field.clone()));
+            let fields = stored
+                .into_iter()
+                .zip(fields)
+                .map(|(stored, field)| stored.unwrap_or(field.clone()));
             let mut group = Type::group_type_builder(column.name())
                 .with_repetition(repetition)
                 .with_fields(fields.collect())
@@ -246,11 +247,11 @@ fn told_type(column: &TypePtr, bare: bool) -> Option<TypePtr> {
     }
 }
 
-/// The same file with another schema of the same leaves.
+/// Replaces the schema of a file by one with the same leaves.
 fn with_schema(parquet: &ParquetMetaData, root: TypePtr, hinted: bool) -> ParquetMetaData {
     let file = parquet.file_metadata();
     let hints: Option<Vec<KeyValue>> = file.key_value_metadata().filter(|_| hinted).cloned();
-    let told = FileMetaData::new(
+    let stored = FileMetaData::new(
         file.version(),
         file.num_rows(),
         file.created_by().map(str::to_string),
@@ -258,14 +259,14 @@ fn with_schema(parquet: &ParquetMetaData, root: TypePtr, hinted: bool) -> Parque
         Arc::new(SchemaDescriptor::new(root)),
         file.column_orders().cloned(),
     );
-    ParquetMetaDataBuilder::new(told)
+    ParquetMetaDataBuilder::new(stored)
         .set_row_groups(parquet.row_groups().to_vec())
         .set_column_index(parquet.column_index().cloned())
         .set_offset_index(parquet.offset_index().cloned())
         .build()
 }
 
-/// The field with strings and bytes as views.
+/// Replaces strings and bytes by views.
 fn with_views(field: &FieldRef) -> FieldRef {
     let view = |data_type: &DataType| match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),

@@ -1,4 +1,4 @@
-//! Rows that statistics of row groups and pages exclude, and which row groups to read first.
+//! Skips rows by statistics of row groups and pages, and orders row groups.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,16 +10,16 @@ use super::{FileState, SourceColumn};
 use crate::file::FileScan;
 use crate::prune::{Bounds, may_be_true};
 
-/// A row group: the file's position among those of the scan, the file, the group's position in it.
+/// A row group: the file's position in the scan, the file, and the group's position in the file.
 pub(super) type Place<'a> = (usize, &'a FileState, usize);
 
-/// All rows of a row group.
+/// Returns all rows of a row group.
 pub(super) fn all_rows(file: &FileState, group: usize) -> Vec<Range<usize>> {
     let rows = file.metadata.parquet.row_group(group).num_rows() as usize;
     if rows > 0 { std::iter::once(0..rows).collect() } else { Vec::new() }
 }
 
-/// The rows of a row group on which statistics do not show a predicate to be false, ascending.
+/// Returns the row ranges on which a predicate may be true according to statistics, ascending.
 pub(super) fn rows_to_read(
     scan: &FileScan,
     place: Place<'_>,
@@ -43,12 +43,12 @@ pub(super) fn rows_to_read(
     ranges
 }
 
-/// What is known of a column of the scan in a row group.
+/// Returns the statistics of a scan column in a row group.
 fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Option<Bounds> {
     let column = scan.columns.index_of(name)?;
     match &file.columns[column] {
         SourceColumn::File { root, found } => {
-            // Bounds in another type than the declared one are of no use, unless both are integers.
+            // Statistics in another type than the declared one are usable for integers only.
             let declared = scan.columns.fields()[column].atom()?;
             let bounds = file.metadata.bounds(group, *root)?;
             let usable = found == declared || (found.is_integer() && declared.is_integer());
@@ -69,7 +69,7 @@ fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Op
     }
 }
 
-/// The rows of the pages of a column on which the conjunct may be true; nothing where there is no
+/// Returns the rows of the pages of a column on which the conjunct may be true, or `None` without a
 /// page index.
 fn pages_to_read(
     scan: &FileScan,
@@ -102,8 +102,7 @@ fn pages_to_read(
     Some(kept)
 }
 
-/// The numbers of some row groups, those first that may hold what sorts first; what nothing is
-/// known of, before them.
+/// Orders row groups by the value that sorts first in them. Groups without statistics come first.
 pub(super) fn best_first<'a>(
     scan: &FileScan,
     key: &SortKey,
@@ -112,7 +111,7 @@ pub(super) fn best_first<'a>(
     let best = |place| -> Option<(bool, Option<Scalar>)> {
         let bounds = bounds(scan, place, &key.field)?;
         let value = if key.descending { bounds.max } else { bounds.min };
-        // Without values there is none; of values without bounds nothing is known.
+        // A group without values has no bound; one with values but without bounds is unknown.
         (value.is_some() || !bounds.some_value).then_some((bounds.some_null, value))
     };
     let best: Vec<_> = places.map(best).collect();
@@ -140,12 +139,12 @@ fn total(a: &Scalar, b: &Scalar) -> Ordering {
     }
 }
 
-/// How many rows there are.
+/// Returns the number of rows.
 pub(super) fn rows(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// The rows that are in both.
+/// Returns the rows that are in both lists of ranges.
 pub(super) fn intersect(left: &[Range<usize>], right: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);

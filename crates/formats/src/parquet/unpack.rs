@@ -1,18 +1,18 @@
-//! Bit-packed integers, least significant bit first, to whole ones.
+//! Unpacks bit-packed integers, least significant bit first.
 
-/// Values of more bits are unpacked singly: no dictionary has so many values.
+/// Wider values are unpacked one by one: no dictionary has so many values.
 const WIDTH_MAX: usize = 24;
-/// A group of eight values is read with loads that end at most this far behind the start of its
-/// last value's word.
+/// The bytes loaded at once for each half of a group of eight values, which may end after the
+/// group.
 const LOAD_BYTES: usize = 16;
 
-/// Values number `first` and on of bit-packed `data`, which holds them all.
+/// Unpacks the values from number `first` on of bit-packed `data`, which contains all of them.
 pub(super) fn unpack(data: &[u8], width: usize, first: usize, out: &mut [u32]) {
     if width == 0 {
         out.fill(0);
         return;
     }
-    // Singly up to a byte boundary, then eight at a time, then singly again.
+    // One by one up to a byte boundary, then eight at a time, then one by one again.
     let head = first.next_multiple_of(8).min(first + out.len()) - first;
     let (before, rest) = out.split_at_mut(head);
     one_by_one(data, width, first, before);
@@ -41,8 +41,8 @@ fn one_by_one(data: &[u8], width: usize, first: usize, out: &mut [u32]) {
     }
 }
 
-/// Groups of eight values that begin at the start of `data`. Each is followed by [`LOAD_BYTES`]
-/// from its second half on.
+/// Unpacks groups of eight values from the start of `data`. [`LOAD_BYTES`] must be readable from
+/// the second half of each group.
 fn unpack_groups(data: &[u8], width: usize, out: &mut [u32]) {
     macro_rules! widths {
         ($run:ident: $($width:literal)*) => {
@@ -84,8 +84,8 @@ fn portable<const WIDTH: usize>(data: &[u8], out: &mut [u32]) {
 }
 
 /// Eight values at a time (Lemire and Boytsov, Decoding billions of integers per second through
-/// vectorization, 2015): a shuffle brings the four bytes that hold each value into a lane, a shift
-/// and a mask leave the value.
+/// vectorization, 2015): a shuffle moves the four bytes that contain a value into a lane; a shift
+/// and a mask extract the value.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
@@ -98,9 +98,10 @@ mod avx2 {
     struct Lanes<const WIDTH: usize>;
 
     impl<const WIDTH: usize> Lanes<WIDTH> {
-        /// Where the second half of a group is loaded from; the first is loaded from its start.
+        /// The offset from which the second half of a group is loaded; the first is loaded from its
+        /// start.
         const HALF: usize = WIDTH / 2;
-        /// For each byte of each lane, the byte of its half that comes there.
+        /// For each byte of each lane, its source byte in its half.
         const BYTES: [u8; 32] = {
             let mut bytes = [0; 32];
             let mut i = 0;
@@ -112,7 +113,7 @@ mod avx2 {
             }
             bytes
         };
-        /// How far each value lies above the lowest bit of its lane.
+        /// The bit offset of each value in its lane.
         const SHIFTS: [u32; 8] = {
             let mut shifts = [0; 8];
             let mut i = 0;

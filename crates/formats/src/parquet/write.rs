@@ -1,5 +1,5 @@
-//! `parquet_materialize`: tuples as a Parquet file, with page index and statistics, compressed with
-//! Snappy.
+//! `parquet_materialize`: writes tuples to a Parquet file with page index and statistics, by
+//! default compressed with Snappy.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,24 +16,24 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::{InOrder, Lowering, Operator, SubOperator};
+use tessera_operator::{Lowering, Operator, ReorderBuffer, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
-use super::intervals::Written;
-use crate::output::{self, Encoder, FileSink, FileWriter, Group, Held, Part, Watched};
+use super::intervals::WriterSchema;
+use crate::output::{self, Encoder, FileSink, FileWriter, Group, Part, PendingPart, TrackedOutput};
 
-/// A row group ends with the tuples that reach either: so many are usual, and more would have to be
-/// held by each worker.
+/// A row group ends when it reaches either limit. This size is usual; each worker holds a row group
+/// in memory.
 const GROUP_ROWS_MAX: usize = 1 << 20;
 const GROUP_BYTES_MAX: usize = 32 << 20;
-/// Of the budget, one part in so many is for the row groups that all workers hold.
+/// The divisor of the memory budget for the row groups of all workers.
 const GROUP_SHARE: usize = 8;
 
-/// The options of writing that SQL may set.
+/// The writing options that SQL may set.
 pub const MATERIALIZE_OPTIONS: [&str; 1] = ["compression"];
 
-/// The sub-operator.
+/// The sub-operator `parquet_materialize`.
 #[derive(Debug)]
 pub struct ParquetMaterialize;
 
@@ -59,7 +59,7 @@ impl Descriptor for ParquetMaterialize {
 impl SubOperator for ParquetMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let written = Written::new(Arc::new(tuple.arrow_schema()?));
+        let written = WriterSchema::new(Arc::new(tuple.arrow_schema()?));
         let encoder = ParquetEncoder { written, compression: compression(node)? };
         Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
     }
@@ -76,14 +76,14 @@ fn compression(node: &Node) -> Result<Compression> {
         "lz4" | "lz4_raw" => Ok(Compression::LZ4_RAW),
         "gzip" => Ok(Compression::GZIP(Default::default())),
         other => Err(Error::semantic(format!(
-            "option compression cannot be '{other}'; there are none, snappy, zstd, lz4 and gzip"
+            "unknown compression '{other}'; expected none, snappy, zstd, lz4 or gzip"
         ))),
     }
 }
 
 #[derive(Debug)]
 struct ParquetEncoder {
-    written: Written,
+    written: WriterSchema,
     compression: Compression,
 }
 
@@ -92,7 +92,7 @@ impl Encoder for ParquetEncoder {
         self.written.batch(batch).map(Part::Batch)
     }
 
-    fn begin(&self, out: Watched, run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, run: &Run) -> Result<Box<dyn FileWriter>> {
         let properties = WriterProperties::builder().set_compression(self.compression).build();
         let options = self.written.options()?.with_properties(properties);
         let schema = self.written.schema();
@@ -106,7 +106,7 @@ impl Encoder for ParquetEncoder {
             group_bytes_max: share.min(GROUP_BYTES_MAX),
             run: run.clone(),
             group: Mutex::default(),
-            encoded: InOrder::default(),
+            encoded: ReorderBuffer::default(),
             writer: Mutex::new(writer),
         }))
     }
@@ -116,17 +116,17 @@ fn failed(error: ParquetError) -> Error {
     Error::io(format!("cannot write Parquet: {error}"))
 }
 
-/// Row groups are encoded by all workers at once, and written in order.
+/// A file whose row groups are encoded by all workers in parallel and written in order.
 struct ParquetFile {
     schema: Arc<Schema>,
     columns: ArrowRowGroupWriterFactory,
     group_bytes_max: usize,
     run: Run,
-    /// What will be the next row group.
+    /// The next row group.
     group: Mutex<Group>,
-    /// Row groups by their numbers.
-    encoded: InOrder<(Vec<ArrowColumnChunk>, Reservation)>,
-    writer: Mutex<SerializedFileWriter<Watched>>,
+    /// Encoded row groups by their number.
+    encoded: ReorderBuffer<(Vec<ArrowColumnChunk>, Reservation)>,
+    writer: Mutex<SerializedFileWriter<TrackedOutput>>,
 }
 
 impl fmt::Debug for ParquetFile {
@@ -136,7 +136,7 @@ impl fmt::Debug for ParquetFile {
 }
 
 impl FileWriter for ParquetFile {
-    fn take(&self, parts: Vec<Held>) -> Result<Vec<Group>> {
+    fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>> {
         let (mut group, mut full) = (lock(&self.group), Vec::new());
         for part in parts {
             group.push(part)?;

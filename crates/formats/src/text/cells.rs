@@ -1,4 +1,4 @@
-//! Cells of a text format, and their conversion to typed columns.
+//! The cells of a text format, and their conversion to typed columns.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 use super::times::{parse_time, parse_timestamp};
 use crate::json::{Kind, elements};
 
-/// The cells of one column of some records: text, or NULL.
+/// The cells of one column for several records: text or NULL.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cells {
     data: Vec<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct Cells {
     valid: Vec<bool>,
 }
 
-/// A cell that is no value of its column's type: its position, and what is wrong.
+/// A cell that is not a value of its column's type: its row and the error.
 #[derive(Debug)]
 pub(crate) struct BadCell {
     pub(crate) row: usize,
@@ -44,7 +44,7 @@ impl Cells {
         self.valid.push(true);
     }
 
-    /// Adds a cell that `write` spells.
+    /// Adds a cell whose text `write` appends.
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.data);
         self.ends.push(self.data.len());
@@ -57,12 +57,12 @@ impl Cells {
         self.valid.push(false);
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Forgets all cells.
+    /// Removes all cells.
     pub(crate) fn clear(&mut self) {
         self.data.clear();
         self.ends.clear();
@@ -81,7 +81,7 @@ impl Cells {
     fn texts(&self) -> impl Iterator<Item = Result<Option<&str>, BadCell>> {
         self.iter().enumerate().map(|(row, cell)| match cell {
             None => Ok(None),
-            // SAFETY: it was just checked.
+            // SAFETY: `is_utf8(cell)` was checked in this match arm's guard.
             Some(cell) if cell.len() > SPAN_BYTES && is_utf8(cell) => {
                 Ok(Some(unsafe { std::str::from_utf8_unchecked(cell) }))
             }
@@ -92,7 +92,7 @@ impl Cells {
         })
     }
 
-    /// The cells as values of a type, in its plain form.
+    /// Converts the cells to values of a type, in its plain form.
     pub(crate) fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         match atom {
             Atom::String => {
@@ -160,8 +160,8 @@ impl Cells {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Numbers that are not whole: one beyond the type's range is no value of it, while infinity
-    /// is.
+    /// Parses floating-point numbers. A number outside the type's range is an error; a written
+    /// infinity is not.
     fn floats<T: ArrowPrimitiveType>(
         &self,
         atom: &Atom,
@@ -193,8 +193,8 @@ impl Cells {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Timestamps. Without a time zone, they are those of the clock that is written; one with a
-    /// zone other than UTC would lose it, and is an error.
+    /// Parses timestamps. Without a time zone in the type, they are local times as written; a zone
+    /// other than UTC in the text would be lost and is an error.
     fn timestamps(&self, atom: &Atom, zone: Option<Arc<str>>) -> Result<ArrayRef, BadCell> {
         let mut builder = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(self.len());
         for (row, text) in self.texts().enumerate() {
@@ -245,7 +245,7 @@ impl Cells {
         Ok(cast)
     }
 
-    /// JSON values of a nested type.
+    /// Parses JSON values of a nested type.
     fn nested(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         if let (Atom::List(item), true) = (atom, self.data.len() > SPAN_BYTES)
             && let Some(lists) = self.long_lists(item)
@@ -273,8 +273,10 @@ impl Cells {
         };
         match decode(&text, self.len()) {
             Ok(array) if array.len() == self.len() => Ok(array),
-            Ok(_) => Err(BadCell { row: 0, what: format!("text is no JSON value of type {atom}") }),
-            // Which one it was is found one by one.
+            Ok(_) => {
+                Err(BadCell { row: 0, what: format!("text is not a JSON value of type {atom}") })
+            }
+            // Decodes cells one by one to find the failing one.
             Err(error) => {
                 let line =
                     |cell: Option<&[u8]>| [b"{\"v\":", cell.unwrap_or(b"null"), b"}\n"].concat();
@@ -289,13 +291,14 @@ impl Cells {
 }
 
 impl Cells {
-    /// Lists of JSON whose elements are decoded some at a time; nothing where one is wrong.
+    /// Decodes JSON lists whose elements are converted in parts. Returns `None` if one is
+    /// malformed.
     fn long_lists(&self, item: &Slot) -> Option<ArrayRef> {
         let (mut items, mut parts, mut count) = (Cells::default(), Vec::new(), 0);
         let (mut lengths, mut valid) =
             (Vec::with_capacity(self.len()), Vec::with_capacity(self.len()));
         for cell in self.iter().map(|cell| cell.unwrap_or(b"null").trim_ascii()) {
-            // What follows the last element.
+            // The text after the last element.
             let (before, mut rest) = (count, cell.get(1..)?);
             let mut add = |kind: Kind, text: &[u8]| {
                 if items.data.len() > SPAN_BYTES {
@@ -347,7 +350,7 @@ fn bad(row: usize, text: &str, atom: &Atom) -> BadCell {
     BadCell { row, what: format!("{} is not a value of type {atom}", shown(text)) }
 }
 
-/// A value for a message, cut where it is long.
+/// Quotes a value for a message, truncated if it is long.
 pub(crate) fn shown(text: &str) -> String {
     const SHOWN_CHARACTERS_MAX: usize = 80;
     match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
@@ -364,7 +367,7 @@ pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
     if among(&TRUE) { Some(true) } else { among(&FALSE).then_some(false) }
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`; a year may be written with a sign, or ` (BC)` behind.
+/// Parses `YYYY-MM-DD` to days since 1970-01-01. A year may have a sign, or ` (BC)` may follow.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let text = text.trim();
     let before_christ = text.strip_suffix(" (BC)").or_else(|| text.strip_suffix(" BC"));
@@ -391,7 +394,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     Some(date.signed_duration_since(chrono::NaiveDate::default()).num_days() as i32)
 }
 
-/// The unscaled digits of a decimal; nothing where digits would be lost.
+/// Returns the unscaled digits of a decimal, or `None` if digits would be lost.
 pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -429,7 +432,7 @@ pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8) -> Option<i128
     fits.then_some(if negative { -value } else { value })
 }
 
-/// Bytes written as `\x…`.
+/// Parses bytes written as `\x…`.
 fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
     let digits = cell.strip_prefix(b"\\x")?;
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
@@ -441,97 +444,4 @@ fn hexadecimal(cell: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use arrow::array::AsArray;
-
-    use super::*;
-
-    #[test]
-    fn decimals_keep_every_digit() {
-        assert_eq!(parse_decimal("12.30", 7, 2), Some(1230));
-        assert_eq!(parse_decimal("-0.5", 7, 2), Some(-50));
-        assert_eq!(parse_decimal("12.300", 7, 2), Some(1230));
-        assert_eq!(parse_decimal("12.301", 7, 2), None, "a digit would be lost");
-        assert_eq!(parse_decimal("1e3", 7, 2), Some(100_000));
-        assert_eq!(parse_decimal("100000", 7, 2), None, "too large");
-        assert_eq!(parse_decimal("", 7, 2), None);
-        assert_eq!(parse_decimal(".", 7, 2), None);
-        assert_eq!(parse_decimal("0e99999", 7, 2), Some(0));
-    }
-
-    #[test]
-    fn dates() {
-        assert_eq!(parse_date("1970-01-01"), Some(0));
-        assert_eq!(parse_date("2000-02-29"), Some(11_016));
-        assert_eq!(parse_date("2001-02-29"), None);
-        assert_eq!(parse_date("2001-2-9-1"), None);
-        assert_eq!(parse_date("+12345-01-01"), Some(3_789_391));
-        assert_eq!(parse_date("0002-11-28 (BC)"), parse_date("-0001-11-28"));
-        assert_eq!(parse_date("0001-01-01 BC"), parse_date("0000-01-01"));
-    }
-
-    #[test]
-    fn numbers_beyond_the_range_of_a_float_are_none() {
-        let fits = |text: &str, atom: &Atom| {
-            let mut cells = Cells::default();
-            cells.push(text.as_bytes());
-            cells.to_array(atom).is_ok()
-        };
-        assert!(
-            fits("1e308", &Atom::Float64)
-                && fits("-Infinity", &Atom::Float64)
-                && fits("nan", &Atom::Float32)
-        );
-        assert!(!fits("1e400", &Atom::Float64) && !fits("-1e39", &Atom::Float32));
-    }
-
-    /// What is decoded in pieces is what is decoded at once.
-    #[test]
-    fn long_lists_of_json() {
-        let list = |atom: Atom| Atom::List(Box::new(Slot { atom, nullable: true }));
-        let decoded = |cells: &[&str], atom: &Atom| {
-            let mut all = Cells::default();
-            cells.iter().for_each(|cell| all.push(cell.as_bytes()));
-            all.push_null();
-            all.to_array(atom)
-        };
-        let short = ["[1, null,2]", " [] ", "null", "[\t-3]"];
-        let many = format!("[{}7]", "5,".repeat(SPAN_BYTES));
-        let long = decoded(&[&short[..], &[&many]].concat(), &list(Atom::Int64)).unwrap();
-        assert_eq!(&long.slice(0, 4), &decoded(&short, &list(Atom::Int64)).unwrap().slice(0, 4));
-        assert_eq!((long.len(), long.null_count()), (6, 2));
-        let last = long.as_list::<i32>().value(4);
-        let last = last.as_primitive::<Int64Type>().values();
-        assert!(
-            last.len() == SPAN_BYTES + 1
-                && last[SPAN_BYTES] == 7
-                && last[..SPAN_BYTES].iter().all(|x| *x == 5)
-        );
-        let texts = format!("[{}null]", "\"a\\\"]\",".repeat(SPAN_BYTES / 4));
-        let found = decoded(&[&format!("[{texts},[\"x\"]]")], &list(list(Atom::String))).unwrap();
-        let found = found.as_list::<i32>().value(0);
-        assert_eq!(found.as_list::<i32>().value_length(0) as usize, SPAN_BYTES / 4 + 1);
-        let inner = found.as_list::<i32>().value(0);
-        let inner = inner.as_string_view();
-        assert!(inner.value(SPAN_BYTES / 4 - 1) == "a\"]" && inner.is_null(SPAN_BYTES / 4));
-        for wrong in [" x", "]", "\"", "[1,\"x\"]"] {
-            let error =
-                decoded(&[&format!("{many}{wrong}"), "[1]"], &list(Atom::Int64)).unwrap_err();
-            assert_eq!(error.row, 0, "{wrong}");
-        }
-        let wrong = many.replacen("5,", "5,x,", 1);
-        assert_eq!(decoded(&["[1]", &wrong], &list(Atom::Int64)).unwrap_err().row, 1);
-    }
-
-    #[test]
-    fn a_bad_cell_is_named() {
-        let mut cells = Cells::default();
-        cells.push(b"1");
-        cells.push_null();
-        cells.push(b"x");
-        let error = cells.to_array(&Atom::Int64).unwrap_err();
-        assert_eq!((error.row, error.what.as_str()), (2, "'x' is not a value of type int64"));
-        cells.push(b"\xff");
-        assert!(cells.to_array(&Atom::String).unwrap_err().what.contains("UTF-8"));
-    }
-}
+mod tests;

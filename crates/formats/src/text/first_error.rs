@@ -1,14 +1,14 @@
-//! The first record of a file that cannot be read: several readers stop at the first of their
-//! blocks.
+//! Finds the first record of a file that cannot be read. Parallel readers each stop at the first
+//! error of their own block.
 
 use tessera_context::RangeReader;
 
 use super::cells::Cells;
-use super::{BATCH_ROWS, BLOCK_BYTES, BadRecord, TextFile, TextRun, Unfit};
+use super::{BATCH_ROWS, BLOCK_BYTES, BadRecord, ConversionError, TextFile, TextRun};
 use crate::file::read_now;
 
-/// Where the first record before byte `end` starts that cannot be read, and why it cannot. Nothing
-/// where there is none, or it would take long to find out.
+/// Returns the start and the error of the first malformed record before byte `end`. Returns `None`
+/// if there is none, or if the search would take too long.
 pub(super) fn first_error(
     run: &TextRun,
     file: &TextFile,
@@ -34,8 +34,9 @@ pub(super) fn first_error(
         let is_last = next.is_none() || failed.is_some();
         if is_last || starts.len() == BATCH_ROWS {
             run.run.context.check().ok()?;
-            // Some cells of the record that failed may be there: they are no record's.
-            if let Err(Unfit::Cell(row, what)) = run.columns_of(file, &cells, starts.len())
+            // Cells of the failed record may be present; they have no entry in `starts`.
+            if let Err(ConversionError::Cell(row, what)) =
+                run.columns_of(file, &cells, starts.len())
                 && let Some(start) = starts.get(row)
             {
                 return Some((*start, what));
@@ -49,16 +50,16 @@ pub(super) fn first_error(
     }
 }
 
-/// The records of a file, one after the other.
+/// The records of a file, in sequence.
 struct Records {
-    /// Bytes of the file from `base` on.
+    /// The bytes of the file from `base` on.
     bytes: Vec<u8>,
     base: u64,
     position: usize,
 }
 
 impl Records {
-    /// Start and text of the next one; nothing at the end, or where the file cannot be read.
+    /// Returns start and text of the next record, or `None` at the end or on a read error.
     fn next(
         &mut self,
         run: &TextRun,

@@ -1,4 +1,4 @@
-//! The start of a text file, and the numbers of its lines.
+//! The head of a text file, and line numbers.
 
 use std::sync::Arc;
 
@@ -8,46 +8,46 @@ use tessera_types::{Error, Result};
 use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, PIECE_BYTES, RECORD_BYTES_MAX, TextFormat};
 use crate::file::read_now;
 
-/// The start of a file, read as far as needed. What it holds counts for the budget of the query
-/// that it is read for.
+/// The head of a file, read as far as needed. Its bytes count against the memory budget of the
+/// query.
 pub(crate) struct Head<'a> {
     reader: &'a dyn RangeReader,
     context: Option<Arc<dyn Context>>,
     reservation: Option<Reservation>,
-    /// Bytes of the file from `base` on.
+    /// The bytes of the file from `base` on.
     bytes: Vec<u8>,
     base: u64,
 }
 
 impl<'a> Head<'a> {
-    /// For the query of this context, or for the one that the thread works for.
+    /// Opens the head for the query of `context`, or for the current thread's query.
     pub(crate) fn new(reader: &'a dyn RangeReader, context: Option<&Arc<dyn Context>>) -> Self {
         let context = context.cloned().or_else(interrupt::work);
         let reservation = context.clone().map(Reservation::new);
         Head { reader, context, reservation, bytes: Vec::new(), base: 0 }
     }
 
-    /// The name of the file.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &str {
         self.reader.path()
     }
 
-    /// What has been read and not dropped.
+    /// The bytes that were read and not dropped.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where in the file the byte at `position` stands.
+    /// Returns the file offset of the byte at `position`.
     pub(crate) fn offset(&self, position: usize) -> u64 {
         self.base + position as u64
     }
 
-    /// Whether all has been read.
+    /// Whether the whole file was read.
     pub(crate) fn at_end(&self) -> bool {
         self.base + self.bytes.len() as u64 == self.reader.len()
     }
 
-    /// Reads more, at least until there are `len` bytes or the file ends.
+    /// Reads until at least `len` bytes are present or the file ends.
     pub(crate) fn read_to(&mut self, len: usize) -> Result<()> {
         let from = self.base + self.bytes.len() as u64;
         let end = self.base.saturating_add(len as u64).min(self.reader.len());
@@ -73,8 +73,7 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    /// Drops the bytes before `position`, where there are enough of them; gives the position after
-    /// that.
+    /// Drops the bytes before `position` if they are worth it, and returns the new position.
     pub(crate) fn passed(&mut self, position: usize) -> usize {
         if position < BLOCK_BYTES as usize || position < self.bytes.len() / 2 {
             return position;
@@ -84,7 +83,7 @@ impl<'a> Head<'a> {
         0
     }
 
-    /// The first record at or after `start`: its end and the start of the next.
+    /// Returns the end of the first record at or after `start`, and the start of the next.
     pub(crate) fn record(
         &mut self,
         format: &dyn TextFormat,
@@ -107,7 +106,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The start of the line behind the one at `start`, or the end of the file.
+    /// Returns the start of the line after the one at `start`, or the end of the file.
     pub(crate) fn line_after(&mut self, start: usize) -> Result<usize> {
         loop {
             let rest = self.bytes.get(start..).unwrap_or_default();
@@ -126,17 +125,17 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Bytes of a byte order mark at the start.
+    /// Returns the number of bytes of a byte order mark at the start.
     ///
     /// # Errors
-    /// The mark is one of UTF-16 or UTF-32, or the bytes are those of a compressed file.
+    /// The file is UTF-16, UTF-32 or compressed.
     pub(crate) fn mark_bytes(&mut self) -> Result<usize> {
         self.read_to(4)?;
         let found = match self.bytes.as_slice() {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16; convert it to UTF-8 first",
-            [0x1f, 0x8b, ..] => "compressed with gzip; its name must end in .gz to be read so",
+            [0x1f, 0x8b, ..] => "compressed with gzip; to read it, rename it to end in .gz",
             [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                "compressed with Zstandard; its name must end in .zst to be read so"
+                "compressed with Zstandard; to read it, rename it to end in .zst"
             }
             [0xef, 0xbb, 0xbf, ..] => return Ok(3),
             _ => return Ok(0),
@@ -145,14 +144,14 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What counts while so many more bytes are copied behind others: long records are there twice,
-/// blocks pass too quickly to count.
+/// The bytes to count while `more` bytes are appended: a long record is temporarily copied, and
+/// blocks are too short-lived to count.
 pub(super) fn copied_bytes(bytes: &Vec<u8>, more: usize) -> usize {
     let together = bytes.len() + more;
     if together > 2 * BLOCK_BYTES as usize { 2 * together } else { together.max(bytes.capacity()) }
 }
 
-/// How many lines end in `bytes`: at `\n`, `\r\n` or `\r`. `next` is the byte behind them.
+/// Counts the line ends in `bytes`: `\n`, `\r\n` or `\r`. `next` is the byte after them.
 pub(crate) fn line_ends(bytes: &[u8], next: Option<u8>) -> usize {
     let (mut ends, mut passed) = (0, 0);
     for piece in interrupt::spans(bytes) {
@@ -172,7 +171,7 @@ fn line_ends_of(bytes: &[u8], next: Option<u8>) -> usize {
     bytes.iter().zip(following).filter(ends).count()
 }
 
-/// The error of a record that starts at byte `offset`.
+/// The error of the record at byte `offset`.
 pub(crate) fn too_long(path: &str, offset: u64) -> Error {
     Error::new(
         tessera_types::Code::Limit,
@@ -183,14 +182,14 @@ pub(crate) fn too_long(path: &str, offset: u64) -> Error {
     )
 }
 
-/// The line, from 1, that byte `offset` of a file lies on.
+/// Returns the number, from 1, of the line that contains byte `offset`.
 pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u64> {
     let reader = reader?;
     let mut line = 1;
     let mut start = 0;
     while start < offset {
         let end = (start + BLOCK_BYTES).min(offset);
-        // With the byte behind, which tells whether a carriage return ends a line.
+        // Includes the byte after, which decides whether a carriage return ends a line.
         let bytes = read_now(reader, start..(end + 1).min(reader.len()), None).ok()?;
         let (bytes, behind) = bytes.split_at((end - start) as usize);
         line += line_ends(bytes, behind.first().copied()) as u64;
@@ -203,13 +202,13 @@ pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u
 mod tests {
     use super::*;
     use crate::csv::CsvOptions;
-    use crate::text::in_memory::InMemory;
+    use crate::text::in_memory::InMemoryFile;
 
     #[test]
     fn a_head_that_goes_through_a_file_holds_a_part_of_it() {
         let line = b"a line of some length that is repeated\n";
         let text = line.repeat(200_000);
-        let file = InMemory(text);
+        let file = InMemoryFile(text);
         let options = CsvOptions::new(&tessera_plan::Params::new()).unwrap();
         let (mut head, mut position, mut records) = (Head::new(&file, None), 0, 0);
         while let Some((end, next)) = head.record(&options, position).unwrap() {

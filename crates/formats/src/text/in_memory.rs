@@ -1,15 +1,15 @@
-//! Bytes as a file, for tests.
+//! In-memory files for tests.
 
 use std::ops::Range;
 
 use tessera_context::{RangeReader, Read, ReadBuffer};
 use tessera_types::Result;
 
-/// A file of these bytes.
+/// A file with these bytes.
 #[derive(Debug)]
-pub(crate) struct InMemory(pub(crate) Vec<u8>);
+pub(crate) struct InMemoryFile(pub(crate) Vec<u8>);
 
-impl RangeReader for InMemory {
+impl RangeReader for InMemoryFile {
     fn path(&self) -> &str {
         "x"
     }

@@ -1,7 +1,7 @@
-//! Scans of text formats: files are cut into blocks, each a morsel, at the ends of records.
+//! Scans of text formats. Files are split at record boundaries into blocks, each a morsel.
 //!
-//! A record belongs to the block that its first byte lies in. The state that a block begins in
-//! (inside quotes, say) follows from the blocks before it, each of which is looked at once.
+//! A record belongs to the block that contains its first byte. The tokenizer state at the start of
+//! a block, such as inside quotes, follows from the blocks before it; each block is examined once.
 
 pub(crate) mod cells;
 mod first_error;
@@ -31,34 +31,33 @@ pub(crate) use head::{Head, line_ends, too_long};
 use quotes::{Quotes, Transition};
 use reader::TextReader;
 
-/// Bytes of a block: enough to be worth a morsel, few enough to share a small file out.
+/// The bytes of a block: enough for a morsel, few enough to parallelize small files.
 pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// The longest record.
 pub(crate) const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Rows that are converted at once.
+/// The rows converted at once.
 const BATCH_ROWS: usize = CHUNK_ROWS;
-/// Bytes that are read at once beyond a block, to complete its last record.
+/// The bytes read at once after a block, to complete its last record.
 const BEYOND_BYTES: u64 = 64 << 10;
-/// The most bytes of a long record that are read at once.
+/// The most bytes of a long record read at once.
 const PIECE_BYTES: u64 = 16 << 20;
-/// Blocks of an object that are under way at once while quotes are counted.
+/// The number of blocks of a remote object that are fetched at once to count quotes.
 const BLOCKS_AHEAD: usize = 8;
 
-/// What tells one text format from another. Errors are texts: the caller names file and line.
+/// A text format. Errors are texts without a position; the caller adds file and line.
 pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
-    /// Whether line ends may stand inside records, so that the state at the start of a block
-    /// matters.
+    /// Whether records may contain line ends, so that the state at the start of a block matters.
     fn has_states(&self) -> bool;
 
-    /// What bytes do to the state; of a format that has states.
+    /// Returns the effect of bytes on the state. Only for formats that have states.
     fn transition(&self, bytes: &[u8]) -> Transition;
 
-    /// The start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]` is the
-    /// byte before. Nothing where the bytes end first.
+    /// Returns the start of the first record in `bytes[1..]`, which begins in `state`; `bytes[0]`
+    /// is the byte before. Returns `None` if the bytes end first.
     fn first_record(&self, bytes: &[u8], state: u8, at_end: bool) -> Option<usize>;
 
-    /// The end of the record at `start` and the start of the next one; nothing where the bytes end
-    /// first (and, at the end of the file, no byte is left).
+    /// Returns the end of the record at `start` and the start of the next one. Returns `None` if
+    /// the bytes end first, or at the end of the file.
     fn record_end(
         &self,
         layout: &Layout,
@@ -67,7 +66,7 @@ pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
         at_end: bool,
     ) -> Option<(usize, usize)>;
 
-    /// Looks at the start of a file: the bytes of its header, and where its fields go.
+    /// Reads the head of a file: the length of its header, and the mapping of its fields.
     fn layout(
         &self,
         head: &mut Head<'_>,
@@ -75,36 +74,36 @@ pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
         constants: &[Option<ArrayRef>],
     ) -> Result<Layout>;
 
-    /// Adds one cell of the record to each column (by position of `layout.read`), or none of a
-    /// blank record; whether it is one that counts.
+    /// Adds one cell of the record to each column (by position in `layout.read`). Returns `false`
+    /// and adds none for a blank record.
     fn cells(&self, layout: &Layout, record: &[u8], cells: &mut [Cells])
     -> Result<bool, BadRecord>;
 
-    /// What to do about a value that does not fit.
+    /// Returns advice for a value that does not fit its type.
     fn hint(&self) -> &'static str;
 }
 
-/// Where the fields of one file go.
+/// The mapping of one file's fields to columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    /// Bytes before the first record.
+    /// The bytes before the first record.
     pub(crate) header_bytes: u64,
-    /// For each field of a record, the position in `read` it goes to.
+    /// For each field of a record, its position in `read`.
     pub(crate) targets: Vec<Option<usize>>,
-    /// The columns (of the scan) that are read, in order.
+    /// The scan columns that are read, in order.
     pub(crate) read: Vec<usize>,
-    /// Names of the fields, for formats that name them in each record.
+    /// The names of the fields, for formats with names in each record.
     pub(crate) names: Vec<Arc<str>>,
-    /// Whether a record may hold bytes that are not UTF-8, since a column takes bytes.
+    /// Whether a record may contain bytes that are not UTF-8, because a column holds bytes.
     pub(crate) has_bytes: bool,
-    /// Whether records are not lines, so that the file cannot be cut into blocks.
+    /// Whether records are not lines, so that the file cannot be split into blocks.
     pub(crate) is_whole: bool,
     /// Whether records are the elements of one list.
     pub(crate) is_list: bool,
 }
 
 impl Layout {
-    /// Refuses a record that is not text.
+    /// Rejects a record that is not UTF-8.
     pub(crate) fn check_text(&self, record: &[u8]) -> Result<(), BadRecord> {
         if self.has_bytes || is_utf8(record) {
             return Ok(());
@@ -113,13 +112,13 @@ impl Layout {
     }
 }
 
-/// A record that cannot be read.
+/// The error of a malformed record.
 #[derive(Debug)]
 pub(crate) struct BadRecord(pub(crate) String);
 
 /// A lowered scan of a text format.
 #[derive(Debug)]
-pub(crate) struct TextScan {
+pub(crate) struct TextScanOperator {
     pub(crate) scan: FileScan,
     pub(crate) conjuncts: Arc<[Conjunct]>,
     pub(crate) format: Arc<dyn TextFormat>,
@@ -146,21 +145,21 @@ struct TextFile {
     quotes: Arc<Quotes>,
 }
 
-/// Why cells are no columns.
-enum Unfit {
-    /// A value, by its row, is not of its column's type.
+/// The reason why cells cannot be converted to columns.
+enum ConversionError {
+    /// A value, given by its row, is not of its column's type.
     Cell(usize, String),
     Other(Error),
 }
 
 impl TextRun {
-    /// The cells of some records of a file as columns of the scan.
+    /// Converts the cells of some records to columns of the scan.
     fn columns_of(
         &self,
         file: &TextFile,
         cells: &[Cells],
         rows: usize,
-    ) -> Result<Vec<Column>, Unfit> {
+    ) -> Result<Vec<Column>, ConversionError> {
         let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
         for (position, field) in self.columns.fields().iter().enumerate() {
             if let Some(constant) = &file.constants[position] {
@@ -171,26 +170,26 @@ impl TextRun {
             let (Some(cells), Some(atom)) =
                 (source.and_then(|source| cells.get(source)), field.atom())
             else {
-                return Err(Unfit::Other(Error::internal(
-                    "a column of a text file that is not read",
+                return Err(ConversionError::Other(Error::internal(
+                    "a column of a text file was not read",
                 )));
             };
             let array = cells.to_array(atom).map_err(|error| {
                 let name = quote_name(&field.name);
-                Unfit::Cell(
+                ConversionError::Cell(
                     error.row,
                     format!("column {name}: {}; {}", error.what, self.format.hint()),
                 )
             })?;
             check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)
-                .map_err(Unfit::Other)?;
+                .map_err(ConversionError::Other)?;
             columns.push(Column::new(array));
         }
         Ok(columns)
     }
 }
 
-impl Source for TextScan {
+impl Source for TextScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let mut files = Vec::with_capacity(self.scan.paths.len());
         let mut morsels = Vec::new();
@@ -248,8 +247,8 @@ impl SourceRun for OpenTextRun {
         self.0.morsels.len()
     }
 
-    /// Else a reader would fetch all blocks before its own, to count their quotes, before others
-    /// read them.
+    /// In order, because each reader of a remote file needs the quote counts of all earlier blocks,
+    /// and would fetch them all if other readers had not.
     fn in_order(&self) -> bool {
         self.0.format.has_states() && self.0.files.iter().any(|file| file.is_remote)
     }
@@ -260,12 +259,12 @@ impl SourceRun for OpenTextRun {
             .morsels
             .get(morsel)
             .cloned()
-            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+            .ok_or_else(|| Error::internal("the morsel does not exist"))?;
         Ok(Box::new(TextReader::new(run, file, range)))
     }
 }
 
-/// The number, within its file, of the block that a morsel is.
+/// The number of a morsel's block within its file.
 fn block_of(layout: &Layout, range: &Range<u64>) -> usize {
     ((range.start - layout.header_bytes) / BLOCK_BYTES) as usize
 }

@@ -1,10 +1,10 @@
-//! What the blocks of a text file do to the state that records are read in, found out once each.
+//! The effect of each block of a text file on the tokenizer state, computed once per block.
 //!
-//! The state that a block begins in (inside quotes, say) follows from all blocks before it. A
-//! reader says which blocks it is about to count, so that others wait for the count instead of
-//! fetching the block again: of an object, that is dear. It waits only for blocks before those that
-//! it has said itself, and counts its own as soon as its bytes have come; so no two readers wait
-//! for each other.
+//! The state at the start of a block, such as inside quotes, follows from all earlier blocks. A
+//! reader claims the blocks that it will count, so that other readers wait for the count instead of
+//! fetching the block again, which is expensive for remote objects. A reader waits only for blocks
+//! before those it has claimed, and counts its own blocks as soon as their bytes arrive. So readers
+//! never wait for each other in a cycle.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,27 +13,27 @@ use tessera_context::{Token, lock};
 /// The most states of a format.
 pub(crate) const STATES: usize = 5;
 
-/// For each state before some bytes, the state behind them. A file begins in the first.
+/// For each state before some bytes, the state after them. A file begins in state 0.
 pub(crate) type Transition = [u8; STATES];
 
-/// What is known of one block.
+/// The counting state of one block.
 #[derive(Debug, Clone)]
 pub(crate) enum Block {
-    /// Nothing, and nobody counts.
-    Unknown,
-    /// A reader counts; the token is ready when it has, or has given up.
-    Counting(Token),
-    /// What it does to the state.
+    /// Not counted, and not claimed.
+    Uncounted,
+    /// Claimed by a reader; the token is ready when it has counted or has given up.
+    Claimed(Token),
+    /// Counted: the effect on the state.
     Counted(Transition),
 }
 
-/// What is known of the blocks of one file.
+/// The counting states of the blocks of one file.
 #[derive(Debug)]
 pub(crate) struct Quotes(Mutex<Vec<Block>>);
 
 impl Quotes {
     pub(crate) fn new(blocks: usize) -> Arc<Quotes> {
-        Arc::new(Quotes(Mutex::new(vec![Block::Unknown; blocks])))
+        Arc::new(Quotes(Mutex::new(vec![Block::Uncounted; blocks])))
     }
 
     pub(crate) fn block(&self, block: usize) -> Block {
@@ -45,55 +45,55 @@ impl Quotes {
     }
 }
 
-/// The blocks that one reader counts; dropped, it leaves those that it has not counted to others.
+/// The blocks that one reader has claimed. Dropping it releases the blocks that are not counted.
 #[derive(Debug)]
-pub(crate) struct Counting {
+pub(crate) struct BlockClaims {
     quotes: Arc<Quotes>,
     claimed: Vec<usize>,
 }
 
-impl Counting {
-    pub(crate) fn new(quotes: Arc<Quotes>) -> Counting {
-        Counting { quotes, claimed: Vec::new() }
+impl BlockClaims {
+    pub(crate) fn new(quotes: Arc<Quotes>) -> BlockClaims {
+        BlockClaims { quotes, claimed: Vec::new() }
     }
 
-    /// Says that this reader counts a block, where nobody does yet; whether it does.
+    /// Claims a block if it is not counted or claimed. Returns whether this reader has the claim.
     pub(crate) fn claim(&mut self, block: usize) -> bool {
         if self.claimed.contains(&block) {
             return true;
         }
         let mut blocks = self.quotes.lock();
-        if !matches!(blocks[block], Block::Unknown) {
+        if !matches!(blocks[block], Block::Uncounted) {
             return false;
         }
-        blocks[block] = Block::Counting(Token::new());
+        blocks[block] = Block::Claimed(Token::new());
         self.claimed.push(block);
         true
     }
 
-    /// Whether this reader has said that it counts a block, and has not yet.
-    pub(crate) fn counts(&self, block: usize) -> bool {
+    /// Whether this reader has claimed the block and not counted it yet.
+    pub(crate) fn has_claim(&self, block: usize) -> bool {
         self.claimed.contains(&block)
     }
 
-    /// The block does this to the state.
-    pub(crate) fn counted(&mut self, block: usize, transition: Transition) {
+    /// Stores the effect of a block.
+    pub(crate) fn store(&mut self, block: usize, transition: Transition) {
         self.claimed.retain(|other| *other != block);
         let before = std::mem::replace(&mut self.quotes.lock()[block], Block::Counted(transition));
-        if let Block::Counting(token) = before {
+        if let Block::Claimed(token) = before {
             token.set_ready();
         }
     }
 }
 
-impl Drop for Counting {
+impl Drop for BlockClaims {
     fn drop(&mut self) {
         let mut blocks = self.quotes.lock();
         for block in &self.claimed {
-            // Somebody else may have had its bytes, too.
-            if let Block::Counting(token) = &blocks[*block] {
+            // Another reader may have counted the block meanwhile.
+            if let Block::Claimed(token) = &blocks[*block] {
                 let token = token.clone();
-                blocks[*block] = Block::Unknown;
+                blocks[*block] = Block::Uncounted;
                 token.set_ready();
             }
         }
@@ -108,11 +108,11 @@ mod tests {
     fn a_block_is_counted_by_one_reader() {
         let quotes = Quotes::new(3);
         let (mut first, mut second) =
-            (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
+            (BlockClaims::new(quotes.clone()), BlockClaims::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(0) && !second.claim(0) && second.claim(1));
-        let Block::Counting(token) = quotes.block(0) else { panic!("nobody counts") };
-        first.counted(0, [2; STATES]);
-        assert!(token.is_ready() && !first.counts(0) && !first.claim(0));
+        let Block::Claimed(token) = quotes.block(0) else { panic!("the block is not claimed") };
+        first.store(0, [2; STATES]);
+        assert!(token.is_ready() && !first.has_claim(0) && !first.claim(0));
         assert!(matches!(quotes.block(0), Block::Counted([2, ..])));
     }
 
@@ -120,11 +120,11 @@ mod tests {
     fn what_a_reader_leaves_is_left_to_others() {
         let quotes = Quotes::new(2);
         let (mut first, mut second) =
-            (Counting::new(quotes.clone()), Counting::new(quotes.clone()));
+            (BlockClaims::new(quotes.clone()), BlockClaims::new(quotes.clone()));
         assert!(first.claim(0) && first.claim(1));
-        // Who had the bytes anyway has counted them.
-        second.counted(1, [0; STATES]);
-        let Block::Counting(token) = quotes.block(0) else { panic!("nobody counts") };
+        // A reader without a claim may also store a count.
+        second.store(1, [0; STATES]);
+        let Block::Claimed(token) = quotes.block(0) else { panic!("the block is not claimed") };
         drop(first);
         assert!(token.is_ready() && second.claim(0));
         assert!(matches!(quotes.block(1), Block::Counted([0, ..])));

@@ -13,35 +13,35 @@ use tessera_types::{Error, Result};
 use super::cells::Cells;
 use super::first_error::first_error;
 use super::head::{copied_bytes, line_of, too_long};
-use super::quotes::{Block, Counting};
+use super::quotes::{Block, BlockClaims};
 use super::{
-    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, PIECE_BYTES, RECORD_BYTES_MAX,
-    TextFile, TextRun, Unfit, block_of,
+    BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, ConversionError, PIECE_BYTES,
+    RECORD_BYTES_MAX, TextFile, TextRun, block_of,
 };
 use crate::file::filter_and_project;
 
-/// Reads one block.
+/// A reader of one block.
 pub(super) struct TextReader {
     run: Arc<TextRun>,
     file: usize,
     range: Range<u64>,
     source: Option<Arc<dyn RangeReader>>,
-    /// Bytes of the file from `base` on.
+    /// The bytes of the file from `base` on.
     bytes: Vec<u8>,
     base: u64,
-    /// Where the next record starts in `bytes`; nothing before the first is found.
+    /// The start of the next record in `bytes`; `None` before the first record is found.
     position: Option<usize>,
-    /// Where the records in `cells` start in the file.
+    /// The file offsets of the records in `cells`.
     starts: Vec<u64>,
     cells: Vec<Cells>,
-    counting: Counting,
+    counting: BlockClaims,
     packer: Packer,
     reservation: Reservation,
     cutter: Cutter,
     done: bool,
 }
 
-/// Why work stops before there is output.
+/// The reason to stop before there is output.
 enum Stop {
     Blocked(tessera_context::Token),
     Error(Error),
@@ -54,11 +54,11 @@ impl From<Error> for Stop {
 }
 
 impl TextReader {
-    /// Reads the records that begin in `range` of the file at position `file`.
+    /// Creates a reader of the records that begin in `range` of the file at position `file`.
     pub(super) fn new(run: Arc<TextRun>, file: usize, range: Range<u64>) -> TextReader {
         let TextFile { layout, quotes, .. } = &run.files[file];
         let cells = vec![Cells::default(); layout.read.len()];
-        let mut counting = Counting::new(quotes.clone());
+        let mut counting = BlockClaims::new(quotes.clone());
         if run.format.has_states() && !layout.is_whole {
             counting.claim(block_of(layout, &range));
         }
@@ -104,7 +104,7 @@ impl TextReader {
         self.base + self.bytes.len() as u64 == self.run.files[self.file].len
     }
 
-    /// Reads more of the file, and says whether there was more.
+    /// Reads more of the file. Returns whether there was more.
     fn extend(&mut self, bytes: u64) -> Result<bool, Stop> {
         let start = self.base + self.bytes.len() as u64;
         let end = start.saturating_add(bytes).min(self.run.files[self.file].len);
@@ -112,8 +112,8 @@ impl TextReader {
             return Ok(false);
         }
         self.reservation.resize(copied_bytes(&self.bytes, (end - start) as usize))?;
-        // An object's bytes come in one request, which can be interrupted; a file is read in
-        // pieces, with a check before each.
+        // A remote object is read in one request, which can be interrupted; a local file is read in
+        // pieces, with an interrupt check before each.
         let step = if self.run.files[self.file].is_remote { end - start } else { PIECE_BYTES };
         let mut from = start;
         while from < end {
@@ -135,20 +135,21 @@ impl TextReader {
         let is_first = self.range.start == file.layout.header_bytes;
         let block = block_of(&file.layout, &self.range);
         if self.bytes.is_empty() {
-            // The byte before the block tells whether a record starts with the block.
+            // The byte before the block decides whether a record starts with the block.
             self.base = self.range.start - u64::from(!is_first);
             if is_whole {
                 self.extend(BLOCK_BYTES)?;
             } else {
-                // With what completes the last record, in one request where that is dear.
+                // The bytes that complete the last record are part of the request, since requests
+                // can be slow.
                 let beyond = (self.range.end + BEYOND_BYTES).min(len);
                 self.source()?.prefetch(&[self.base..beyond])?;
                 self.extend(self.range.end - self.base)?;
-                // Before anything else is waited for: others may wait for this.
+                // Counted before any wait, because other readers may wait for this count.
                 if self.run.format.has_states() {
                     let transition =
                         self.run.format.transition(&self.bytes[usize::from(!is_first)..]);
-                    self.counting.counted(block, transition);
+                    self.counting.store(block, transition);
                 }
             }
         }
@@ -161,14 +162,14 @@ impl TextReader {
             if let Some(start) = self.run.format.first_record(&self.bytes, state, self.at_end()) {
                 return Ok(start);
             }
-            // A record that begins behind the block is another reader's.
+            // A record that begins after the block belongs to another reader.
             if self.bytes.len() >= block_end || !self.extend(BEYOND_BYTES)? {
                 return Ok(self.bytes.len());
             }
         }
     }
 
-    /// The state that a block starts in.
+    /// Returns the state at the start of a block.
     fn state_before(&mut self, blocks: usize) -> Result<u8, Stop> {
         let first = self.run.files[self.file].layout.header_bytes;
         let block_range = |block: usize| {
@@ -178,27 +179,27 @@ impl TextReader {
         let (mut state, mut block) = (0, 0);
         while block < blocks {
             let remote = self.run.files[self.file].is_remote;
-            let mine = self.counting.counts(block);
+            let mine = self.counting.has_claim(block);
             match self.run.files[self.file].quotes.block(block) {
                 Block::Counted(transition) => {
                     state = transition.get(usize::from(state)).copied().unwrap_or_default();
                     block += 1;
                     continue;
                 }
-                Block::Counting(token) if remote && !mine => return Err(Stop::Blocked(token)),
-                Block::Unknown if remote => {
+                Block::Claimed(token) if remote && !mine => return Err(Stop::Blocked(token)),
+                Block::Uncounted if remote => {
                     let mut claimed = (block..blocks).take(BLOCKS_AHEAD).collect::<Vec<_>>();
                     claimed.retain(|ahead| self.counting.claim(*ahead));
                     let ranges: Vec<_> = claimed.into_iter().map(block_range).collect();
                     self.source()?.prefetch(&ranges)?;
                     continue;
                 }
-                // To read a local file again is cheaper than to wait.
-                Block::Counting(_) | Block::Unknown => {}
+                // Reading a local file again is cheaper than waiting.
+                Block::Claimed(_) | Block::Uncounted => {}
             }
             self.run.run.context.check()?;
             let bytes = self.fetch(block_range(block))?;
-            self.counting.counted(block, self.run.format.transition(&bytes));
+            self.counting.store(block, self.run.format.transition(&bytes));
         }
         Ok(state)
     }
@@ -226,15 +227,14 @@ impl TextReader {
                         too_long(&run.files[self.file].path, self.base + position as u64).into()
                     );
                 }
-                // What has been read is dropped before a file that is not cut grows the buffer.
+                // Drops consumed bytes, so that the buffer of an unsplit file does not grow.
                 if file.layout.is_whole && position > 0 {
                     self.bytes.drain(..position);
                     self.base += position as u64;
                     position = 0;
                     self.position = Some(0);
                 }
-                // As much again as there is: a long record is not searched once for each piece of
-                // it.
+                // Doubles the buffer, so that a long record is not searched again for each piece.
                 let more = if file.layout.is_whole { BLOCK_BYTES } else { BEYOND_BYTES };
                 if !self.extend(more.max((self.bytes.len() - position) as u64))? {
                     return Ok(true);
@@ -253,16 +253,16 @@ impl TextReader {
         Ok(false)
     }
 
-    /// Converts, filters and packs what was collected.
+    /// Converts, filters and packs the collected records.
     fn emit(&mut self) -> Result<()> {
         let rows = self.starts.len();
         let run = self.run.clone();
         let file = &run.files[self.file];
         let columns = run.columns_of(file, &self.cells, rows).map_err(|unfit| match unfit {
-            Unfit::Cell(row, what) => {
+            ConversionError::Cell(row, what) => {
                 self.at_line(self.starts.get(row).copied().unwrap_or(self.base), what)
             }
-            Unfit::Other(error) => error,
+            ConversionError::Other(error) => error,
         })?;
         let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields)?;
         self.cells.iter_mut().for_each(Cells::clear);
@@ -270,8 +270,9 @@ impl TextReader {
         self.packer.push(chunk)
     }
 
-    /// The error of the record at `offset`, with its line; or that of a record before it, which
-    /// another reader has not come to yet, or which is why this one does not start there.
+    /// The error of the record at `offset`, with its line. An earlier malformed record takes
+    /// precedence: another reader may not have reached it, or it may have shifted this reader's
+    /// start.
     fn at_line(&self, offset: u64, what: String) -> Error {
         let file = &self.run.files[self.file];
         let source = self.source.as_deref();

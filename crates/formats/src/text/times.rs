@@ -4,24 +4,24 @@ use super::cells::parse_date;
 
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
-/// A timestamp as it is written.
+/// A parsed timestamp with its optional zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WrittenTimestamp {
-    /// Microseconds since 1970-01-01 on the clock it was written by.
+    /// Microseconds since 1970-01-01 in local time.
     pub(crate) microseconds: i64,
-    /// How far that clock is ahead of UTC, where a zone is written.
+    /// The offset of local time from UTC, if a zone was written.
     pub(crate) offset_seconds: Option<i32>,
 }
 
 impl WrittenTimestamp {
-    /// Microseconds since 1970-01-01 in UTC; a clock without a zone is taken to be that of UTC.
+    /// Returns microseconds since 1970-01-01 in UTC. Without a zone, the time is UTC.
     pub(crate) fn utc(self) -> Option<i64> {
         let offset = i64::from(self.offset_seconds.unwrap_or(0)) * 1_000_000;
         self.microseconds.checked_sub(offset)
     }
 }
 
-/// `HH:MM[:SS[.ffffff]]` as microseconds since midnight.
+/// Parses `HH:MM[:SS[.ffffff]]` to microseconds since midnight.
 pub(crate) fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
     let mut parts = text.splitn(3, ':');
@@ -37,8 +37,8 @@ pub(crate) fn parse_time(text: &str) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction)
 }
 
-/// `YYYY-MM-DD HH:MM[:SS[.ffffff]][zone]`, also with `T` between; a zone is `Z`, `UTC`, `+HH`,
-/// `+HHMM` or `+HH:MM`.
+/// Parses `YYYY-MM-DD HH:MM[:SS[.ffffff]][zone]`, also with `T` as the separator. A zone is `Z`,
+/// `UTC`, `+HH`, `+HHMM` or `+HH:MM`.
 pub(crate) fn parse_timestamp(text: &str) -> Option<WrittenTimestamp> {
     let text = text.trim();
     let separator = text.find([' ', 'T'])?;
@@ -74,13 +74,13 @@ fn offset_seconds(zone: &str) -> Option<i32> {
     Some(sign * seconds as i32)
 }
 
-/// A number of two digits below `limit`.
+/// Parses a number of two digits below `limit`.
 fn two_digits(text: &str, limit: i64) -> Option<i64> {
     let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| is_number && *number < limit)
 }
 
-/// Up to six digits behind the point.
+/// Parses up to six digits after the decimal point.
 fn microseconds(fraction: &str) -> Option<i64> {
     let is_number =
         (1..=6).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Runs one scan or one materialise sub-operator on real files.
+//! Runs one scan or one materialize sub-operator on real files.
 
 // Each test file uses a part of this.
 #![allow(dead_code)]
@@ -53,10 +53,10 @@ impl Context for FileContext {
     }
 }
 
-/// A run with this size of chunks, and its context for looking at what is held.
+/// A run with this chunk size, and its context, for checks of the memory in use.
 pub(crate) fn run(chunk_rows: usize) -> (Run, Arc<FileContext>) {
     let context = Arc::new(FileContext { chunk_rows, held: AtomicUsize::new(0) });
-    let run = Run::of(context.clone());
+    let run = Run::new(context.clone());
     (run, context)
 }
 
@@ -71,7 +71,7 @@ fn lower(operator: &str, params: Params, input: &Edge, inputs: usize) -> Result<
     let inputs = std::slice::from_ref(input);
     let parameters = Tuple::empty();
     let implementation = registry.implementation(operator)?;
-    let functions = registry.catalogue().functions();
+    let functions = registry.catalog().functions();
     let output = implementation.derive(
         &node,
         &Inputs { edges: inputs, nested: &[], parameters: &parameters, functions },
@@ -105,7 +105,7 @@ fn read(source: &Arc<dyn SourceRun>, chunk_rows: usize, tuple: &Tuple) -> Result
     Ok(concat_batches(&Arc::new(tuple.arrow_schema()?), &batches)?)
 }
 
-/// All tuples of a scan.
+/// Returns all tuples of a scan.
 pub(crate) fn scan(operator: &str, params: Params, chunk_rows: usize) -> Result<RecordBatch> {
     let (operator, output) = lower(operator, params, &edge(Tuple::empty()), 0)?;
     let Operator::Source(source) = operator else { panic!("a scan is a source") };
@@ -116,7 +116,7 @@ pub(crate) fn scan(operator: &str, params: Params, chunk_rows: usize) -> Result<
     batch
 }
 
-/// Writes a batch, its chunks dealt to two workers, and gives what the sub-operator yields.
+/// Writes a batch with its chunks split between two workers, and returns the sub-operator's output.
 pub(crate) fn materialize(
     operator: &str,
     params: Params,
@@ -125,7 +125,7 @@ pub(crate) fn materialize(
 ) -> Result<RecordBatch> {
     let tuple = Tuple::from_arrow_schema(&batch.schema())?;
     let (operator, output) = lower(operator, params, &edge(tuple), 1)?;
-    let Operator::Sink(sink) = operator else { panic!("materialise is a sink") };
+    let Operator::Sink(sink) = operator else { panic!("materialize is a sink") };
     let (run, _) = run(chunk_rows);
     let sink: Arc<dyn SinkRun> = sink.start(&run, &[])?;
     let mut workers = vec![sink.worker()?, sink.worker()?];

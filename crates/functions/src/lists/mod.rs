@@ -1,5 +1,4 @@
-//! PostgreSQL's functions of arrays, over lists: their shape, and items that are found, replaced or
-//! taken out.
+//! PostgreSQL's array functions on lists: shape, search, replacement and removal of items.
 
 mod search;
 mod shape;
@@ -8,9 +7,9 @@ use std::sync::Arc;
 
 use tessera_types::{Atom, Result};
 
-use super::types::{Arg, Resolved, wrong_arguments};
+use super::types::{Arg, ResolvedCall, wrong_arguments};
 
-/// The functions, by name. `array_length` of one argument is DuckDB's.
+/// The names of the functions. `array_length` with one argument is DuckDB's.
 pub(crate) const NAMES: &[&str] = &[
     "array_dims",
     "array_distinct",
@@ -40,39 +39,39 @@ pub(crate) const NAMES: &[&str] = &[
     "trim_array",
 ];
 
-/// Types a call, if the function is one of these and takes so many arguments.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<Resolved>> {
+/// Resolves a call if the name and the number of arguments match.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     Some(match (name, args.len()) {
         ("array_length", 2) => shape::length(name, args),
         ("array_upper", _) => shape::length(name, args),
         ("array_lower", _) => shape::lower(name, args),
         ("array_ndims" | "list_ndims", _) => shape::dimensions(name, args),
         ("array_dims" | "list_dims", _) => shape::bounds(name, args),
-        ("trim_array", _) => shape::trimmed(name, args),
+        ("trim_array", _) => shape::trim(name, args),
         ("array_position" | "list_position" | "array_indexof" | "list_indexof", _) => {
             search::position(name, args)
         }
         ("array_positions" | "list_positions", _) => search::positions(name, args),
         ("array_remove" | "array_remove_all" | "list_remove" | "list_remove_all", _) => {
-            search::removed(name, args)
+            search::remove(name, args)
         }
         ("array_replace" | "array_replace_all" | "list_replace" | "list_replace_all", _) => {
-            search::replaced(name, args)
+            search::replace(name, args)
         }
-        ("map_extract" | "element_at", _) => search::of_key(name, args),
+        ("map_extract" | "element_at", _) => search::map_extract(name, args),
         _ => return None,
     })
 }
 
-/// The same call, whose lists lose their NULLs.
-pub(crate) fn without_nulls(call: Resolved) -> Resolved {
-    Resolved { kernel: Arc::new(search::WithoutNulls(call.kernel)), ..call }
+/// Wraps a call so that NULLs are removed from its result lists.
+pub(crate) fn without_nulls(call: ResolvedCall) -> ResolvedCall {
+    ResolvedCall { kernel: Arc::new(search::WithoutNulls(call.kernel)), ..call }
 }
 
-/// The type of the first argument, which is a list.
+/// The type of the first argument, which must be a list.
 fn list_type(name: &str, args: &[Arg<'_>]) -> Result<Atom> {
     match args.first().map(|arg| arg.atom) {
         Some(atom @ (Atom::List(_) | Atom::Null)) => Ok(atom.clone()),
-        _ => Err(wrong_arguments(name, args, "its first argument is a list")),
+        _ => Err(wrong_arguments(name, args, "the first argument must be a list")),
     }
 }

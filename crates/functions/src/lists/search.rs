@@ -1,5 +1,5 @@
-//! Items of lists that equal a value, NULL being one, too: where they are, and lists without them
-//! or with others.
+//! Searches lists for items equal to a value (NULL equals NULL): their positions, and lists with
+//! them removed or replaced.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use super::list_type;
 use crate::compare::Compare;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
 use crate::rowwise::{fault, takes};
-use crate::types::{Arg, Resolved, common_type, wrong_arguments};
+use crate::types::{Arg, ResolvedCall, common_type, wrong_arguments};
 
-/// The type of the items of a list and of the values that they are compared with.
+/// The common type of a list's items and the values compared with them.
 fn item_type(name: &str, args: &[Arg<'_>], values: usize) -> Result<Atom> {
     let mut item = match list_type(name, args)? {
         Atom::List(slot) => slot.atom,
@@ -48,30 +48,26 @@ fn resolved(
     item: &Atom,
     values: usize,
     kernel: impl Kernel + 'static,
-) -> Resolved {
+) -> ResolvedCall {
     let mut casts = vec![list_of(item)];
     casts.extend(std::iter::repeat_n(item.clone(), values));
     casts.extend((args.len() > values + 1).then_some(Atom::Int64));
-    let mut resolved = Resolved::strict(atom, args, casts, kernel).raising(true).costing(40);
+    let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(40);
     resolved.nullable = true;
     resolved
 }
 
 /// `array_position(list, value [, start])`.
-pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn position(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     if !matches!(args.len(), 2 | 3) || !args.get(2).is_none_or(|start| takes(start, &Atom::Int64)) {
-        return Err(wrong_arguments(
-            name,
-            args,
-            "it takes a list, a value and maybe where to start",
-        ));
+        return Err(wrong_arguments(name, args, "it takes a list, a value and an optional start"));
     }
     let item = item_type(name, args, 1)?;
     Ok(resolved(args, Atom::Int32, &item, 1, Position(item.clone())))
 }
 
 /// `array_positions(list, value)`.
-pub(super) fn positions(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn positions(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let item = item_type(name, args, 1)?;
     if args.len() != 2 {
         return Err(wrong_arguments(name, args, "it takes a list and a value"));
@@ -80,7 +76,7 @@ pub(super) fn positions(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 }
 
 /// `array_remove(list, value)`.
-pub(super) fn removed(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn remove(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let item = item_type(name, args, 1)?;
     if args.len() != 2 {
         return Err(wrong_arguments(name, args, "it takes a list and a value"));
@@ -89,22 +85,22 @@ pub(super) fn removed(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
 }
 
 /// `array_replace(list, value, other)`.
-pub(super) fn replaced(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn replace(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let item = item_type(name, args, 2)?;
     if args.len() != 3 {
-        return Err(wrong_arguments(name, args, "it takes a list, a value and another one"));
+        return Err(wrong_arguments(name, args, "it takes a list, a value and a replacement"));
     }
     Ok(resolved(args, list_of(&item), &item, 2, Replace(item.clone())))
 }
 
-/// The lists of a call, and which of all their items equal the value beside them.
-struct Found {
+/// The lists of a call, and a flag per item: whether it equals the value of its row.
+struct ItemMatches {
     array: ArrayRef,
     equal: BooleanArray,
 }
 
-impl Found {
-    fn new(args: &[Argument], rows: usize, item: &Atom) -> Result<Found> {
+impl ItemMatches {
+    fn new(args: &[Argument], rows: usize, item: &Atom) -> Result<ItemMatches> {
         let array = argument(args, 0)?.full(rows)?;
         let lists = array.as_list_opt::<i32>().ok_or_else(|| unexpected(&array))?;
         let needle = argument(args, 1)?;
@@ -114,14 +110,14 @@ impl Found {
         let compare = Compare { comparison: Comparison::NotDistinct, atom: item.clone() };
         let equal = compare.call(&[values, beside], lists.values().len())?;
         let equal = equal.as_boolean_opt().ok_or_else(|| unexpected(&equal))?.clone();
-        Ok(Found { array, equal })
+        Ok(ItemMatches { array, equal })
     }
 
     fn lists(&self) -> &ListArray {
         self.array.as_list()
     }
 
-    /// The items of a row.
+    /// The positions of a row's items.
     fn range(&self, row: usize) -> std::ops::Range<usize> {
         let offsets = self.lists().offsets();
         offsets[row] as usize..offsets[row + 1] as usize
@@ -132,7 +128,8 @@ impl Found {
     }
 }
 
-/// For each item the row whose value it is compared with. Items that belong to no row get any.
+/// For each item, the row that holds the value to compare with; arbitrary for items outside all
+/// lists.
 fn owners(lists: &ListArray, needle: &Argument) -> Result<UInt32Array> {
     let mut owners = vec![0; lists.values().len()];
     for row in 0..lists.len() {
@@ -147,7 +144,7 @@ struct Position(Atom);
 
 impl Kernel for Position {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let found = Found::new(args, rows, &self.0)?;
+        let found = ItemMatches::new(args, rows, &self.0)?;
         let starts = args
             .get(2)
             .map(|start| Ok::<_, tessera_types::Error>((start, start.primitive::<Int64Type>()?)));
@@ -181,7 +178,7 @@ struct Positions(Atom);
 
 impl Kernel for Positions {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let found = Found::new(args, rows, &self.0)?;
+        let found = ItemMatches::new(args, rows, &self.0)?;
         let DataType::List(field) = list_of(&Atom::Int32).arrow() else {
             return Err(unexpected(&found.array));
         };
@@ -202,7 +199,7 @@ struct Remove(Atom);
 
 impl Kernel for Remove {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let found = Found::new(args, rows, &self.0)?;
+        let found = ItemMatches::new(args, rows, &self.0)?;
         let (mut kept, mut sizes) = (Vec::new(), Vec::with_capacity(rows));
         for row in 0..rows {
             let before = kept.len();
@@ -224,7 +221,7 @@ struct Replace(Atom);
 
 impl Kernel for Replace {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        let found = Found::new(args, rows, &self.0)?;
+        let found = ItemMatches::new(args, rows, &self.0)?;
         let other = argument(args, 2)?;
         let lists = found.lists();
         let mut chosen: Vec<(usize, usize)> = (0..lists.values().len()).map(|at| (0, at)).collect();
@@ -233,7 +230,7 @@ impl Kernel for Replace {
                 chosen[at] = (1, other.at(row));
             }
         }
-        // Of no rows there may be no other value.
+        // Without rows, `other` may be empty.
         let others = match other.array.is_empty() {
             true => new_null_array(lists.values().data_type(), 1),
             false => other.array.clone(),
@@ -245,9 +242,8 @@ impl Kernel for Replace {
     }
 }
 
-/// DuckDB's `map_extract(map, key)`: a list of the value of the key, without items where it is not
-/// there.
-pub(super) fn of_key(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+/// DuckDB's `map_extract(map, key)`: a list with the value of the key, empty if the key is missing.
+pub(super) fn map_extract(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let [map, key] = args else {
         return Err(wrong_arguments(name, args, "it takes a map and a key"));
     };
@@ -259,22 +255,22 @@ pub(super) fn of_key(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
         return Err(wrong_arguments(name, args, "cast the key to the type of the map's keys"));
     }
     let casts = vec![map.atom.clone(), keys.atom.clone()];
-    let kernel = OfKey { key: keys.atom.clone(), list: list_of(&values.atom) };
-    Ok(Resolved::strict(list_of(&values.atom), args, casts, kernel).raising(true).costing(40))
+    let kernel = MapExtract { key: keys.atom.clone(), list: list_of(&values.atom) };
+    Ok(ResolvedCall::strict(list_of(&values.atom), args, casts, kernel).raising(true).costing(40))
 }
 
 #[derive(Debug)]
-struct OfKey {
+struct MapExtract {
     key: Atom,
     list: Atom,
 }
 
-impl Kernel for OfKey {
+impl Kernel for MapExtract {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let array = argument(args, 0)?.full(rows)?;
         let maps = array.as_map_opt().ok_or_else(|| unexpected(&array))?;
         let DataType::List(item) = self.list.arrow() else { return Err(unexpected(&array)) };
-        // The keys as lists, whose items are looked through.
+        // Treat the keys as lists to search them.
         let keys = ListArray::try_new(
             Arc::new(Field::new("item", maps.keys().data_type().clone(), true)),
             maps.offsets().clone(),
@@ -283,7 +279,7 @@ impl Kernel for OfKey {
         )?;
         let keys = Argument { array: Arc::new(keys), constant: false };
         let needle = argument(args, 1)?;
-        let found = Found::new(&[keys, needle.clone()], rows, &self.key)?;
+        let found = ItemMatches::new(&[keys, needle.clone()], rows, &self.key)?;
         let (mut kept, mut sizes, mut valid) =
             (Vec::new(), Vec::with_capacity(rows), Vec::with_capacity(rows));
         for row in 0..rows {
@@ -299,7 +295,7 @@ impl Kernel for OfKey {
     }
 }
 
-/// A kernel whose lists lose their NULLs.
+/// Removes NULLs from the result lists of a kernel.
 #[derive(Debug)]
 pub(super) struct WithoutNulls(pub(super) Arc<dyn Kernel>);
 

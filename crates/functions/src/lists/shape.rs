@@ -1,4 +1,4 @@
-//! The shape of lists: how many dimensions they have, and how long those are.
+//! Functions on the shape of lists: the number of dimensions and their lengths.
 
 use std::sync::Arc;
 
@@ -13,60 +13,65 @@ use tessera_types::{Atom, Result, SqlState};
 use super::list_type;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
 use crate::rowwise::{fault, takes};
-use crate::types::{Arg, Resolved, expect_arguments, wrong_arguments};
+use crate::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
-/// What is told of a list.
+/// A property of a list's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// The length of a dimension, which is its upper bound, too.
+enum ShapeProperty {
+    /// The length of a dimension, which is also its upper bound.
     Length,
-    /// The lower bound of a dimension: 1.
+    /// The lower bound of a dimension, always 1.
     Lower,
-    /// How many dimensions there are.
+    /// The number of dimensions.
     Dimensions,
-    /// The bounds as text.
+    /// The bounds of all dimensions as text.
     Bounds,
 }
 
 /// `array_length(list, dimension)`, and `array_upper`.
-pub(super) fn length(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    of_dimension(name, args, Told::Length)
+pub(super) fn length(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    of_dimension(name, args, ShapeProperty::Length)
 }
 
 /// `array_lower(list, dimension)`.
-pub(super) fn lower(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
-    of_dimension(name, args, Told::Lower)
+pub(super) fn lower(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    of_dimension(name, args, ShapeProperty::Lower)
 }
 
 /// `array_ndims(list)`.
-pub(super) fn dimensions(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn dimensions(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 1)?;
-    Ok(told(Atom::Int32, args, vec![list_type(name, args)?], Told::Dimensions))
+    Ok(resolved_shape(Atom::Int32, args, vec![list_type(name, args)?], ShapeProperty::Dimensions))
 }
 
 /// `array_dims(list)`.
-pub(super) fn bounds(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn bounds(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 1)?;
-    Ok(told(Atom::String, args, vec![list_type(name, args)?], Told::Bounds))
+    Ok(resolved_shape(Atom::String, args, vec![list_type(name, args)?], ShapeProperty::Bounds))
 }
 
-fn of_dimension(name: &str, args: &[Arg<'_>], what: Told) -> Result<Resolved> {
+fn of_dimension(name: &str, args: &[Arg<'_>], property: ShapeProperty) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let list = list_type(name, args)?;
     if !takes(&args[1], &Atom::Int64) {
         return Err(wrong_arguments(name, args, "it takes a list and the number of a dimension"));
     }
-    Ok(told(Atom::Int32, args, vec![list, Atom::Int64], what))
+    Ok(resolved_shape(Atom::Int32, args, vec![list, Atom::Int64], property))
 }
 
-fn told(atom: Atom, args: &[Arg<'_>], casts: Vec<Atom>, what: Told) -> Resolved {
-    let mut resolved = Resolved::strict(atom, args, casts, Shape(what)).costing(10);
+fn resolved_shape(
+    atom: Atom,
+    args: &[Arg<'_>],
+    casts: Vec<Atom>,
+    property: ShapeProperty,
+) -> ResolvedCall {
+    let mut resolved = ResolvedCall::strict(atom, args, casts, Shape(property)).costing(10);
     resolved.nullable = true;
     resolved
 }
 
 #[derive(Debug)]
-struct Shape(Told);
+struct Shape(ShapeProperty);
 
 impl Kernel for Shape {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
@@ -78,7 +83,7 @@ impl Kernel for Shape {
             }
         };
         match self.0 {
-            Told::Bounds => {
+            ShapeProperty::Bounds => {
                 let mut texts = StringViewBuilder::with_capacity(rows);
                 for row in 0..rows {
                     let text: String =
@@ -87,14 +92,14 @@ impl Kernel for Shape {
                 }
                 Ok(Arc::new(texts.finish()))
             }
-            Told::Dimensions => {
+            ShapeProperty::Dimensions => {
                 let counts = (0..rows).map(|row| {
                     let count = of(row)?.len() as i32;
                     Ok((count > 0).then_some(count))
                 });
                 Ok(Arc::new(counts.collect::<Result<Int32Array>>()?))
             }
-            Told::Length | Told::Lower => {
+            ShapeProperty::Length | ShapeProperty::Lower => {
                 let dimensions = argument(args, 1)?;
                 let numbers = dimensions.primitive::<Int64Type>()?;
                 let mut found = Int32Builder::with_capacity(rows);
@@ -103,7 +108,7 @@ impl Kernel for Shape {
                     let number = if numbers.is_valid(at) { numbers.value(at) } else { 0 };
                     let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
                     let length = of(row)?.get(index).copied();
-                    found.append_option(if self.0 == Told::Lower {
+                    found.append_option(if self.0 == ShapeProperty::Lower {
                         length.map(|_| 1)
                     } else {
                         length
@@ -115,8 +120,7 @@ impl Kernel for Shape {
     }
 }
 
-/// The lengths of a list, of its first item, of that one's first, and so on. A list without items
-/// has no dimension.
+/// The length of a list, of its first item, and so on. An empty list has no dimensions.
 fn lengths(array: &ArrayRef, row: usize) -> Result<Vec<i32>> {
     let (mut array, mut row) = (array.clone(), row);
     let mut found = Vec::new();
@@ -133,13 +137,13 @@ fn lengths(array: &ArrayRef, row: usize) -> Result<Vec<i32>> {
 }
 
 /// `trim_array(list, n)`: the list without its last `n` items.
-pub(super) fn trimmed(name: &str, args: &[Arg<'_>]) -> Result<Resolved> {
+pub(super) fn trim(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments(name, args, 2)?;
     let list = list_type(name, args)?;
     if !takes(&args[1], &Atom::Int64) {
         return Err(wrong_arguments(name, args, "it takes a list and a number of items"));
     }
-    let mut resolved = Resolved::strict(list.clone(), args, vec![list, Atom::Int64], Trim)
+    let mut resolved = ResolvedCall::strict(list.clone(), args, vec![list, Atom::Int64], Trim)
         .raising(true)
         .costing(20);
     resolved.nullable = true;

@@ -132,7 +132,7 @@ fn result_types_and_values() {
     ] {
         let expr = call(function, [value(a.0, a.1), value(b.0, b.1)]);
         assert_eq!(shown(&expr), expected, "{function}({} '{}', {} '{}')", a.0, a.1, b.0, b.1);
-        // NULL on either side is NULL, whatever stands on the other.
+        // NULL in either operand gives NULL, for any other operand.
         if !expected.ends_with("Semantic") && !expected.starts_with("Div") {
             assert_eq!(
                 constant(&call(function, [null(a.0), value(b.0, b.1)])).unwrap(),
@@ -270,7 +270,7 @@ proptest! {
                 "add" => widened(a, s).zip(widened(b, t)).and_then(|(a, b)| a.checked_add(b)),
                 "sub" => widened(a, s).zip(widened(b, t)).and_then(|(a, b)| a.checked_sub(b)),
                 _ => {
-                    // A long product has fewer digits behind the point, and those left out must be
+                    // A long product has fewer fractional digits, and the dropped digits must be
                     // zeros.
                     let dropped = match bound.atom().0 {
                         Atom::Decimal(_, kept) => (s + t - kept) as u32,

@@ -5,7 +5,7 @@ use super::*;
 const ALL: [&str; 8] =
     ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];
 
-/// What each comparison gives for two values, in the order of `ALL`: from their order.
+/// The expected results of all comparisons, in the order of `ALL`, given the order of two values.
 fn expected(ordering: Option<std::cmp::Ordering>) -> Vec<Scalar> {
     match ordering {
         None => {
@@ -113,8 +113,7 @@ fn columns_compare_with_columns_and_constants_also_sliced() {
 
 #[test]
 fn constants_take_the_type_of_the_column() {
-    // Both would have to be widened otherwise; that they are not shows in the error a cast could
-    // raise but does not.
+    // Neither side is converted: the cast to a common type could fail but does not.
     let tuple = "<d: date, x: int8, p: decimal(15,2)>";
     for (field, other) in [
         ("d", call("add", [value("date", "1994-01-01"), value("interval", "1 year")])),

@@ -3,7 +3,7 @@ use arrow::datatypes::Int32Type;
 
 use super::*;
 
-/// `keys` into `words`, as a dictionary and as plain strings.
+/// A dictionary with these keys and words, and the same strings in plain form.
 fn both(keys: &[Option<i32>], words: &[Option<&str>]) -> (Column, Column) {
     let keys = Int32Array::from(keys.to_vec());
     let array: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, strings(words)));
@@ -88,7 +88,7 @@ fn results_on_a_dictionary_are_not_kept_for_other_parameters() {
     let parameters: Tuple = "<p: string>".parse().unwrap();
     let expr = call("eq", [Expr::field("a"), Expr::Parameter("p".into())]);
     let bound =
-        Bound::new(&expr, &"<a: string?>".parse().unwrap(), &parameters, &library()).unwrap();
+        BoundExpr::new(&expr, &"<a: string?>".parse().unwrap(), &parameters, &library()).unwrap();
     for (parameter, expected) in [("x", [true, false, true]), ("y", [false, true, false])] {
         let given = Chunk::from_arrays(vec![strings(&[Some(parameter)])]);
         let run = Run { parameters: given, parameter_tuple: parameters.clone(), ..run() };

@@ -6,7 +6,7 @@ fn ints(values: &[i64]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
-/// Fails where `a` is 0.
+/// Fails for `a` = 0.
 fn risky() -> Expr {
     call("gt", [call("div", [Expr::int64(10), Expr::field("a")]), Expr::int64(2)])
 }
@@ -51,7 +51,7 @@ fn three_valued_logic() {
     let f = |expr| values(&evaluate(&expr, tuple, columns.clone()).unwrap());
     assert_eq!(f(Expr::And(fields())), and);
     assert_eq!(f(Expr::Or(fields())), or);
-    // A dear second operand takes the narrowing path.
+    // An expensive second operand is evaluated on a narrowed view.
     let dear = || {
         let text = Expr::Cast {
             input: Box::new(Expr::field("b").cast(Atom::String)),
@@ -85,7 +85,7 @@ fn rejected_rows_do_not_raise() {
     let zero = call("eq", [Expr::field("a"), Expr::int64(0)]);
     let found = values(&evaluate(&Expr::Or(vec![zero, risky()]), "<a: int64>", a()).unwrap());
     assert_eq!(found, [true, true, false, true, true].map(Scalar::Boolean));
-    // The other way round it does raise.
+    // With the operands swapped, it fails.
     assert_eq!(
         code(evaluate(&Expr::And(vec![risky(), not_zero()]), "<a: int64>", a())),
         Code::DivisionByZero
@@ -146,7 +146,7 @@ fn branches_not_taken_do_not_raise() {
     assert_eq!(values(&found), [-1, 10, 5, -1, 3].map(Scalar::Integer));
     let found = evaluate(&guarded(None), "<a: int64>", a()).unwrap();
     assert_eq!(values(&found)[1], Scalar::Null);
-    // An error in a constant is none while no tuple reaches it.
+    // A constant that fails raises no error unless a tuple reaches it.
     let never = Expr::Case {
         branches: vec![(not_zero(), Expr::field("a"))],
         otherwise: Some(Box::new(call("div", [Expr::int64(1), Expr::int64(0)]))),
@@ -234,7 +234,7 @@ fn disjunctions_of_equalities_are_sets() {
     ] {
         let set = of(field, list.clone());
         assert!(format!("{:?}", bind(&set, tuple).unwrap()).contains("InSet"));
-        // A comparison between two of them keeps them apart.
+        // Another comparison between two equalities prevents merging them.
         let apart = Expr::Or(
             list.into_iter()
                 .flat_map(|c| {
@@ -247,14 +247,14 @@ fn disjunctions_of_equalities_are_sets() {
         );
         let expected = values(&evaluate(&apart, tuple, vec![a.clone(), s.clone()]).unwrap());
         let found = values(&evaluate(&set, tuple, vec![a.clone(), s.clone()]).unwrap());
-        // Where `a` is NULL the comparison in between is unknown.
+        // If `a` is NULL, the comparison in between is unknown.
         for row in [0, 1, 3] {
             assert_eq!(found[row], expected[row], "{set:?} {row}");
         }
     }
 }
 
-/// One value of a table's column, beside which its array holds a string too long for a view.
+/// One row of a table column; its array also holds a string too long for an inline view.
 fn with_spare_string(value: &str) -> Column {
     let array = strings(&[Some("a longer text than sixteen bytes"), Some(value)]);
     Column::Constant(array.slice(1, 1), 2)

@@ -1,4 +1,4 @@
-//! Tests of expressions: each family on plain, sliced, dictionary and constant columns.
+//! Tests of expressions: each function family on plain, sliced, dictionary and constant columns.
 
 mod arithmetic;
 mod casts;
@@ -15,7 +15,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use super::Bound;
+use super::BoundExpr;
 use super::scalar::{array_value, scalar_to_array};
 use super::testing::*;
 
@@ -38,7 +38,7 @@ fn parameters_are_constants_of_the_run() {
     let tuple: Tuple = "<a: int64>".parse().unwrap();
     let parameters: Tuple = "<p: int64>".parse().unwrap();
     let expr = call("mul", [Expr::field("a"), Expr::Parameter("p".into())]);
-    let bound = Bound::new(&expr, &tuple, &parameters, &library()).unwrap();
+    let bound = BoundExpr::new(&expr, &tuple, &parameters, &library()).unwrap();
     for p in [2, 3] {
         let value = scalar_to_array(&Scalar::Integer(p), &Atom::Int64).unwrap();
         let run = Run {

@@ -1,4 +1,4 @@
-//! `customer`: name, place and market segment.
+//! `customer`: name, address and market segment.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use arrow::record_batch::RecordBatch;
 use tpchgen::distribution::Distributions;
 
 use super::random::{Random, Stream};
-use super::{Cardinality, Place, schema};
+use super::{Address, Cardinality, schema};
 use crate::table::Table;
 
 struct Customer {
-    place: Place,
+    address: Address,
     segment: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
             .clone()
             .map(|key| {
                 let mut random = Random::row(seed, Stream::Customer, key);
-                Customer { place: Place::draw(&mut random), segment: random.word(segments) }
+                Customer { address: Address::draw(&mut random), segment: random.word(segments) }
             })
             .collect();
         let text = |value: fn(&Customer) -> &str| {
@@ -47,11 +47,11 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
             vec![
                 Arc::new(Int32Array::from_iter_values(keys.clone().map(|key| key as i32))),
                 Arc::new(StringArray::from_iter_values(names)),
-                text(|customer| &customer.place.address),
-                text(|customer| &customer.place.city),
-                text(|customer| customer.place.nation.name),
-                text(|customer| customer.place.nation.region),
-                text(|customer| &customer.place.phone),
+                text(|customer| &customer.address.street),
+                text(|customer| &customer.address.city),
+                text(|customer| customer.address.nation.name),
+                text(|customer| customer.address.nation.region),
+                text(|customer| &customer.address.phone),
                 text(|customer| customer.segment),
             ],
         )

@@ -1,4 +1,4 @@
-//! `date`: one row a day, nothing random.
+//! `date`: one row per day, without random values.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 use super::schema;
 use crate::table::Table;
 
-/// The specification counts 2,556 days, so the last of 1998 is left out: the seven years have
+/// The specification has 2,556 days, so the last day of 1998 is omitted: the seven years have
 /// 2,557.
 const DAYS: u64 = 2_556;
 
@@ -37,7 +37,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Month and day of the days that count as holidays, in every year.
+/// Month and day of the holidays of every year.
 const HOLIDAYS: [(usize, i32); 10] =
     [(12, 24), (1, 1), (2, 20), (4, 20), (5, 20), (7, 20), (8, 20), (9, 20), (10, 20), (11, 20)];
 
@@ -45,19 +45,19 @@ const HOLIDAYS: [(usize, i32); 10] =
 #[derive(Debug, PartialEq, Eq)]
 struct Day {
     year: i32,
-    /// From 1.
+    /// 1 to 12.
     month: usize,
-    /// From 1.
+    /// 1 to 31.
     day: i32,
-    /// From 1.
+    /// 1 to 366.
     day_of_year: i32,
-    /// From 0, Sunday.
+    /// 0 is Sunday.
     weekday: usize,
 }
 
 fn month_days(year: i32, month: usize) -> i32 {
     match month {
-        // Every fourth year suffices between 1901 and 2099.
+        // Between 1901 and 2099, every fourth year is a leap year.
         2 if year % 4 == 0 => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
@@ -66,7 +66,7 @@ fn month_days(year: i32, month: usize) -> i32 {
 }
 
 impl Day {
-    /// The day `offset` days after 1992-01-01.
+    /// Returns the day `offset` days after 1992-01-01.
     fn after(offset: u64) -> Self {
         let mut left = offset as i32;
         let mut year = YEAR_FIRST;
@@ -100,7 +100,7 @@ impl Day {
     }
 }
 
-/// The key, `yyyymmdd`, of the day `offset` days after 1992-01-01.
+/// Returns the key `yyyymmdd` of the day `offset` days after 1992-01-01.
 pub(super) fn key(offset: u64) -> i32 {
     let day = Day::after(offset);
     day.year * 10_000 + day.month as i32 * 100 + day.day
@@ -154,7 +154,7 @@ pub(super) fn table() -> Table {
                 int(|day| day.day),
                 int(|day| day.day_of_year),
                 int(|day| day.month as i32),
-                // As the published generator counts: the first week of a year has six days.
+                // As in the published generator, the first week of a year has six days.
                 int(|day| day.day_of_year / 7 + 1),
                 text(Day::season),
                 flag(|day| day.weekday == 6),

@@ -1,4 +1,4 @@
-//! `lineorder`: the lines of all orders, each carrying its order's columns.
+//! `lineorder`: the lines of all orders, each with the columns of its order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::random::{Random, Stream};
 use super::{Cardinality, date, schema};
 use crate::table::Table;
 
-/// One to seven, uniformly.
+/// The mean number of lines per order, which is uniform in 1 to 7.
 const LINES_MEAN: u64 = 4;
-/// Days from the first of January 1992 on which the last order is placed: 1998-08-02, as in TPC-H,
-/// so that every commit date has its row in `date`.
+/// The last order date in days after 1992-01-01: 1998-08-02, as in TPC-H, so that every commit date
+/// has a row in `date`.
 const ORDER_DAY_MAX: u64 = 2405;
 
 pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
@@ -46,7 +46,7 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
     })
 }
 
-/// What an order's lines share.
+/// An order: the columns that its lines share.
 struct Order {
     key: i64,
     customer: i32,
@@ -55,7 +55,7 @@ struct Order {
     total: i32,
 }
 
-/// One line by itself.
+/// A line without the columns of its order.
 struct Line {
     number: i32,
     part: i32,
@@ -93,23 +93,25 @@ impl Line {
             + self.extended_price() % 100 * (100 - self.discount) / 100
     }
 
-    /// What the customer pays. In 64 bits: the product before the division leaves 32.
+    /// Returns the price with discount and tax. It needs 64 bits, because the product before the
+    /// division exceeds 32.
     fn charge(&self) -> i64 {
         i64::from(self.revenue()) * i64::from(100 + self.tax) / 100
     }
 
-    /// Sixty per cent of the retail price.
+    /// Returns 60 % of the retail price.
     fn supply_cost(&self) -> i32 {
         6 * self.price / 10
     }
 }
 
-/// The retail price of a part in cents: 900 to 2,099 dollars, as in TPC-H.
+/// Returns the retail price of a part in cents: 900 to 2,099 dollars, as in TPC-H.
 fn retail_price(part: i32) -> i32 {
     90_000 + (part / 10) % 20_001 + (part % 1_000) * 100
 }
 
-/// A third of the customers never order: every third key moves to a neighbour.
+/// Draws a customer. Every third key moves to a neighbor, so a third of the customers has no
+/// orders.
 fn customer(random: &mut Random, customers: u64) -> i32 {
     let key = random.int(1, customers);
     match key % 3 {
@@ -119,11 +121,12 @@ fn customer(random: &mut Random, customers: u64) -> i32 {
     }
 }
 
-/// The first eight of every 32 keys are used.
+/// Returns the key of an order; eight of every 32 keys are used.
 fn sparse_key(order: u64) -> i64 {
     ((order >> 3 << 5) | (order & 7)) as i64
 }
 
+/// Draws an order and its lines.
 fn draw(seed: u64, rows: Cardinality, number: u64) -> (Order, Vec<Line>) {
     let mut random = Random::row(seed, Stream::Lineorder, number);
     let mut order = Order {

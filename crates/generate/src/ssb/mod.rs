@@ -1,10 +1,10 @@
-//! The Star Schema Benchmark: TPC-H's data remodelled as one fact table and four dimensions.
+//! The Star Schema Benchmark: TPC-H's data remodeled as one fact table and four dimensions.
 //!
 //! Source: P. O'Neil, E. O'Neil, X. Chen, "The Star Schema Benchmark" (revision 3, 2009). Tables,
 //! columns, cardinalities and value domains follow it; where it is silent (random ranges, sparse
-//! order keys, customers without orders) the published data generator's behaviour is kept. Three of
-//! that generator's slips are not: its weekday names are a day off, two month names are misspelt,
-//! and `d_lastdayinmonthfl` is inverted.
+//! order keys, customers without orders), the code follows the published data generator. It
+//! corrects three defects of that generator: weekday names are a day off, two month names are
+//! misspelled, and `d_lastdayinmonthfl` is inverted.
 //!
 //! | table | rows at scale factor `s` |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | part | 200,000 ⌊1 + log₂ s⌋, below one 200,000 s |
 //! | date | 2,556: 1992-01-01 to 1998-12-30 |
 //!
-//! Money is in cents, as integers. Every row draws from a random stream of its own, seeded by
-//! (seed, table, row), so a row is the same whatever chunk or thread makes it.
+//! Amounts are integers in cents. Each row has its own random stream, seeded by (seed, table, row),
+//! so rows do not depend on chunks or threads.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -34,11 +34,10 @@ mod part;
 mod random;
 mod supplier;
 
-/// The seed used unless another is given. One with which all 13 queries have rows at scale factors
-/// 0.1 and 1.
+/// The default seed. With it, all 13 queries return rows at scale factors 0.1 and 1.
 pub const DEFAULT_SEED: u64 = 42;
 
-/// Rows of the tables that others refer to.
+/// The row counts that keys of other tables depend on.
 #[derive(Clone, Copy)]
 struct Cardinality {
     orders: u64,
@@ -63,7 +62,7 @@ impl Cardinality {
     }
 }
 
-/// The five tables, the fact table first so that the last chunks to be made are small.
+/// Returns the five tables, the fact table first, so that the last chunks are small.
 pub(crate) fn tables(scale: f64, seed: u64) -> Vec<Table> {
     let rows = Cardinality::at(scale);
     vec![
@@ -75,7 +74,8 @@ pub(crate) fn tables(scale: f64, seed: u64) -> Vec<Table> {
     ]
 }
 
-/// A table whose chunks are runs of `units` (rows, or orders of several rows), numbered from 1.
+/// Builds a table with chunks of consecutive `units` (rows, or orders of several rows), numbered
+/// from 1.
 fn table(
     name: &'static str,
     schema: SchemaRef,
@@ -102,20 +102,20 @@ fn table(
     }
 }
 
-/// A schema of columns that are never NULL.
+/// Builds a schema of columns without NULLs.
 fn schema<const N: usize>(columns: [(&str, DataType); N]) -> SchemaRef {
     let fields = columns.map(|(name, kind)| Field::new(name, kind, false));
     Arc::new(Schema::new(fields.to_vec()))
 }
 
-/// A nation, its region and its country code for telephone numbers.
+/// A nation with its region and the country code of its telephone numbers.
 struct Nation {
     name: &'static str,
     region: &'static str,
     code: usize,
 }
 
-/// The 25 nations of TPC-H, which SSB keeps.
+/// The 25 nations of TPC-H, which SSB shares.
 static NATIONS: LazyLock<Vec<Nation>> = LazyLock::new(|| {
     let words = Distributions::static_default();
     let (nations, regions) = (words.nations(), words.regions().get_values());
@@ -125,27 +125,27 @@ static NATIONS: LazyLock<Vec<Nation>> = LazyLock::new(|| {
         .enumerate()
         .map(|(at, &name)| Nation {
             name,
-            // The nations' weights, summed up, are the numbers of their regions.
+            // The cumulated weights of the nations are the indices of their regions.
             region: regions[nations.get_weight(at) as usize],
             code: 10 + at,
         })
         .collect()
 });
 
-/// Where a customer or supplier lives, drawn nation first.
-struct Place {
-    address: String,
+/// The address of a customer or supplier. Its nation is drawn first.
+struct Address {
+    street: String,
     city: String,
     nation: &'static Nation,
     phone: String,
 }
 
-impl Place {
+impl Address {
     fn draw(random: &mut random::Random) -> Self {
         let nation = random.pick(NATIONS.as_slice());
-        Place {
-            address: random.text(10, 25),
-            // Ten cities a nation: nine characters of its name, padded, and a digit.
+        Address {
+            street: random.text(10, 25),
+            // Ten cities per nation: nine characters of its name, padded, and a digit.
             city: format!("{:<9.9}{}", nation.name, random.between(0, 9)),
             phone: format!(
                 "{}-{}-{}-{}",

@@ -1,4 +1,5 @@
-//! `part`: a hierarchy of manufacturer, category and brand, and TPC-H's words for the rest.
+//! `part`: a hierarchy of manufacturer, category and brand; the other columns use the words of
+//! TPC-H.
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use super::random::{Random, Stream};
 use super::{Cardinality, schema};
 use crate::table::Table;
 
-/// One part. Five manufacturers of five categories of forty brands, each name the prefix of the
-/// next.
+/// A part. There are five manufacturers with five categories each and forty brands per category;
+/// each name is a prefix of the next.
 struct Part {
     name: String,
     manufacturer: String,
@@ -30,7 +31,7 @@ impl Part {
         let words = Distributions::static_default();
         let colors = words.part_colors().get_values();
         let color = random.word(colors);
-        // Two further colours, all three different.
+        // Two further colors; all three differ.
         let first = pick_other(random, colors, &[color]);
         let second = pick_other(random, colors, &[color, first]);
         let manufacturer = format!("MFGR#{}", random.between(1, 5));

@@ -1,12 +1,12 @@
-//! Random numbers that depend on (seed, table, row) alone.
+//! Random numbers that depend only on (seed, table, row).
 
-/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits of state, so a fresh one for every row costs
+/// SplitMix64 (Steele, Lea, Flood 2014). Its state has 64 bits, so a generator per row costs
 /// nothing.
 pub(super) struct Random {
     state: u64,
 }
 
-/// Which table a row belongs to; keeps equal row numbers of two tables apart.
+/// The table of a row, which separates equal row numbers of different tables.
 #[derive(Clone, Copy)]
 pub(super) enum Stream {
     Lineorder = 1,
@@ -24,7 +24,7 @@ fn mix(value: u64) -> u64 {
 }
 
 impl Random {
-    /// The stream of one row.
+    /// Creates the stream of one row.
     pub(super) fn row(seed: u64, stream: Stream, row: u64) -> Self {
         let table = mix(seed.wrapping_add((stream as u64).wrapping_mul(GAMMA)));
         Random { state: mix(table.wrapping_add(row.wrapping_mul(GAMMA))) }
@@ -35,29 +35,30 @@ impl Random {
         mix(self.state)
     }
 
-    /// Uniform in `low..=high`. The ranges here are tiny beside 2⁶⁴, so multiplying is fair enough.
+    /// Returns a number in `low..=high`, almost uniform: the ranges here are tiny compared with
+    /// 2⁶⁴, so a multiplication suffices.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 
-    /// As [`Random::between`], for columns of 32 bits; the scale factor's bound keeps keys within
-    /// them.
+    /// Like [`Random::between`] for 32-bit columns; the maximum scale factor keeps keys within 32
+    /// bits.
     pub(super) fn int(&mut self, low: u64, high: u64) -> i32 {
         self.between(low, high) as i32
     }
 
-    /// One of `values`, which are not none.
+    /// Returns one of `values`, which must not be empty.
     pub(super) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
         &values[self.between(0, values.len() as u64 - 1) as usize]
     }
 
-    /// One of `words`.
+    /// Returns one of `words`, which must not be empty.
     pub(super) fn word(&mut self, words: &[&'static str]) -> &'static str {
         self.pick::<&'static str>(words)
     }
 
-    /// Text of `low..=high` characters without meaning.
+    /// Returns random text of `low..=high` characters.
     pub(super) fn text(&mut self, low: u64, high: u64) -> String {
         const ALPHABET: &[u8; 64] =
             b"0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";

@@ -1,4 +1,4 @@
-//! `supplier`: name and place.
+//! `supplier`: name and address.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use super::random::{Random, Stream};
-use super::{Cardinality, Place, schema};
+use super::{Address, Cardinality, schema};
 use crate::table::Table;
 
 pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
@@ -23,12 +23,12 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
     ]);
     let columns = SchemaRef::clone(&schema);
     super::table("supplier", schema, rows.suppliers, 1, move |keys| {
-        let places: Vec<Place> = keys
+        let addresses: Vec<Address> = keys
             .clone()
-            .map(|key| Place::draw(&mut Random::row(seed, Stream::Supplier, key)))
+            .map(|key| Address::draw(&mut Random::row(seed, Stream::Supplier, key)))
             .collect();
-        let text = |value: fn(&Place) -> &str| {
-            Arc::new(StringArray::from_iter_values(places.iter().map(value)))
+        let text = |value: fn(&Address) -> &str| {
+            Arc::new(StringArray::from_iter_values(addresses.iter().map(value)))
         };
         let names = keys.clone().map(|key| format!("Supplier#{key:09}"));
         RecordBatch::try_new(
@@ -36,11 +36,11 @@ pub(super) fn table(rows: Cardinality, seed: u64) -> Table {
             vec![
                 Arc::new(Int32Array::from_iter_values(keys.clone().map(|key| key as i32))),
                 Arc::new(StringArray::from_iter_values(names)),
-                text(|place| &place.address),
-                text(|place| &place.city),
-                text(|place| place.nation.name),
-                text(|place| place.nation.region),
-                text(|place| &place.phone),
+                text(|address| &address.street),
+                text(|address| &address.city),
+                text(|address| address.nation.name),
+                text(|address| address.nation.region),
+                text(|address| &address.phone),
             ],
         )
     })

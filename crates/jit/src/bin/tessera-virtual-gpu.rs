@@ -1,4 +1,4 @@
-//! The process that is a virtual GPU; `tessera --device virtual-gpu` starts it.
+//! The device process of the virtual GPU, started by `tessera --device virtual-gpu`.
 
 use std::process::ExitCode;
 

@@ -1,40 +1,41 @@
-//! Hashes, rows and groups that compiled code writes are those of the vectorised tier and of
-//! `docs/layout.md`.
+//! Property tests: compiled code writes the same hashes, rows and groups as the vectorized tier and
+//! `docs/reference/layout.md`.
 
 use arrow::array::{ArrayRef, make_array};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
-use tessera_codegen::{FieldCode, InputCode};
+use tessera_codegen::{FieldCode, InputCode, MachineType, RawGroups, RawInput};
 use tessera_vector::Column;
 use tessera_vector::hash::hash_columns;
 
-use super::random::{MACHINES, ROWS, Random, input, made};
+use super::random::{MACHINES, ROWS, Random, compiled_piece, input};
 use super::*;
+use crate::target::{Host, Processor};
 
-/// A type whose plain form has values of a machine type.
-fn data_type(machine: Machine) -> DataType {
+/// Returns an Arrow type with a plain encoding of values of a machine type.
+fn data_type(machine: MachineType) -> DataType {
     match machine {
-        Machine::Boolean => DataType::Boolean,
-        Machine::Float32 => DataType::Float32,
-        Machine::Float64 => DataType::Float64,
-        Machine::Integer { bits: 8, signed: true } => DataType::Int8,
-        Machine::Integer { bits: 16, signed: true } => DataType::Int16,
-        Machine::Integer { bits: 32, signed: true } => DataType::Int32,
-        Machine::Integer { bits: 64, signed: true } => DataType::Int64,
-        Machine::Integer { bits: 8, .. } => DataType::UInt8,
-        Machine::Integer { bits: 16, .. } => DataType::UInt16,
-        Machine::Integer { bits: 32, .. } => DataType::UInt32,
-        Machine::Integer { bits: 64, .. } => DataType::UInt64,
-        Machine::Integer { .. } => DataType::Decimal128(38, 0),
+        MachineType::Boolean => DataType::Boolean,
+        MachineType::Float32 => DataType::Float32,
+        MachineType::Float64 => DataType::Float64,
+        MachineType::Integer { bits: 8, signed: true } => DataType::Int8,
+        MachineType::Integer { bits: 16, signed: true } => DataType::Int16,
+        MachineType::Integer { bits: 32, signed: true } => DataType::Int32,
+        MachineType::Integer { bits: 64, signed: true } => DataType::Int64,
+        MachineType::Integer { bits: 8, .. } => DataType::UInt8,
+        MachineType::Integer { bits: 16, .. } => DataType::UInt16,
+        MachineType::Integer { bits: 32, .. } => DataType::UInt32,
+        MachineType::Integer { bits: 64, .. } => DataType::UInt64,
+        MachineType::Integer { .. } => DataType::Decimal128(38, 0),
     }
 }
 
-/// The same values as an array.
-fn array(machine: Machine, values: &[u64], validity: Option<&[u8]>) -> ArrayRef {
-    let offset = if machine == Machine::Boolean { 3 } else { 0 };
+/// Returns the same values as an Arrow array.
+fn array(machine: MachineType, values: &[u64], validity: Option<&[u8]>) -> ArrayRef {
+    let offset = if machine == MachineType::Boolean { 3 } else { 0 };
     let mut bytes = Buffer::from_slice_ref(values);
     if offset > 0 {
-        // Booleans begin in the middle of a byte; an array has one beginning for values and
+        // Booleans begin in the middle of a byte; an array has a single offset for values and
         // validity.
         let bits = (0..ROWS).map(|at| bytes[(at + offset) / 8] >> ((at + offset) % 8) & 1 == 1);
         bytes = arrow::buffer::BooleanBuffer::from_iter(bits).into_inner();
@@ -44,12 +45,12 @@ fn array(machine: Machine, values: &[u64], validity: Option<&[u8]>) -> ArrayRef 
     make_array(data.align_buffers(true).build().unwrap())
 }
 
-/// The bytes of one value; none where it is NULL.
-fn value(machine: Machine, column: &Column, at: usize) -> Option<Vec<u8>> {
+/// Returns the bytes of a value; `None` if it is NULL.
+fn value(machine: MachineType, column: &Column, at: usize) -> Option<Vec<u8>> {
     let array = column.plain().unwrap();
     let (width, data) = (machine.bytes(), array.to_data());
     array.is_valid(at).then(|| match machine {
-        Machine::Boolean => {
+        MachineType::Boolean => {
             let bit = data.offset() + at;
             vec![data.buffers()[0][bit / 8] >> (bit % 8) & 1]
         }
@@ -57,7 +58,7 @@ fn value(machine: Machine, column: &Column, at: usize) -> Option<Vec<u8>> {
     })
 }
 
-/// The least number of bytes before the end of a row that its hash takes.
+/// Bytes of the hash in a row.
 const HASH_BYTES: usize = 8;
 
 #[test]
@@ -72,7 +73,7 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
         let columns = MACHINES.map(|machine| random.values(machine));
         let validity: Vec<u8> = (0..ROWS / 8 + 1).map(|_| random.below(256) as u8 | 0x45).collect();
         let inputs = columns.each_ref().map(|values| input(values, &validity));
-        // Some of the inputs, in any order.
+        // A random selection and order of the inputs.
         let chosen: Vec<usize> =
             (0..1 + random.below(6)).map(|_| random.below(MACHINES.len())).collect();
         let is_nullable = |at: usize| at % 2 == 1;
@@ -94,11 +95,13 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
         let positions: Vec<u32> = (0..ROWS as u32).filter(|at| at % 3 != round % 3).collect();
         for processor in &hosts {
             let host = Host::new(processor).unwrap();
-            let hash =
-                made(&host, (Piece::Hash(HashCode { keys: codes.clone() }), Given::default()));
+            let hash = compiled_piece(
+                &host,
+                (Piece::Hash(HashCode { keys: codes.clone() }), RuntimeConstants::default()),
+            );
             let (mut all, mut some) = (vec![0; ROWS], vec![7; ROWS]);
-            // SAFETY: inputs with values and validity for all positions, and room for a hash of
-            // each.
+            // SAFETY: the inputs have values and validity for all positions, and there is room for
+            // all hashes.
             unsafe {
                 assert!(HashKeys::run(&hash, &raw, std::ptr::null(), ROWS, all.as_mut_ptr()));
                 assert!(HashKeys::run(
@@ -123,8 +126,8 @@ fn hashes_rows_and_groups_are_those_of_the_layout() {
     assert!(nulls_seen > 1_000, "{nulls_seen}");
 }
 
-/// Writes all fields behind a hash's place and two bytes of validity, and reads them again; gives
-/// how many were NULL.
+/// Checks written rows: all fields after the hash and two bytes of validity. Returns the number of
+/// NULLs.
 fn rows_are_right(
     host: &Host<'_>,
     codes: &[InputCode],
@@ -140,18 +143,18 @@ fn rows_are_right(
             let width = code.machine.bytes();
             let offset = end.next_multiple_of(width.min(8));
             end = offset + width;
-            // Of sixteen fields, every second.
+            // Every second of sixteen fields.
             FieldCode { number: number * 2, offset }
         })
         .collect();
     let stride = end.next_multiple_of(8);
     let validity = Some((HASH_BYTES, VALIDITY));
     let code = WriteCode { inputs: codes.to_vec(), fields: fields.clone(), validity, stride };
-    let write = made(host, (Piece::Write(code), Given::default()));
+    let write = compiled_piece(host, (Piece::Write(code), RuntimeConstants::default()));
     let mut rows = vec![0x55u8; stride * (positions.len() + 1)];
     let mut nulls = [0u64];
-    // SAFETY: inputs with values and validity for all positions, room for as many rows, and bits
-    // for sixteen fields.
+    // SAFETY: the inputs have values and validity for all positions, and there is room for all rows
+    // and for the NULL bits of sixteen fields.
     let done = unsafe {
         WriteRows::run(
             &write,
@@ -163,10 +166,13 @@ fn rows_are_right(
         )
     };
     assert!(done);
-    assert!(rows[stride * positions.len()..].iter().all(|byte| *byte == 0x55), "no row more");
+    assert!(
+        rows[stride * positions.len()..].iter().all(|byte| *byte == 0x55),
+        "extra rows are unchanged"
+    );
     let (mut expected_nulls, mut count) = (0, 0);
     for (position, row) in positions.iter().zip(rows.chunks(stride)) {
-        assert_eq!(row[..HASH_BYTES], [0x55; HASH_BYTES], "nobody gave a hash");
+        assert_eq!(row[..HASH_BYTES], [0x55; HASH_BYTES], "the hash is not written");
         let mut bits = u16::MAX;
         for ((field, code), column) in fields.iter().zip(codes).zip(arrays) {
             let Some(value) = value(code.machine, column, *position as usize) else {
@@ -183,8 +189,8 @@ fn rows_are_right(
     count
 }
 
-/// Groups tuples that come once or twice, of a table in which some are from before; all numbers of
-/// groups are those of a plain map.
+/// Checks grouping of tuples that occur once or twice, in a table that already has groups, against
+/// a plain map.
 fn groups_are_right(
     host: &Host<'_>,
     codes: &[InputCode],
@@ -205,21 +211,26 @@ fn groups_are_right(
             let mut word = [0; 16];
             word[..bytes.len()].copy_from_slice(&bytes);
             Some(match code.machine {
-                Machine::Float32 => {
+                MachineType::Float32 => {
                     canonical(f32::from_le_bytes(word[..4].try_into().unwrap()).into())
                 }
-                Machine::Float64 => canonical(f64::from_le_bytes(word[..8].try_into().unwrap())),
+                MachineType::Float64 => {
+                    canonical(f64::from_le_bytes(word[..8].try_into().unwrap()))
+                }
                 _ => u128::from_le_bytes(word),
             })
         });
         words.collect::<Vec<_>>()
     };
-    let find = made(
+    let find = compiled_piece(
         host,
-        (Piece::Group(GroupCode { keys: codes.to_vec(), offsets, stride }), Given::default()),
+        (
+            Piece::Group(GroupCode { keys: codes.to_vec(), offsets, stride }),
+            RuntimeConstants::default(),
+        ),
     );
     let (mut slots, mut records) = (vec![0u64; SLOTS], vec![0x55u64; stride * ROWS]);
-    // Hashes of which a few bits have been used; slots are chosen by the others.
+    // The first bits of the hashes are already used; the following ones select slots.
     let (slots_at, rotation) = (slots.as_mut_ptr(), 6);
     let shift = u64::from(64 - SLOTS.trailing_zeros());
     let mask = SLOTS as u64 - 1;
@@ -237,8 +248,8 @@ fn groups_are_right(
     let all: Vec<u32> = (0..ROWS as u32).collect();
     for (rows, positions) in [(&some, some.as_ptr()), (&all, std::ptr::null())] {
         let mut groups = vec![u32::MAX; rows.len()];
-        // SAFETY: inputs with values and validity for all positions, a table with room for all
-        // tuples, and a number for each.
+        // SAFETY: the inputs have values and validity for all positions, and the table and the
+        // output have room for all tuples.
         assert!(unsafe {
             FindGroups::run(&find, raw, positions, rows.len(), &mut table, groups.as_mut_ptr())
         });
@@ -251,10 +262,13 @@ fn groups_are_right(
         }
     }
     assert_eq!(table.groups, expected.len() as u64);
-    assert!(records[stride * expected.len()..].iter().all(|word| *word == 0x55), "no record more");
+    assert!(
+        records[stride * expected.len()..].iter().all(|word| *word == 0x55),
+        "extra records are unchanged"
+    );
 }
 
-/// One number for all that are equal: those that are not numbers, and both zeros.
+/// Maps equal values to one number: all NaNs, and both zeros.
 fn canonical(number: f64) -> u128 {
     let number = if number.is_nan() { f64::NAN } else { number + 0.0 };
     number.to_bits().into()

@@ -1,21 +1,26 @@
-//! What compiled code says of texts is what a plain reading of SQL says.
+//! Property tests: compiled operations on texts match a plain implementation of SQL.
 
 use arrow::array::{Array, AsArray, StringViewArray, StringViewBuilder, UInt32Array};
 use arrow::compute::take;
-use tessera_codegen::{InputCode, InputPlace, LikeCode, Op, TextCode, ValueCode};
+use inkwell::targets::FileType;
+use tessera_codegen::{
+    InputCode, InputPlace, LikeCode, MachineType, Op, RawInput, TextCode, ValueCode,
+};
 use tessera_context::interrupt::within;
 use tessera_context::testing::TestContext;
-use tessera_types::Code;
+use tessera_types::{Code, Error};
 
-use super::random::{Random, made, selected};
+use super::random::{Random, compiled_piece, selected};
 use super::*;
+use crate::target::{Host, Processor};
 
 const TEXTS: usize = 400;
 const PIECES: usize = 150;
-/// How a view is read.
-const VIEW: Machine = Machine::Integer { bits: 128, signed: false };
+/// The machine type of a view.
+const VIEW: MachineType = MachineType::Integer { bits: 128, signed: false };
 
-/// Few characters, so that pieces are found, or almost; some of two and three bytes.
+/// Returns a text of few distinct characters, so that patterns often match or almost match; some
+/// characters have two or three bytes.
 fn text(random: &mut Random, most: usize) -> String {
     let length = random.below(most + 1);
     (0..length).map(|_| random.one(&['a', 'b', 'a', 'b', 'c', 'ä', 'ß', '語'])).collect()
@@ -33,7 +38,7 @@ fn array(random: &mut Random, has_nulls: bool) -> StringViewArray {
     builder.finish()
 }
 
-/// A pattern of pieces between any texts, tried at every place.
+/// Matches a LIKE pattern by trying each position.
 fn is_like(text: &str, pieces: &[&str]) -> bool {
     match pieces {
         [] => text.is_empty(),
@@ -51,7 +56,7 @@ fn part(text: &str, skipped: u64, most: Option<u64>) -> String {
     text.chars().skip(skipped as usize).take(most.unwrap_or(u64::MAX) as usize).collect()
 }
 
-/// A text's code, and what it is for each tuple.
+/// Returns the code of a text, and its value for each tuple.
 fn texts(random: &mut Random, arrays: &[StringViewArray; 2]) -> (TextCode, Vec<Option<String>>) {
     let of = |array: &StringViewArray| array.iter().map(|text| text.map(str::to_string)).collect();
     match random.below(4) {
@@ -59,7 +64,7 @@ fn texts(random: &mut Random, arrays: &[StringViewArray; 2]) -> (TextCode, Vec<O
             let most = random.one(&[2, 12, 30]);
             let constant = match random.below(2) {
                 0 => text(random, most),
-                // One that there is.
+                // A text of the input.
                 _ => arrays[0].value(random.below(TEXTS)).to_string(),
             };
             (TextCode::Constant(constant.as_str().into()), vec![Some(constant); TEXTS])
@@ -70,19 +75,19 @@ fn texts(random: &mut Random, arrays: &[StringViewArray; 2]) -> (TextCode, Vec<O
                 (random.below(4) as u64, random.one(&[None, Some(0), Some(1), Some(2), Some(15)]));
             let parts = of.iter().map(|text| text.as_ref().map(|text| part(text, skipped, most)));
             let parts = parts.collect();
-            (TextCode::Part { text: Box::new(code), skipped, most }, parts)
+            (TextCode::Substring { text: Box::new(code), skipped, most }, parts)
         }
         at => (TextCode::Input(at - 2), of(&arrays[at - 2])),
     }
 }
 
-/// A condition's operation, and what it says of each tuple.
+/// Returns a condition, and its value for each tuple.
 fn condition(random: &mut Random, arrays: &[StringViewArray; 2]) -> (Op, Vec<Option<bool>>) {
     let (one, of_one) = texts(random, arrays);
     if random.below(3) == 0 {
         let (other, of_other) = texts(random, arrays);
         let same = of_one.into_iter().zip(of_other).map(|(one, other)| Some(one? == other?));
-        return (Op::SameText(Box::new([one, other])), same.collect());
+        return (Op::TextEquals(Box::new([one, other])), same.collect());
     }
     let mut pieces: Vec<String> = (0..2 + random.below(3)).map(|_| text(random, 3)).collect();
     if random.below(3) == 0 {
@@ -123,7 +128,7 @@ fn texts_are_compared_as_sql_does() {
         let raw = [input(&arrays[0], &buffers[0]), input(&arrays[1], &buffers[1])];
         let (one, of_one) = condition(&mut random, &arrays);
         let (other, of_other) = condition(&mut random, &arrays);
-        let truth = |op| ValueCode { op, machine: Machine::Boolean, nullable: true };
+        let truth = |op| ValueCode { op, machine: MachineType::Boolean, nullable: true };
         let is_or = random.below(2) == 0;
         let both = vec![truth(one), truth(Op::Not(Box::new(truth(other))))];
         let predicate = truth(if is_or { Op::Or(both) } else { Op::And(both) });
@@ -138,10 +143,10 @@ fn texts_are_compared_as_sql_does() {
             |nullable| InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, nullable) };
         let code = SelectCode { inputs: vec![views(false), views(true)], predicate };
         for host in &hosts[..2] {
-            let piece = made(host, Piece::of_select(code.clone()));
+            let piece = compiled_piece(host, Piece::of_select(code.clone()));
             assert_eq!(selected(&piece, &raw, TEXTS), Some(expected.clone()), "{code:?}");
         }
-        let object = emitted(&hosts[2], &Piece::of_select(code).0, FileType::Object).unwrap();
+        let object = emit_piece(&hosts[2], &Piece::of_select(code).0, FileType::Object).unwrap();
         assert!(object.starts_with(b"\x7fELF"));
         found += expected.len();
         selective += usize::from(!expected.is_empty() && expected.len() < TEXTS);
@@ -152,8 +157,8 @@ fn texts_are_compared_as_sql_does() {
     );
 }
 
-/// Pieces at each place of texts of each length around those that go together, also such as almost
-/// begin there.
+/// Tests patterns of various lengths at each position of texts around the vector length, with near
+/// matches.
 #[test]
 fn a_piece_is_found_wherever_it_stands() {
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
@@ -171,7 +176,7 @@ fn a_piece_is_found_wherever_it_stands() {
                     text[place] = b'x';
                 }
                 builder.append_value(std::str::from_utf8(&text).unwrap());
-                // The same without its last byte.
+                // A near match without the last byte.
                 text[place + length - 1] = b'q';
                 builder.append_value(std::str::from_utf8(&text).unwrap());
                 rows += 2;
@@ -186,10 +191,13 @@ fn a_piece_is_found_wherever_it_stands() {
             middle: vec![TextCode::Constant(piece.as_str().into())],
             last: None,
         };
-        let predicate =
-            ValueCode { op: Op::Like(Box::new(like)), machine: Machine::Boolean, nullable: false };
+        let predicate = ValueCode {
+            op: Op::Like(Box::new(like)),
+            machine: MachineType::Boolean,
+            nullable: false,
+        };
         let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
-        let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
+        let code = compiled_piece(&host, Piece::of_select(SelectCode { inputs, predicate }));
         let found = selected(&code, &[input(&array, &buffers)], rows as usize).unwrap();
         let expected: Vec<u32> =
             (0..rows).filter(|at| array.value(*at as usize).contains(&piece)).collect();
@@ -198,7 +206,7 @@ fn a_piece_is_found_wherever_it_stands() {
     }
 }
 
-/// A chunk of long texts is not gone through to its end when the query was ended.
+/// A loop over long texts stops when its query is cancelled.
 #[test]
 fn loops_over_texts_end_with_the_query() {
     let host = Host::new(Processor::at_hand().unwrap()).unwrap();
@@ -215,18 +223,19 @@ fn loops_over_texts_end_with_the_query() {
         middle: vec![TextCode::Constant("ab".into())],
         last: None,
     };
-    let part = TextCode::Part { text: Box::new(text()), skipped: bytes as u64 - 2, most: None };
-    let whole = TextCode::Part { text: Box::new(text()), skipped: 0, most: Some(u64::MAX) };
+    let part =
+        TextCode::Substring { text: Box::new(text()), skipped: bytes as u64 - 2, most: None };
+    let whole = TextCode::Substring { text: Box::new(text()), skipped: 0, most: Some(u64::MAX) };
     let ops = [
         Op::Like(Box::new(like)),
-        Op::SameText(Box::new([part, text()])),
-        Op::SameText(Box::new([whole, text()])),
+        Op::TextEquals(Box::new([part, text()])),
+        Op::TextEquals(Box::new([whole, text()])),
     ];
     for op in ops {
         let shown = format!("{op:?}");
-        let predicate = ValueCode { op, machine: Machine::Boolean, nullable: false };
+        let predicate = ValueCode { op, machine: MachineType::Boolean, nullable: false };
         let inputs = vec![InputCode { place: InputPlace::Views, ..InputCode::column(VIEW, false) }];
-        let code = made(&host, Piece::of_select(SelectCode { inputs, predicate }));
+        let code = compiled_piece(&host, Piece::of_select(SelectCode { inputs, predicate }));
         let test = TestContext::new(1, 1);
         let context: Arc<dyn tessera_context::Context> = test.clone();
         let ended = std::thread::scope(|scope| {

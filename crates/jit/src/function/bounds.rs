@@ -1,10 +1,10 @@
-//! Checks in users' functions: whatever their loops and calls do, they [ask](crate::ask) within a
-//! millisecond or so whether to go on, and return early if not.
+//! Adds stop checks to user-defined functions: whatever their loops and calls do, they
+//! [poll](crate::stop) within about a millisecond and return early if they must stop.
 //!
-//! The head of a loop counts iterations, and asks after many. A function that has loops, may call
-//! itself or is long asks as it begins. A call of a function that may return early is followed by a
-//! load of a word that says whether any thread is being ended; only then does the code ask. Other
-//! functions stay as they are, so that loops that call them are vectorized.
+//! A loop head counts iterations and polls after many. A function that loops, may recurse or is
+//! long polls at its entry. After a call of a function that may return early, the code loads a word
+//! that says whether any thread is stopping, and polls only then. Other functions stay unchanged,
+//! so that loops that call them can be vectorized.
 
 use std::collections::HashMap;
 
@@ -21,28 +21,28 @@ use inkwell::values::{
 use inkwell::{AtomicOrdering, IntPredicate};
 use tessera_codegen::Status;
 
-use crate::ask::{ASK, ENDING_NAME};
-use crate::lower::{Built, ask_function};
+use crate::lower::{Built, poll_function};
+use crate::stop::{POLL, STOPPING_NAME};
 
-/// About how many instructions run between two questions.
-const SPAN: u64 = 1 << 18;
-/// The most iterations between them.
+/// Approximate number of instructions between two polls.
+const INSTRUCTIONS_PER_POLL: u64 = 1 << 18;
+/// The most iterations between two polls.
 const ITERATIONS_MAX: u64 = 1 << 14;
-/// A function with more instructions, those of its callees included, asks as it begins.
-const LONG: u64 = 1 << 10;
+/// A function with more instructions, including its callees, polls at its entry.
+const LONG_FUNCTION: u64 = 1 << 10;
 
-/// What a call is to the function that makes it.
+/// The target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Callee {
-    /// A function of the module, by its number.
-    Own(usize),
-    /// Nobody knows which.
+    /// A function of the module, by its index.
+    Defined(usize),
+    /// An unknown function, called by a pointer.
     Unknown,
 }
 
-/// A function of the module.
+/// A function of the module with its loops and calls.
 #[derive(Debug)]
-struct Own<'ctx> {
+struct DefinedFunction<'ctx> {
     function: FunctionValue<'ctx>,
     /// The heads of its loops.
     loops: Vec<BasicBlock<'ctx>>,
@@ -50,18 +50,19 @@ struct Own<'ctx> {
     instructions: u64,
 }
 
-/// What is known of a function.
+/// The properties of a function that decide where it polls.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bounds {
-    /// Instructions that a call runs before it asks or returns, each loop's body once.
+    /// Instructions that a call executes before it polls or returns, with each loop body counted
+    /// once.
     cost: u64,
-    /// Whether it asks as it begins.
-    asks: bool,
-    /// Whether it, or what it calls, may return early.
-    may_end: bool,
+    /// Whether it polls at its entry.
+    polls: bool,
+    /// Whether it or one of its callees may return early.
+    may_return_early: bool,
 }
 
-/// Adds checks to the functions of a user's module; `main` is the one that queries call.
+/// Adds stop checks to the functions of a user's module; `main` is its entry point.
 pub(super) fn bound<'ctx>(
     (context, module): (&'ctx Context, &Module<'ctx>),
     main: FunctionValue<'ctx>,
@@ -70,11 +71,11 @@ pub(super) fn bound<'ctx>(
         module.get_functions().filter(|function| function.count_basic_blocks() > 0).collect();
     let numbers: HashMap<FunctionValue<'ctx>, usize> =
         defined.iter().enumerate().map(|(number, function)| (*function, number)).collect();
-    let own: Vec<Own<'ctx>> =
-        defined.iter().map(|function| Own::new(*function, &numbers)).collect();
-    let bounds = bounds(&own);
-    // The names are ours.
-    for name in [ASK, ENDING_NAME] {
+    let functions: Vec<DefinedFunction<'ctx>> =
+        defined.iter().map(|function| DefinedFunction::new(*function, &numbers)).collect();
+    let bounds = bounds(&functions);
+    // These names are reserved.
+    for name in [POLL, STOPPING_NAME] {
         if let Some(function) = module.get_function(name) {
             function.as_global_value().set_name("user's");
         }
@@ -82,54 +83,56 @@ pub(super) fn bound<'ctx>(
             global.set_name("user's");
         }
     }
-    for (function, own_bounds) in own.iter().zip(&bounds) {
-        if own_bounds.may_end {
-            let ends = |callee: &Callee| match callee {
-                Callee::Own(number) => bounds[*number].may_end,
+    for (function, properties) in functions.iter().zip(&bounds) {
+        if properties.may_return_early {
+            let returns_early = |callee: &Callee| match callee {
+                Callee::Defined(number) => bounds[*number].may_return_early,
                 Callee::Unknown => true,
             };
-            Checks::new((context, module), function, function.function == main)?
-                .add(own_bounds, ends)?;
+            StopChecks::new((context, module), function, function.function == main)?
+                .add(properties, returns_early)?;
         }
     }
     Ok(())
 }
 
-/// Of each function, what is known.
-fn bounds(own: &[Own<'_>]) -> Vec<Bounds> {
+/// Computes the properties of each function.
+fn bounds(functions: &[DefinedFunction<'_>]) -> Vec<Bounds> {
     let knows_callees =
-        own.iter().all(|one| one.calls.iter().all(|(_, callee)| *callee != Callee::Unknown));
+        functions.iter().all(|one| one.calls.iter().all(|(_, callee)| *callee != Callee::Unknown));
     let callees = |number: usize| {
-        own[number].calls.iter().filter_map(|(_, callee)| match callee {
-            Callee::Own(callee) => Some(*callee),
+        functions[number].calls.iter().filter_map(|(_, callee)| match callee {
+            Callee::Defined(callee) => Some(*callee),
             Callee::Unknown => None,
         })
     };
-    let graph: Vec<Vec<usize>> = (0..own.len()).map(|number| callees(number).collect()).collect();
-    let (heads, order) = heads(&graph, 0..own.len());
-    let mut bounds: Vec<Bounds> = vec![Bounds::default(); own.len()];
-    // Who may be called from anywhere may be called by itself.
-    for (number, one) in own.iter().enumerate() {
-        bounds[number].asks = heads[number] || !one.loops.is_empty() || !knows_callees;
+    let graph: Vec<Vec<usize>> =
+        (0..functions.len()).map(|number| callees(number).collect()).collect();
+    let (heads, order) = heads(&graph, 0..functions.len());
+    let mut bounds: Vec<Bounds> = vec![Bounds::default(); functions.len()];
+    // With calls through pointers, any function may be recursive.
+    for (number, one) in functions.iter().enumerate() {
+        bounds[number].polls = heads[number] || !one.loops.is_empty() || !knows_callees;
     }
-    // Callees before callers, but for those that ask.
+    // Callees come before callers, except for recursive functions, which poll.
     for number in order {
         let cost = |callee: &usize| match bounds[*callee] {
-            Bounds { asks: true, .. } => 1,
+            Bounds { polls: true, .. } => 1,
             Bounds { cost, .. } => cost,
         };
         let below = graph[number].iter().map(cost).fold(0, u64::saturating_add);
-        let cost = own[number].instructions.saturating_add(below);
-        let asks = bounds[number].asks || cost > LONG;
-        let may_end = |callee: &usize| bounds[*callee].asks || bounds[*callee].may_end;
-        let may_end = asks || graph[number].iter().any(may_end);
-        bounds[number] = Bounds { cost, asks, may_end };
+        let cost = functions[number].instructions.saturating_add(below);
+        let polls = bounds[number].polls || cost > LONG_FUNCTION;
+        let may_return_early =
+            |callee: &usize| bounds[*callee].polls || bounds[*callee].may_return_early;
+        let may_return_early = polls || graph[number].iter().any(may_return_early);
+        bounds[number] = Bounds { cost, polls, may_return_early };
     }
     bounds
 }
 
-/// The nodes of a graph that a depth-first search comes back to (each cycle has one), and all nodes
-/// in post-order.
+/// Runs a depth-first search; returns the targets of back edges (at least one in each cycle) and
+/// all nodes in post-order.
 fn heads(graph: &[Vec<usize>], roots: impl Iterator<Item = usize>) -> (Vec<bool>, Vec<usize>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -166,11 +169,11 @@ fn heads(graph: &[Vec<usize>], roots: impl Iterator<Item = usize>) -> (Vec<bool>
     (heads, order)
 }
 
-impl<'ctx> Own<'ctx> {
+impl<'ctx> DefinedFunction<'ctx> {
     fn new(
         function: FunctionValue<'ctx>,
         numbers: &HashMap<FunctionValue<'ctx>, usize>,
-    ) -> Own<'ctx> {
+    ) -> DefinedFunction<'ctx> {
         let blocks = function.get_basic_blocks();
         let block_numbers: HashMap<BasicBlock<'ctx>, usize> =
             blocks.iter().enumerate().map(|(number, block)| (*block, number)).collect();
@@ -179,7 +182,7 @@ impl<'ctx> Own<'ctx> {
             to.iter().filter_map(|block| block_numbers.get(block).copied()).collect()
         };
         let graph: Vec<Vec<usize>> = blocks.iter().map(next).collect();
-        // The first block is where it begins; what cannot be reached does not loop.
+        // The first block is the entry; unreachable blocks do not loop.
         let (heads, _) = heads(&graph, 0..blocks.len().min(1));
         let loops =
             blocks.iter().zip(heads).filter_map(|(block, is_head)| is_head.then_some(*block));
@@ -189,16 +192,18 @@ impl<'ctx> Own<'ctx> {
             let Ok(call) = CallSiteValue::try_from(instruction) else { continue };
             match call.get_called_fn_value() {
                 Some(callee) => {
-                    calls.extend(numbers.get(&callee).map(|number| (call, Callee::Own(*number))));
+                    calls.extend(
+                        numbers.get(&callee).map(|number| (call, Callee::Defined(*number))),
+                    );
                 }
                 None => calls.push((call, Callee::Unknown)),
             }
         }
-        Own { function, loops: loops.collect(), calls, instructions }
+        DefinedFunction { function, loops: loops.collect(), calls, instructions }
     }
 }
 
-/// The blocks that a block leads to.
+/// Returns the successors of a block.
 fn successors(block: BasicBlock<'_>) -> Vec<BasicBlock<'_>> {
     use InstructionOpcode::{Br, IndirectBr, Switch};
     match block.get_terminator() {
@@ -209,59 +214,66 @@ fn successors(block: BasicBlock<'_>) -> Vec<BasicBlock<'_>> {
     }
 }
 
-/// Adds checks to a function.
-struct Checks<'a, 'ctx> {
-    own: &'a Own<'ctx>,
+/// Inserts the stop checks of one function.
+struct StopChecks<'a, 'ctx> {
+    target: &'a DefinedFunction<'ctx>,
     context: &'ctx Context,
     builder: Builder<'ctx>,
-    ask: FunctionValue<'ctx>,
+    poll: FunctionValue<'ctx>,
     ending: PointerValue<'ctx>,
-    /// Where it returns early.
+    /// The block that returns early.
     exit: BasicBlock<'ctx>,
 }
 
-impl<'a, 'ctx> Checks<'a, 'ctx> {
+impl<'a, 'ctx> StopChecks<'a, 'ctx> {
     fn new(
         (context, module): (&'ctx Context, &Module<'ctx>),
-        own: &'a Own<'ctx>,
+        target: &'a DefinedFunction<'ctx>,
         is_main: bool,
-    ) -> Built<Checks<'a, 'ctx>> {
+    ) -> Built<StopChecks<'a, 'ctx>> {
         let (builder, word) = (context.create_builder(), context.i32_type());
-        let ask = ask_function(context, module);
+        let poll = poll_function(context, module);
         let ending = module
-            .get_global(ENDING_NAME)
-            .unwrap_or_else(|| module.add_global(word, None, ENDING_NAME));
-        let exit = context.append_basic_block(own.function, "ended");
+            .get_global(STOPPING_NAME)
+            .unwrap_or_else(|| module.add_global(word, None, STOPPING_NAME));
+        let exit = context.append_basic_block(target.function, "ended");
         builder.position_at_end(exit);
-        // A loop over tuples goes no further.
-        let wrong = word.const_int(Status::Wrong as u64, false);
-        let zero = own.function.get_type().get_return_type().map(|of| of.const_zero());
+        // Any status but a value ends the loop over tuples.
+        let wrong = word.const_int(Status::InvalidArguments as u64, false);
+        let zero = target.function.get_type().get_return_type().map(|of| of.const_zero());
         let value = if is_main { Some(wrong.into()) } else { zero };
         builder.build_return(value.as_ref().map(|value| value as &dyn BasicValue<'ctx>))?;
-        Ok(Checks { own, context, builder, ask, ending: ending.as_pointer_value(), exit })
+        Ok(StopChecks { target, context, builder, poll, ending: ending.as_pointer_value(), exit })
     }
 
-    fn add(&self, bounds: &Bounds, ends: impl Fn(&Callee) -> bool) -> Built<()> {
+    fn add(&self, bounds: &Bounds, returns_early: impl Fn(&Callee) -> bool) -> Built<()> {
         self.remove_promises(
-            self.own.calls.iter().filter(|(_, callee)| ends(callee)).map(|(call, _)| *call),
+            self.target
+                .calls
+                .iter()
+                .filter(|(_, callee)| returns_early(callee))
+                .map(|(call, _)| *call),
         );
-        let Some(first) = self.own.function.get_first_basic_block() else { return Ok(()) };
-        // In this order: what a block begins with is looked for before calls cut it into pieces.
-        if bounds.asks {
+        let Some(first) = self.target.function.get_first_basic_block() else { return Ok(()) };
+        // Entry and heads first: the calls below split blocks.
+        if bounds.polls {
             let begin = self.cut(first, Self::allocates_always)?;
-            if !self.own.loops.is_empty() {
-                self.count_iterations(begin, (SPAN / bounds.cost.max(1)).clamp(1, ITERATIONS_MAX))?;
+            if !self.target.loops.is_empty() {
+                self.count_iterations(
+                    begin,
+                    (INSTRUCTIONS_PER_POLL / bounds.cost.max(1)).clamp(1, ITERATIONS_MAX),
+                )?;
             }
             self.builder.position_at_end(begin);
-            self.ask_or_go_on(first)?;
+            self.poll_or_continue(first)?;
         }
-        for (call, _) in self.own.calls.iter().filter(|(_, callee)| ends(callee)) {
-            self.check_behind(*call)?;
+        for (call, _) in self.target.calls.iter().filter(|(_, callee)| returns_early(callee)) {
+            self.check_after(*call)?;
         }
         Ok(())
     }
 
-    /// What is said of a function that never returns early, and of its value, no longer holds.
+    /// Removes attributes that an early return invalidates.
     fn remove_promises(&self, calls: impl Iterator<Item = CallSiteValue<'ctx>>) {
         let number = Attribute::get_named_enum_kind_id;
         let of_function = [
@@ -288,7 +300,7 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         .map(|name| (AttributeLoc::Return, number(name)));
         let promises = || of_function.iter().chain(&of_value);
         let returned = number("returned");
-        let function = self.own.function;
+        let function = self.target.function;
         promises().for_each(|(place, name)| function.remove_enum_attribute(*place, *name));
         for parameter in 0..function.count_params() {
             function.remove_enum_attribute(AttributeLoc::Param(parameter), returned);
@@ -301,8 +313,9 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         }
     }
 
-    /// Moves the beginning of a block to a new block, which takes over its predecessors; returns
-    /// that block, without a terminator. The successors keep the old block, so that no phi changes.
+    /// Moves the matching instructions of a block to a new block, which takes over its
+    /// predecessors; returns the new block, without a terminator. Successors keep the old block, so
+    /// that their phis stay valid.
     fn cut(
         &self,
         block: BasicBlock<'ctx>,
@@ -316,7 +329,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
             instruction.remove_from_basic_block();
             self.builder.insert_instruction(&instruction, None);
         }
-        // Without its terminator, or LLVM would change the phis of the successors, too.
+        // The terminator is removed first; otherwise LLVM would also rewrite the phis of the
+        // successors.
         let end = block.get_terminator().ok_or(BuilderError::UnsetPosition)?;
         end.remove_from_basic_block();
         block.replace_all_uses_with(&before);
@@ -325,7 +339,8 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         Ok(before)
     }
 
-    /// Whether an instruction allocates memory of a known size, which stays in the first block.
+    /// Returns whether an instruction is an `alloca` of constant size, which must stay in the entry
+    /// block.
     fn allocates_always(instruction: &InstructionValue<'ctx>) -> bool {
         let size = || instruction.get_operand(0).and_then(Operand::value);
         instruction.get_opcode() == InstructionOpcode::Alloca
@@ -333,10 +348,10 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
                 .is_some_and(|size| size.is_int_value() && size.into_int_value().is_constant_int())
     }
 
-    /// Ends the current block: returns early if told to, else goes on.
-    fn ask_or_go_on(&self, next: BasicBlock<'ctx>) -> Built<()> {
+    /// Ends the current block: polls, and returns early or continues at `next`.
+    fn poll_or_continue(&self, next: BasicBlock<'ctx>) -> Built<()> {
         let byte = self.context.i8_type();
-        let answer = self.builder.build_call(self.ask, &[], "")?.try_as_basic_value().basic();
+        let answer = self.builder.build_call(self.poll, &[], "")?.try_as_basic_value().basic();
         let answer = answer.ok_or(BuilderError::UnsetPosition)?.into_int_value();
         let goes_on =
             self.builder.build_int_compare(IntPredicate::EQ, answer, byte.const_zero(), "")?;
@@ -344,22 +359,23 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
         Ok(())
     }
 
-    /// Branches to a new block, which is then the current one, if a condition holds.
+    /// Branches to a new block if a condition holds, else to `next`; the new block becomes the
+    /// current one.
     fn branch(&self, condition: IntValue<'ctx>, next: BasicBlock<'ctx>) -> Built<()> {
-        let asking = self.context.prepend_basic_block(self.exit, "ask");
-        self.builder.build_conditional_branch(condition, asking, next)?;
-        self.builder.position_at_end(asking);
+        let state = self.context.prepend_basic_block(self.exit, "ask");
+        self.builder.build_conditional_branch(condition, state, next)?;
+        self.builder.position_at_end(state);
         Ok(())
     }
 
-    /// Each loop asks when so many iterations, all loops' together, have passed.
+    /// Makes all loops poll after `iterations` iterations of any of them.
     fn count_iterations(&self, begin: BasicBlock<'ctx>, iterations: u64) -> Built<()> {
         let (builder, of) = (&self.builder, self.context.i32_type());
         builder.position_at_end(begin);
         let left = builder.build_alloca(of, "left")?;
         let all = of.const_int(iterations, false);
         builder.build_store(left, all)?;
-        for block in &self.own.loops {
+        for block in &self.target.loops {
             let head =
                 self.cut(*block, |instruction| instruction.get_opcode() == InstructionOpcode::Phi)?;
             builder.position_at_end(head);
@@ -369,14 +385,15 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
             let none = builder.build_int_compare(IntPredicate::EQ, after, of.const_zero(), "")?;
             self.branch(none, *block)?;
             builder.build_store(left, all)?;
-            self.ask_or_go_on(*block)?;
+            self.poll_or_continue(*block)?;
         }
         Ok(())
     }
 
-    /// Where any thread is being ended, the value of a call may be worthless.
-    fn check_behind(&self, call: CallSiteValue<'ctx>) -> Built<()> {
-        // Whoever called this function checks what such a call gives.
+    /// Checks after a call whether any thread is stopping, since the result may then be
+    /// meaningless.
+    fn check_after(&self, call: CallSiteValue<'ctx>) -> Built<()> {
+        // The caller of this function checks the result of a `musttail` call.
         if call.get_tail_call_kind() == LLVMTailCallKind::LLVMTailCallKindMustTail {
             return Ok(());
         }
@@ -402,7 +419,7 @@ impl<'a, 'ctx> Checks<'a, 'ctx> {
             "",
         )?;
         self.branch(any, block)?;
-        self.ask_or_go_on(block)
+        self.poll_or_continue(block)
     }
 }
 

@@ -1,5 +1,4 @@
-//! NVIDIA's GPUs, through the CUDA driver's library, which is looked for when a GPU is asked for:
-//! nothing else needs it.
+//! NVIDIA GPUs through the CUDA driver library, which is loaded on first use of a GPU.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,27 +14,25 @@ use tessera_types::{Error, Result};
 use super::{Device, Grid, Session, Slots};
 use crate::target::Processor;
 
-/// The driver's library.
+/// The driver library.
 const LIBRARY: &str = "libcuda.so.1";
-/// Numbers of attributes of a device (`CUdevice_attribute`).
+/// Identifiers of device attributes (`CUdevice_attribute`).
 const MULTIPROCESSORS: c_int = 16;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
-/// Capabilities that LLVM 19 knows: a device of a later one takes code for the last.
+/// Compute capabilities that LLVM 19 supports; a newer device gets code for the last one.
 const CAPABILITIES: [c_int; 6] = [70, 75, 80, 86, 89, 90];
-/// How many blocks a multiprocessor has, and how many lanes each: enough to hide how long memory
-/// takes.
+/// Blocks for each multiprocessor and lanes for each block: enough to hide memory latency.
 const BLOCKS: u64 = 8;
 const LANES: u64 = 256;
-/// The device's memory that is used: as much as eight bytes for each of as many tuples as a test
-/// takes, many times.
+/// Bytes of device memory that are used: many times the input of a chunk.
 const MEMORY_BYTES: usize = 4 << 30;
 
-/// How long kernels have run in this process, in nanoseconds.
+/// Total kernel time of this process in nanoseconds.
 static BUSY: AtomicU64 = AtomicU64::new(0);
 
-/// How long kernels have run on a real GPU in this process, from each launch to the end of the
-/// kernel, in nanoseconds.
+/// Returns the total time that kernels ran on a GPU in this process, from launch to completion, in
+/// nanoseconds.
 pub fn kernel_nanoseconds() -> u64 {
     BUSY.load(Ordering::Relaxed)
 }
@@ -44,21 +41,21 @@ type Code = c_int;
 type Handle = *mut c_void;
 type Address = u64;
 
-/// Declares the functions of the driver that are used, by their names there.
+/// Declares the driver's functions by their symbol names.
 macro_rules! driver {
     ($($field:ident = $name:literal ($($arg:ty),*);)*) => {
         /// The driver's functions.
         #[derive(Debug)]
         struct Driver {
             $($field: unsafe extern "C" fn($($arg),*) -> Code,)*
-            /// Keeps the functions.
+            /// Keeps the functions loaded.
             _library: Library,
         }
 
         impl Driver {
             fn load() -> std::result::Result<Driver, libloading::Error> {
-                // SAFETY: the driver's library may be loaded by anyone; its functions have these
-                // parameters (cuda.h).
+                // SAFETY: loading the driver library has no preconditions; its functions have these
+                // parameters (`cuda.h`).
                 unsafe {
                     let library = Library::new(LIBRARY)?;
                     $(let $field = *library.get::<unsafe extern "C" fn($($arg),*) -> Code>($name)?;)*
@@ -89,16 +86,16 @@ driver! {
 }
 
 impl Driver {
-    /// What a code means.
+    /// Converts a CUDA error code to an error.
     fn check(&self, code: Code, doing: &str) -> Result<()> {
         if code == 0 {
             return Ok(());
         }
         let mut text = std::ptr::null();
-        // SAFETY: the driver's texts are constants; it leaves null where it knows none.
+        // SAFETY: the driver's messages are constants; the pointer stays null for an unknown code.
         let text = unsafe {
             (self.error_text)(code, &mut text);
-            if text.is_null() { c"it does not say why" } else { CStr::from_ptr(text) }
+            if text.is_null() { c"unknown error" } else { CStr::from_ptr(text) }
         };
         Err(Error::io(format!(
             "the GPU could not {doing}: {} (CUDA error {code}); run with --device cpu",
@@ -107,20 +104,20 @@ impl Driver {
     }
 }
 
-/// A kernel: its module and its function.
+/// A loaded kernel: its module and its function.
 #[derive(Debug, Clone, Copy)]
-struct Loaded {
+struct LoadedKernel {
     module: Handle,
     function: Handle,
 }
 
-/// What is done by one thread at a time.
+/// State that one thread at a time uses.
 #[derive(Debug, Default)]
 struct State {
-    kernels: Slots<Loaded>,
+    kernels: Slots<LoadedKernel>,
 }
 
-/// An NVIDIA GPU: the first that the driver shows.
+/// An NVIDIA GPU: the first that the driver lists.
 #[derive(Debug)]
 pub(crate) struct Cuda {
     driver: Driver,
@@ -131,7 +128,7 @@ pub(crate) struct Cuda {
     state: Mutex<State>,
 }
 
-// SAFETY: the context may be current on any thread; what belongs to it is used by one at a time,
+// SAFETY: the context may be current on any thread; its objects are used by one thread at a time,
 // under the lock.
 unsafe impl Send for Cuda {}
 // SAFETY: as above.
@@ -140,10 +137,10 @@ unsafe impl Sync for Cuda {}
 unsafe impl Send for State {}
 
 impl Cuda {
-    /// The one of this process.
+    /// Returns the GPU of this process.
     ///
     /// # Errors
-    /// There is no driver, no GPU, or too little memory.
+    /// The driver, a GPU or enough memory is missing.
     pub(crate) fn get() -> Result<Arc<Cuda>> {
         static DEVICE: OnceLock<Result<Arc<Cuda>>> = OnceLock::new();
         DEVICE.get_or_init(|| Cuda::start().map(Arc::new)).clone()
@@ -152,25 +149,24 @@ impl Cuda {
     fn start() -> Result<Cuda> {
         let driver = Driver::load().map_err(|error| {
             Error::unsupported(format!(
-                "there is no NVIDIA GPU here: {error}; run with --device cpu, or virtual-gpu"
+                "cannot find an NVIDIA GPU: {error}; run with --device cpu or --device virtual-gpu"
             ))
         })?;
         let (mut device, mut context, mut base) = (0, null_mut(), 0);
-        // SAFETY: each call writes to what lives here; the device and its context are what the
-        // calls before have given.
+        // SAFETY: each call writes to locals; the device and context come from the calls before.
         unsafe {
             driver.check((driver.init)(0), "start")?;
             driver.check((driver.device)(&mut device, 0), "be found")?;
-            driver.check((driver.retain)(&mut context, device), "be used")?;
-            driver.check((driver.set_current)(context), "be used")?;
-            driver.check((driver.allocate)(&mut base, MEMORY_BYTES), "give 4 GiB of memory")?;
+            driver.check((driver.retain)(&mut context, device), "be selected")?;
+            driver.check((driver.set_current)(context), "be selected")?;
+            driver.check((driver.allocate)(&mut base, MEMORY_BYTES), "allocate 4 GiB of memory")?;
         }
         let attribute = |number| {
             let mut value = 0;
             // SAFETY: as above.
             driver.check(
                 unsafe { (driver.attribute)(&mut value, number, device) },
-                "tell what it is",
+                "report its attributes",
             )?;
             Ok::<_, Error>(value)
         };
@@ -178,7 +174,7 @@ impl Cuda {
         let known =
             CAPABILITIES.into_iter().rfind(|known| *known <= capability).ok_or_else(|| {
                 Error::unsupported(format!(
-                    "a GPU of compute capability {capability} is too old; it is to be 70 or more"
+                    "unsupported compute capability {capability} of the GPU; expected 70 or more; run with --device cpu"
                 ))
             })?;
         let multiprocessors = attribute(MULTIPROCESSORS)?.max(1) as u64;
@@ -186,11 +182,11 @@ impl Cuda {
         Ok(Cuda { driver, processor, multiprocessors, context, base, state: Mutex::default() })
     }
 
-    /// The device, for this thread alone.
+    /// Locks the device and makes its context current on this thread.
     fn state(&self) -> Result<MutexGuard<'_, State>> {
         let state = lock(&self.state);
         // SAFETY: the context is never released.
-        self.driver.check(unsafe { (self.driver.set_current)(self.context) }, "be used")?;
+        self.driver.check(unsafe { (self.driver.set_current)(self.context) }, "be selected")?;
         Ok(state)
     }
 }
@@ -211,12 +207,13 @@ impl Device for Cuda {
     fn load(&self, code: &[u8], name: &str) -> Result<u64> {
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            CString::new(&bytes[..end]).map_err(|_| Error::internal("a kernel has a strange text"))
+            CString::new(&bytes[..end])
+                .map_err(|_| Error::internal("the text of a kernel contains a zero byte"))
         };
         let (code, name) = (text(code)?, text(name.as_bytes())?);
         let mut state = self.state()?;
-        let mut loaded = Loaded { module: null_mut(), function: null_mut() };
-        // SAFETY: both texts end with 0; the driver writes to what lives here.
+        let mut loaded = LoadedKernel { module: null_mut(), function: null_mut() };
+        // SAFETY: both texts end with 0; the driver writes to locals.
         unsafe {
             let code = (self.driver.load_module)(&mut loaded.module, code.as_ptr().cast());
             self.driver.check(code, "take code")?;
@@ -229,24 +226,24 @@ impl Device for Cuda {
     fn unload(&self, kernel: u64) {
         let Ok(mut state) = self.state() else { return };
         if let Some(loaded) = state.kernels.take(kernel) {
-            // SAFETY: the module is nobody's any more. What goes wrong leaves it loaded, until the
-            // process ends.
+            // SAFETY: the module is no longer used. On failure it stays loaded until the process
+            // ends.
             let _ = unsafe { (self.driver.unload_module)(loaded.module) };
         }
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Held { device: self, state: self.state()? }))
+        Ok(Box::new(CudaSession { device: self, state: self.state()? }))
     }
 }
 
-/// A device that one user has.
-struct Held<'a> {
+/// A session that holds the device's lock.
+struct CudaSession<'a> {
     device: &'a Cuda,
     state: MutexGuard<'a, State>,
 }
 
-impl Session for Held<'_> {
+impl Session for CudaSession<'_> {
     fn base(&self) -> u64 {
         self.device.base
     }
@@ -261,7 +258,7 @@ impl Session for Held<'_> {
         }
         within(offset, bytes.len())?;
         let (driver, to) = (&self.device.driver, self.device.base + offset as u64);
-        // SAFETY: the memory has room for them.
+        // SAFETY: `within` checked that the device memory holds the range.
         driver.check(
             unsafe { (driver.to_device)(to, bytes.as_ptr().cast(), bytes.len()) },
             "be written to",
@@ -271,7 +268,7 @@ impl Session for Held<'_> {
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
         within(offset, bytes.len())?;
         let (driver, from) = (&self.device.driver, self.device.base + offset as u64);
-        // SAFETY: as many bytes are there, and there is room for as many.
+        // SAFETY: as above, and `bytes` has room.
         driver.check(
             unsafe { (driver.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) },
             "be read",
@@ -280,15 +277,14 @@ impl Session for Held<'_> {
 
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
         let loaded = self.state.kernels.get(kernel);
-        let function =
-            loaded.ok_or_else(|| Error::internal("the GPU has no such kernel"))?.function;
+        let function = loaded.ok_or_else(|| Error::internal("unknown kernel on the GPU"))?.function;
         let (driver, mut words) = (&self.device.driver, self.device.base);
         let mut parameters = [(&raw mut words).cast::<c_void>()];
         let (blocks, lanes, bytes) =
             (grid.blocks as c_uint, grid.lanes as c_uint, grid.scratchpad_bytes as c_uint);
         let started = Instant::now();
-        // SAFETY: the kernel has one parameter, an address; all that it finds there was written
-        // before. It ends before this returns.
+        // SAFETY: the kernel's only parameter is an address of data that was written before. The
+        // kernel ends before this returns.
         unsafe {
             let launched = (driver.launch)(
                 function,
@@ -311,10 +307,10 @@ impl Session for Held<'_> {
     }
 }
 
-/// Whether bytes lie in the device's memory.
+/// Checks that a range lies within the device's memory.
 fn within(offset: usize, bytes: usize) -> Result<()> {
     match offset.checked_add(bytes) {
         Some(end) if end <= MEMORY_BYTES => Ok(()),
-        _ => Err(Error::internal("the GPU has less memory")),
+        _ => Err(Error::internal("an access beyond the memory of the GPU")),
     }
 }

@@ -1,10 +1,9 @@
-//! The other side of a virtual GPU: the process that is the device. It has memory that nobody else
-//! has mapped, and runs kernels for whoever started it, block after block on two threads, until
-//! that one hangs up.
+//! The device process of the virtual GPU. It alone maps the device's memory, and runs kernels for
+//! its parent process, block by block on two threads, until the parent closes the connection.
 //!
-//! Requests are six words (what, and up to five numbers) and, of code, its bytes and the kernel's
-//! name; answers are three words (whether it went well, a number, the length of a message) and the
-//! message.
+//! A request is six words: the operation and up to five arguments. `LOAD` is followed by the code
+//! and the kernel's name. An answer is three words (success, a number, the length of the message)
+//! and the message.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,31 +15,32 @@ use tessera_types::{Error, Result};
 use tessera_vector::hash::word_of_bytes;
 
 use super::Slots;
-use crate::kept::VERSION;
-use crate::loaded::Loaded;
+use crate::code_cache::VERSION;
+use crate::linker::LoadedCode;
 use crate::target::Processor;
 
-/// The build of this program: host and device are to be of one.
+/// Returns the version of the sources; host and device must agree.
 pub(crate) fn version() -> u64 {
     word_of_bytes(VERSION.as_bytes())
 }
 
-/// What is asked of a device.
+/// The operations of a request.
 pub(crate) mod request {
-    /// Its memory is to begin at an address, and has so many bytes; the host is of a build.
+    /// Maps the memory. Arguments: address, bytes, version of the host.
     pub(crate) const MAP: u64 = 1;
-    /// Code of so many bytes, and the name of its kernel, of so many.
+    /// Loads a kernel. Arguments: bytes of the code, bytes of the kernel's name.
     pub(crate) const LOAD: u64 = 2;
-    /// A kernel is not needed any more.
+    /// Unloads a kernel. Argument: its number.
     pub(crate) const UNLOAD: u64 = 3;
-    /// A kernel is to run: its words, blocks, lanes, bytes of scratchpad.
+    /// Runs a kernel. Arguments: its number, address of its parameters, blocks, lanes, bytes of
+    /// scratchpad.
     pub(crate) const LAUNCH: u64 = 4;
 }
 
-/// Words of a request, and of an answer.
+/// Words of a request and of an answer.
 pub(crate) const REQUEST_WORDS: usize = 6;
 pub(crate) const ANSWER_WORDS: usize = 3;
-/// How many blocks run at once.
+/// The number of blocks that run concurrently.
 const THREADS: u64 = 2;
 /// The most bytes of code.
 const CODE_BYTES_MAX: u64 = 64 << 20;
@@ -63,28 +63,28 @@ pub(crate) fn write_words(to: &mut impl Write, words: &[u64]) -> std::io::Result
     to.write_all(&words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>())
 }
 
-/// A device's state.
+/// The state of the device.
 #[derive(Default)]
 struct Device {
-    kernels: Slots<Loaded>,
+    kernels: Slots<LoadedCode>,
 }
 
-/// Serves whoever is at the other end of the standard input, with the memory file that is the
-/// standard output, until the other end is closed.
+/// Serves requests on the socket at standard input, with the memory file at standard output, until
+/// the socket is closed.
 ///
 /// # Errors
-/// These are no such files, or reading and writing fails.
+/// The streams are not a socket and a file, or I/O fails.
 pub fn serve() -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::io(format!(
-            "this is no program to be started by hand, but by tessera --device virtual-gpu: {error}"
+            "cannot serve a virtual GPU here: {error}; start it with tessera --device virtual-gpu"
         ))
     };
     let requests = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let memory = std::io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let mut line = std::os::unix::net::UnixStream::from(requests);
     line.peer_addr().map_err(failed)?;
-    // LLVM is to know the processor before it links anything.
+    // LLVM must be initialized before it links.
     Processor::at_hand()?;
     let mut device = Device::default();
     loop {
@@ -112,7 +112,7 @@ impl Device {
         let [what, first, second, blocks, lanes, scratchpad] = request;
         match what {
             request::MAP if blocks != version() => Err(Error::unsupported(
-                "the program of the virtual GPU is of another build: build it again (cargo build --release -p tessera-jit --features llvm)",
+                "the virtual GPU program is from another build; rebuild it (cargo build --release -p tessera-jit --features llvm)",
             )),
             request::MAP => map(memory, first, second),
             request::LOAD => {
@@ -129,12 +129,12 @@ impl Device {
                 Ok(0)
             }
             request::LAUNCH => self.launch(first, second, (blocks, lanes, scratchpad)),
-            other => Err(Error::internal(format!("a virtual GPU was asked for {other}"))),
+            other => Err(Error::internal(format!("unknown request {other} to the virtual GPU"))),
         }
     }
 
     fn load(&mut self, code: &[u8], name: &str) -> Result<u64> {
-        Ok(self.kernels.add(Loaded::new(code, name)?))
+        Ok(self.kernels.add(LoadedCode::new(code, name)?))
     }
 
     /// Runs all blocks of a kernel.
@@ -147,9 +147,9 @@ impl Device {
         let kernel = self
             .kernels
             .get(kernel)
-            .ok_or_else(|| Error::internal("a virtual GPU has no such kernel"))?;
-        // SAFETY: the address is that of a kernel which `Provider::join` made with these
-        // parameters; it is there for as long as `self`.
+            .ok_or_else(|| Error::internal("unknown kernel on the virtual GPU"))?;
+        // SAFETY: `Provider::join` made the kernel at this address with these parameters; it stays
+        // loaded as long as `self` lives.
         let run: Kernel = unsafe { std::mem::transmute(kernel.address() as usize) };
         let next = AtomicU64::new(0);
         let work = || {
@@ -159,8 +159,8 @@ impl Device {
                 if block >= blocks {
                     return;
                 }
-                // SAFETY: whoever asks has put the kernel's words, and all that they point to, into
-                // the memory that was mapped; each thread has a scratchpad of its own.
+                // SAFETY: the host has written the kernel's parameters and their targets into the
+                // mapped memory; each thread has its own scratchpad.
                 unsafe { run(words as *const u64, own.as_mut_ptr(), block, blocks, lanes) };
             }
         };
@@ -172,20 +172,24 @@ impl Device {
     }
 }
 
-/// Maps the memory where it is to be; gives the address.
+/// Maps the memory at an address; returns the address.
 fn map(memory: BorrowedFd<'_>, address: u64, bytes: u64) -> Result<u64> {
     let file =
         File::from(memory.try_clone_to_owned().map_err(|error| Error::io(error.to_string()))?);
     let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
-    // SAFETY: nothing that is mapped already is replaced, and nobody has the file beside whoever
-    // started this process.
+    // SAFETY: an existing mapping is not replaced, and only the parent process also holds the file.
     let mapped = unsafe {
         mmap(address as *mut _, bytes as usize, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0)
     };
-    let mapped =
-        mapped.map_err(|error| Error::io(format!("a virtual GPU has no memory: {error}")))?;
+    let mapped = mapped.map_err(|error| {
+        Error::io(format!(
+            "the virtual GPU could not map its memory: {error}; run with --device cpu"
+        ))
+    })?;
     match mapped as u64 == address {
         true => Ok(address),
-        false => Err(Error::io("a virtual GPU has its memory elsewhere")),
+        false => Err(Error::io(
+            "the memory of the virtual GPU was mapped at another address; run with --device cpu",
+        )),
     }
 }

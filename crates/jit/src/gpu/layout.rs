@@ -1,35 +1,35 @@
-//! What kernels find in the device's memory, and what becomes of it: the words of their parameters
-//! first, then what they write, then what they read.
+//! The layout of device memory for a kernel: its parameters, then its outputs, then its inputs.
+//! Also merges the outputs into the host's state.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use tessera_codegen::{
-    InputCode, Machine, RawInput, Select, StateCode, StepCode, Update, UpdateCode,
+    InputCode, MachineType, RawInput, Select, StateCode, StepCode, Update, UpdateCode,
 };
 use tessera_context::{Place, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
-use super::{Grid, Offloaded, SCRATCHPAD_BYTES, Session};
+use super::{Grid, OffloadedPiece, SCRATCHPAD_BYTES, Session};
 use crate::compiler::Piece;
-use crate::lower::furthest;
+use crate::lower::identity;
 
-/// How many words a kernel's common parameters are, and those of updates and predicates.
+/// Parameter words that all kernels share, and the totals for updates and predicates.
 const COMMON: usize = 4;
 const UPDATE_WORDS: usize = COMMON + 6;
 const SELECT_WORDS: usize = COMMON + 4;
 
-/// How many copies of its records a block has at most: one for each lane that runs at once.
-const COPIES_MOST: u64 = 32;
-/// How much of its scratchpad more than one may take, for as many blocks to run at once as there is
-/// else room for.
+/// The most copies of its records in a block: one for each lane that runs at once.
+const COPIES_MAX: u64 = 32;
+/// The most bytes of scratchpad for more than one copy, so that several blocks fit on a
+/// multiprocessor.
 const COPIES_BYTES: u64 = 16 << 10;
 
-/// Parts shorter than this are copied to the device together.
+/// Shorter parts are copied to the device in one batch.
 const BATCHED_BYTES: usize = 256 << 10;
 
-/// The beginning of a device's memory, as it is to be: the words of a kernel's parameters, then
-/// parts, of which those that are only written to are not copied.
+/// An image of the beginning of device memory: the kernel's parameters, then parts. Output-only
+/// parts are reserved but not copied.
 struct Image<'a> {
     base: u64,
     parameters: Vec<u64>,
@@ -42,9 +42,9 @@ impl<'a> Image<'a> {
         Image { base, parameters: vec![0; parameters], parts: Vec::new(), bytes: parameters * 8 }
     }
 
-    /// Leaves room for bytes behind all others; gives where it will be for the device. What wide
-    /// values are made of is aligned.
-    fn room(&mut self, bytes: usize) -> u64 {
+    /// Reserves bytes after all others, aligned for the widest values; returns their device
+    /// address.
+    fn reserve(&mut self, bytes: usize) -> u64 {
         let offset = self.bytes.next_multiple_of(16);
         self.bytes = offset + bytes;
         self.base + offset as u64
@@ -52,7 +52,7 @@ impl<'a> Image<'a> {
 
     fn put(&mut self, bytes: impl Into<Cow<'a, [u8]>>) -> u64 {
         let bytes = bytes.into();
-        let address = self.room(bytes.len());
+        let address = self.reserve(bytes.len());
         self.parts.push((self.offset(address), bytes));
         address
     }
@@ -69,7 +69,7 @@ impl<'a> Image<'a> {
         (address - self.base) as usize
     }
 
-    /// Copies everything to the device.
+    /// Copies the image to the device.
     fn copy(&self, device: &mut dyn Session) -> Result<()> {
         let (mut first, mut batch) = (0, bytes_of(self.parameters.iter().copied()));
         for (offset, bytes) in &self.parts {
@@ -92,19 +92,19 @@ impl<'a> Image<'a> {
         device.write(first, &batch)
     }
 
-    /// Puts what every kernel reads.
+    /// Adds the parameters that all kernels have.
     ///
     /// # Safety
-    /// As of [`Update::run`] and [`Select::run`].
+    /// The contract of [`Update::run`] and [`Select::run`].
     unsafe fn put_common(
         &mut self,
         (codes, inputs): (&[InputCode], &[RawInput]),
         (positions, rows): (*const u32, usize),
-        given: &[u64],
+        constants: &[u64],
     ) {
         let (mut at, mut stored) = (0, rows);
         if !positions.is_null() {
-            // SAFETY: the caller gives so many positions.
+            // SAFETY: the caller passes `rows` positions.
             let positions = unsafe { std::slice::from_raw_parts(positions, rows) };
             stored = positions.iter().max().map_or(0, |last| *last as usize + 1);
             at = self.put(bytes_of_numbers(positions));
@@ -114,13 +114,13 @@ impl<'a> Image<'a> {
             let bits = |offset: u64| (offset as usize + stored).div_ceil(8);
             let offset = input.values_offset;
             let bytes = match code.machine {
-                Machine::Boolean => bits(offset),
+                MachineType::Boolean => bits(offset),
                 machine => stored * machine.bytes(),
             };
-            // SAFETY: the caller gives a value at each position.
+            // SAFETY: the caller passes a value at each position.
             words.push(self.put(unsafe { std::slice::from_raw_parts(input.values, bytes) }));
             words.push(match code.nullable {
-                // SAFETY: and validity.
+                // SAFETY: as above, for validity bits.
                 true => self.put(unsafe {
                     std::slice::from_raw_parts(input.validity, bits(input.validity_offset))
                 }),
@@ -129,18 +129,19 @@ impl<'a> Image<'a> {
             words.extend([offset, input.validity_offset, 0]);
         }
         let addresses =
-            [self.put_words(words), at, rows as u64, self.put_words(given.iter().copied())];
+            [self.put_words(words), at, rows as u64, self.put_words(constants.iter().copied())];
         for (parameter, word) in addresses.into_iter().enumerate() {
             self.set(parameter, word);
         }
     }
 
-    /// Has a kernel work on it; gives what there is then at some bytes of the image, if there is
-    /// room for all.
+    /// Runs a kernel on the image; returns the given range of the image afterwards, or `None` if
+    /// the image does not fit.
     fn run(
         &self,
         device: &mut dyn Session,
         (kernel, grid): (u64, Grid),
+        place: Place,
         results: Range<usize>,
     ) -> Result<Option<Vec<u8>>> {
         if self.bytes > device.size() {
@@ -148,7 +149,7 @@ impl<'a> Image<'a> {
         }
         let _held = match interrupt::work() {
             Some(query) => {
-                let mut held = Reservation::on(Place::Device, query);
+                let mut held = Reservation::on(place, query);
                 held.grow(self.bytes)?;
                 Some(held)
             }
@@ -167,7 +168,7 @@ fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
 }
 
 fn bytes_of_numbers(numbers: &[u32]) -> &[u8] {
-    // SAFETY: a number is four bytes, each of which may be anything.
+    // SAFETY: a number is four bytes, and any byte is valid.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
 
@@ -178,19 +179,18 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// A record of a group without tuples: of what keeps the smallest or largest value, one that is
-/// further than any.
+/// Returns the initial record of a group; min and max states begin with their identity.
 fn initial(code: &UpdateCode) -> Vec<u64> {
     let mut record = vec![0; code.stride];
     for state in code.stages.iter().flat_map(|stage| &stage.states) {
         if let (StepCode::Min | StepCode::Max, [arg]) = (state.step, &state.args[..]) {
-            record[state.offset] = furthest(state.step, arg.machine);
+            record[state.offset] = identity(state.step, arg.machine);
         }
     }
     record
 }
 
-/// Adds what a device has come to to a record of the host; none where a sum leaves its 128 bits.
+/// Merges a device record into a host record; `None` if a sum overflows 128 bits.
 fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
     let (from, to) = (&from[state.offset..], &mut to[state.offset..]);
     match state.step {
@@ -219,44 +219,43 @@ fn merge(state: &StateCode, from: &[u64], to: &mut [u64]) -> Option<()> {
     Some(())
 }
 
-/// How many copies a block's scratchpad has of records of so many words in all, a power of two or
-/// none, and the bytes that they take. Each is a word longer where that makes it odd, as kernels
-/// have it.
-fn copies(words: usize) -> (u64, u64) {
+/// Returns how many copies of records of `words` words in total fit in a block's scratchpad (a
+/// power of two, or 0) and their bytes. Each copy has an odd number of words, as kernels expect.
+fn copy_count(words: usize) -> (u64, u64) {
     let bytes = (words as u64 | 1) * 8;
     let copies = match COPIES_BYTES / bytes {
         0 => u64::from(bytes <= SCRATCHPAD_BYTES),
-        fit => 1 << fit.min(COPIES_MOST).ilog2(),
+        fit => 1 << fit.min(COPIES_MAX).ilog2(),
     };
     (copies, copies * bytes)
 }
 
-/// Whether the value of some bits comes before that of others: NaN after every other number.
-fn is_less(machine: Machine, left: u64, right: u64) -> bool {
+/// Compares two values by their bits; NaN sorts after all other numbers.
+fn is_less(machine: MachineType, left: u64, right: u64) -> bool {
     let floats = |left: f64, right: f64| left < right || (right.is_nan() && !left.is_nan());
     match machine {
-        Machine::Integer { signed: true, .. } => (left as i64) < right as i64,
-        Machine::Integer { .. } | Machine::Boolean => left < right,
-        Machine::Float32 => {
+        MachineType::Integer { signed: true, .. } => (left as i64) < right as i64,
+        MachineType::Integer { .. } | MachineType::Boolean => left < right,
+        MachineType::Float32 => {
             floats(f32::from_bits(left as u32).into(), f32::from_bits(right as u32).into())
         }
-        Machine::Float64 => floats(f64::from_bits(left), f64::from_bits(right)),
+        MachineType::Float64 => floats(f64::from_bits(left), f64::from_bits(right)),
     }
 }
 
-/// What a device has come to: nothing, where a tuple perhaps raises an error.
+/// Returns the device's output, or `None` if a tuple may have raised an error.
 fn unless_raised(results: Option<Vec<u8>>) -> Option<Vec<u8>> {
     results.filter(|bytes| bytes.first_chunk() == Some(&[0; 8]))
 }
 
-impl Offloaded {
-    /// The records of all groups that the tuples have, and the words of each.
+impl OffloadedPiece {
+    /// Computes the records of all groups; returns them with the number of words of each.
     ///
     /// # Safety
-    /// As of [`Update::run`].
+    /// The contract of [`Update::run`].
     unsafe fn records(
         &self,
-        (code, given): (&UpdateCode, &[u64]),
+        (code, constants): (&UpdateCode, &[u64]),
         inputs: &[RawInput],
         (positions, rows): (*const u32, usize),
         groups: &[u32],
@@ -271,15 +270,16 @@ impl Offloaded {
         let raised = image.put(&[0; 16][..]);
         let area = image.put_words(std::iter::repeat_n(&initial, count).flatten().copied());
         let results = image.offset(raised)..image.offset(area) + count * code.stride * 8;
-        let (copies, scratchpad_bytes) = copies(count * code.stride);
+        let (copies, scratchpad_bytes) = copy_count(count * code.stride);
         let groups = image.put(bytes_of_numbers(groups));
         let initial = image.put_words(initial);
         let own = [groups, area, initial, count as u64, copies, raised];
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
-        // SAFETY: the caller's promises.
-        unsafe { image.put_common((&code.inputs, inputs), (positions, rows), given) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { image.put_common((&code.inputs, inputs), (positions, rows), constants) };
         let grid = self.grid(rows, scratchpad_bytes);
-        let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
+        let results =
+            image.run(&mut *device, (self.kernel_number()?, grid), self.place, results)?;
         Ok(unless_raised(results).map(|results| words_of(&results[16..])))
     }
 
@@ -287,12 +287,12 @@ impl Offloaded {
         match self.kernel.get() {
             Some(Ok(kernel)) => Ok(kernel.number),
             Some(Err(error)) => Err(error.clone()),
-            None => Err(Error::internal("a kernel runs before it is there")),
+            None => Err(Error::internal("a kernel runs before it is compiled")),
         }
     }
 }
 
-impl Update for Offloaded {
+impl Update for OffloadedPiece {
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -304,20 +304,21 @@ impl Update for Offloaded {
         let Piece::Update(code, _) = &self.piece else { return Some(0) };
         let groups = match !code.grouped || rows == 0 {
             true => &[],
-            // SAFETY: the caller gives a group for each tuple.
+            // SAFETY: the caller passes a group for each tuple.
             false => unsafe { std::slice::from_raw_parts(groups, rows) },
         };
-        // SAFETY: the caller's promises are the same.
-        let records =
-            unsafe { self.records((code, &self.given.words), inputs, (positions, rows), groups) };
-        let Some(records) = self.noted(records) else { return Some(0) };
+        // SAFETY: the same contract.
+        let records = unsafe {
+            self.records((code, &self.constants.words), inputs, (positions, rows), groups)
+        };
+        let Some(records) = self.store_error(records) else { return Some(0) };
         let mut is_changed = vec![!code.grouped; records.len() / code.stride];
         groups.iter().for_each(|group| is_changed[*group as usize] = true);
         for (group, from) in
             records.chunks_exact(code.stride).enumerate().filter(|(group, _)| is_changed[*group])
         {
-            // SAFETY: there is a record of each group that a tuple has, or the only one, and nobody
-            // else uses it.
+            // SAFETY: the area holds a record of each group of the tuples (or the only record), and
+            // no other thread uses it.
             let to = unsafe {
                 std::slice::from_raw_parts_mut(area.add(group * code.stride), code.stride)
             };
@@ -329,14 +330,14 @@ impl Update for Offloaded {
     }
 }
 
-impl Offloaded {
-    /// The positions of those tuples for which the predicate is true.
+impl OffloadedPiece {
+    /// Returns the positions of the tuples for which the predicate is true.
     ///
     /// # Safety
-    /// As of [`Select::run`].
-    unsafe fn found(
+    /// The contract of [`Select::run`].
+    unsafe fn selected_positions(
         &self,
-        (codes, given): (&[InputCode], &[u64]),
+        (codes, constants): (&[InputCode], &[u64]),
         inputs: &[RawInput],
         (positions, rows): (*const u32, usize),
     ) -> Result<Option<Vec<u32>>> {
@@ -345,16 +346,17 @@ impl Offloaded {
         let grid = self.grid(rows, lanes * 8);
         let mut image = Image::new(device.base(), SELECT_WORDS);
         let raised = image.put(&[0; 16][..]);
-        let (counts, out) = (image.room(grid.blocks as usize * 8), image.room(rows * 4));
+        let (counts, out) = (image.reserve(grid.blocks as usize * 8), image.reserve(rows * 4));
         let results = image.offset(raised)..image.offset(out) + rows * 4;
-        let flags = image.room(rows);
+        let flags = image.reserve(rows);
         let own = [out, counts, flags, raised];
         own.into_iter().enumerate().for_each(|(number, word)| image.set(COMMON + number, word));
-        // SAFETY: the caller's promises.
-        unsafe { image.put_common((codes, inputs), (positions, rows), given) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { image.put_common((codes, inputs), (positions, rows), constants) };
         let (counts, out) =
             (image.offset(counts) - results.start, image.offset(out) - results.start);
-        let results = image.run(&mut *device, (self.kernel_number()?, grid), results)?;
+        let results =
+            image.run(&mut *device, (self.kernel_number()?, grid), self.place, results)?;
         let Some(results) = unless_raised(results) else { return Ok(None) };
         let share = rows.div_ceil(grid.blocks as usize);
         let mut found = Vec::with_capacity(rows);
@@ -370,9 +372,9 @@ impl Offloaded {
         Ok(Some(found))
     }
 
-    /// What came of a run. A device that fails is told of when it is asked for next; until then,
-    /// the vectorised tier does what it has not done.
-    fn noted<T>(&self, result: Result<Option<T>>) -> Option<T> {
+    /// Stores the error of a failed run, which the next `get` returns; meanwhile the vectorized
+    /// tier processes the tuples.
+    fn store_error<T>(&self, result: Result<Option<T>>) -> Option<T> {
         result.unwrap_or_else(|error| {
             let _ = self.failed.set(error);
             None
@@ -380,7 +382,7 @@ impl Offloaded {
     }
 }
 
-impl Select for Offloaded {
+impl Select for OffloadedPiece {
     unsafe fn run(
         &self,
         inputs: &[RawInput],
@@ -389,11 +391,16 @@ impl Select for Offloaded {
         out: *mut u32,
     ) -> Option<usize> {
         let Piece::Select(code, _) = &self.piece else { return None };
-        // SAFETY: the caller's promises are the same.
-        let found =
-            unsafe { self.found((&code.inputs, &self.given.words), inputs, (positions, rows)) };
-        let found = self.noted(found)?;
-        // SAFETY: there is room for as many as there are tuples.
+        // SAFETY: the same contract.
+        let found = unsafe {
+            self.selected_positions(
+                (&code.inputs, &self.constants.words),
+                inputs,
+                (positions, rows),
+            )
+        };
+        let found = self.store_error(found)?;
+        // SAFETY: `out` has room for all tuples.
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), out, found.len().min(rows)) };
         Some(found.len().min(rows))
     }

@@ -1,6 +1,5 @@
-//! Pieces of code on a GPU: what a compiler for one gives. Each run copies what it reads to the
-//! device's memory, and what comes of it back: a device never sees the state of operators, which
-//! the host brings up to date when all went well.
+//! The GPU compiler. Each run copies its input to device memory and its results back: the device
+//! never sees the state of operators, which the host updates after a successful run.
 
 pub(crate) mod cuda;
 pub(crate) mod device;
@@ -10,20 +9,21 @@ mod virtual_gpu;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub(crate) use cuda::Cuda;
 use inkwell::targets::FileType;
 use tessera_codegen::{
-    Compiler, InputPlace, Machine, Op, Promise, Select, SelectCode, StateCode, StepCode, Update,
-    UpdateCode, ValueCode,
+    Compiler, InputPlace, MachineType, Op, Promise, Select, SelectCode, StateCode, StepCode,
+    Update, UpdateCode, ValueCode,
 };
+use tessera_context::Place;
 use tessera_types::{Error, Result};
-
-use crate::compiler::{Piece, Spent, emitted, worked};
-use crate::given::Given;
-use crate::target::{Host, Processor};
-pub(crate) use cuda::Cuda;
 pub(crate) use virtual_gpu::VirtualGpu;
 
-/// What a grid is like, and what a block has in common.
+use crate::compiler::{CompileTime, Piece, emit_piece, thread_nanoseconds};
+use crate::constants::RuntimeConstants;
+use crate::target::{Host, Processor};
+
+/// The size of a kernel's grid, and the scratchpad of each block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
     pub(crate) blocks: u64,
@@ -31,11 +31,10 @@ pub(crate) struct Grid {
     pub(crate) scratchpad_bytes: u64,
 }
 
-/// How large a block's scratchpad is, in bytes: that of every NVIDIA GPU since Kepler, without
-/// asking for more.
+/// Bytes of scratchpad in a block: available by default on every NVIDIA GPU since Kepler.
 pub(crate) const SCRATCHPAD_BYTES: u64 = 48 << 10;
 
-/// What a device was given, by number; numbers of what it has forgotten are given again.
+/// Objects of a device by number; numbers of freed objects are reused.
 #[derive(Debug)]
 pub(crate) struct Slots<T>(Vec<Option<T>>);
 
@@ -64,46 +63,46 @@ impl<T> Slots<T> {
     }
 }
 
-/// A device's memory and its processor, while nobody else uses them.
+/// Exclusive use of a device's memory and processor.
 pub(crate) trait Session {
-    /// Where memory begins, in the device's own addresses.
+    /// Returns the device address where memory begins.
     fn base(&self) -> u64;
 
-    /// How much there is, in bytes.
+    /// Returns the size of the memory in bytes.
     fn size(&self) -> usize;
 
-    /// Copies bytes to so many behind the beginning.
+    /// Copies bytes to an offset of the memory.
     fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()>;
 
-    /// Copies bytes from so many behind the beginning on.
+    /// Copies bytes from an offset of the memory.
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()>;
 
-    /// Runs a kernel, whose words are at the beginning, to its end.
+    /// Runs a kernel with its parameters at the beginning of the memory, until it ends.
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()>;
 }
 
 /// A GPU.
 pub(crate) trait Device: std::fmt::Debug + Send + Sync {
-    /// What its code is made for.
+    /// Returns the target of its code.
     fn processor(&self) -> &Processor;
 
-    /// What its code is handed over as.
+    /// Returns the file type of its code.
     fn form(&self) -> FileType;
 
-    /// How many blocks run at once, and how many lanes each has at most.
+    /// Returns the number of concurrent blocks, and the most lanes of a block.
     fn grid(&self) -> (u64, u64);
 
-    /// Takes code with a kernel of this name; gives its number.
+    /// Loads a kernel by its name; returns its number.
     fn load(&self, code: &[u8], name: &str) -> Result<u64>;
 
-    /// Forgets a kernel.
+    /// Unloads a kernel.
     fn unload(&self, kernel: u64);
 
-    /// The device, for one user.
+    /// Locks the device for one user.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
 }
 
-/// A kernel on its device.
+/// A kernel loaded on its device.
 #[derive(Debug)]
 struct Kernel {
     device: Arc<dyn Device>,
@@ -116,136 +115,144 @@ impl Drop for Kernel {
     }
 }
 
-/// Who compiles for a GPU.
+/// The compiler for a GPU.
 #[derive(Debug)]
-pub(crate) struct Gpu {
+pub(crate) struct GpuCompiler {
     device: Arc<dyn Device>,
-    spent: Arc<Spent>,
+    /// The memory place where its buffers are counted.
+    place: Place,
+    compile_time: Arc<CompileTime>,
 }
 
-impl Gpu {
-    /// For a device.
-    pub(crate) fn new(device: Arc<dyn Device>) -> Gpu {
-        Gpu { device, spent: Arc::default() }
+impl GpuCompiler {
+    /// Creates the compiler of a device.
+    pub(crate) fn new(device: Arc<dyn Device>, place: Place) -> GpuCompiler {
+        GpuCompiler { device, place, compile_time: Arc::default() }
     }
 
-    fn offloaded(&self, (piece, given): (Piece, Given), runs: bool) -> Offloaded {
-        Offloaded {
+    fn offload(
+        &self,
+        (piece, constants): (Piece, RuntimeConstants),
+        is_supported: bool,
+    ) -> OffloadedPiece {
+        OffloadedPiece {
             device: self.device.clone(),
-            spent: self.spent.clone(),
+            place: self.place,
+            compile_time: self.compile_time.clone(),
             piece,
-            given,
-            runs,
+            constants,
+            is_supported,
             kernel: OnceLock::new(),
             failed: OnceLock::new(),
         }
     }
 }
 
-impl Compiler for Gpu {
+impl Compiler for GpuCompiler {
     fn update(&self, code: UpdateCode) -> Arc<dyn Promise<dyn Update>> {
-        let runs = runs_update(&code);
-        Arc::new(self.offloaded(Piece::of_update(code), runs))
+        let is_supported = runs_update(&code);
+        Arc::new(self.offload(Piece::of_update(code), is_supported))
     }
 
     fn select(&self, code: SelectCode) -> Arc<dyn Promise<dyn Select>> {
-        let runs = runs_select(&code);
-        Arc::new(self.offloaded(Piece::of_select(code), runs))
+        let is_supported = runs_select(&code);
+        Arc::new(self.offload(Piece::of_select(code), is_supported))
     }
 
-    fn spent(&self) -> (usize, Duration) {
-        self.spent.get()
+    fn compile_stats(&self) -> (usize, Duration) {
+        self.compile_time.get()
     }
 }
 
-/// Whether a GPU can run updates.
+/// Returns whether a GPU can run the updates.
 pub(crate) fn runs_update(code: &UpdateCode) -> bool {
     let mut all = code.stages.iter().flat_map(|stage| &stage.states).all(has_atomics);
     code.each_value(|value| all &= has_instructions(value));
     all
 }
 
-/// Whether a GPU can run a predicate.
+/// Returns whether a GPU can run a predicate.
 pub(crate) fn runs_select(code: &SelectCode) -> bool {
     code.inputs.iter().all(|input| input.place == InputPlace::Column)
         && has_instructions(&code.predicate)
 }
 
-/// Whether a state is changed a word at a time.
+/// Returns whether a state can be updated one word at a time.
 fn has_atomics(state: &StateCode) -> bool {
-    let is_long = |arg: &ValueCode| matches!(arg.machine, Machine::Integer { bits: 128, .. });
+    let is_long = |arg: &ValueCode| matches!(arg.machine, MachineType::Integer { bits: 128, .. });
     !(matches!(state.step, StepCode::Min | StepCode::Max) && state.args.iter().any(is_long))
 }
 
-/// Whether it can be computed without functions of a library, which a GPU does not have: divisions
-/// of 128 bits would take one, and checked multiplications.
+/// Returns whether an expression compiles without library functions, which GPUs lack; 128-bit
+/// divisions and checked multiplications need one.
 fn has_instructions(code: &ValueCode) -> bool {
     use tessera_codegen::Operation::{Div, Mod, Mul};
-    let is_long = matches!(code.machine, Machine::Integer { bits: 128, .. });
-    let own = match &code.op {
+    let is_long = matches!(code.machine, MachineType::Integer { bits: 128, .. });
+    let is_native = match &code.op {
         Op::Arithmetic(Div | Mod | Mul, _) => !is_long,
-        Op::Function(function, _) => function.is_whole,
-        // The buffers that they lie in are not on the device.
-        Op::SameText(_) | Op::Like(_) => false,
+        Op::Function(function, _) => function.is_self_contained,
+        // The buffers of texts are not on the device.
+        Op::TextEquals(_) | Op::Like(_) => false,
         _ => true,
     };
     let mut below = true;
     code.each_operand(&mut |operand| below &= has_instructions(operand));
-    own && below
+    is_native && below
 }
 
 /// A piece of code for a GPU.
 #[derive(Debug)]
-struct Offloaded {
+struct OffloadedPiece {
     device: Arc<dyn Device>,
-    spent: Arc<Spent>,
+    place: Place,
+    compile_time: Arc<CompileTime>,
     piece: Piece,
-    given: Given,
-    /// Whether the device can run it.
-    runs: bool,
+    constants: RuntimeConstants,
+    /// Whether the GPU can run it.
+    is_supported: bool,
     kernel: OnceLock<Result<Kernel>>,
-    /// What went wrong when it ran.
+    /// The error of an earlier run.
     failed: OnceLock<Error>,
 }
 
-impl Offloaded {
+impl OffloadedPiece {
     fn compile(&self) -> Result<Kernel> {
-        let started = worked();
+        let started = thread_nanoseconds();
         let host = Host::new(self.device.processor())?;
-        let code = emitted(&host, &self.piece, self.device.form())?;
-        self.spent.add(worked().saturating_sub(started));
+        let code = emit_piece(&host, &self.piece, self.device.form())?;
+        self.compile_time.add(thread_nanoseconds().saturating_sub(started));
         Ok(Kernel {
             device: self.device.clone(),
             number: self.device.load(&code, self.piece.name())?,
         })
     }
 
-    fn is_there(&self) -> Result<bool> {
-        if !self.runs {
+    fn is_ready(&self) -> Result<bool> {
+        if !self.is_supported {
             return Ok(false);
         }
         if let Some(error) = self.failed.get() {
             return Err(error.clone());
         }
-        let _until_done = crate::in_use::compiling();
+        let _guard = crate::lease::compilation_guard();
         self.kernel.get_or_init(|| self.compile()).as_ref().map(|_| true).map_err(Clone::clone)
     }
 
-    /// A grid for so many tuples.
+    /// Returns the grid for `rows` tuples.
     fn grid(&self, rows: usize, scratchpad_bytes: u64) -> Grid {
         let (blocks, lanes) = self.device.grid();
         Grid { blocks: (rows as u64).div_ceil(lanes).clamp(1, blocks), lanes, scratchpad_bytes }
     }
 }
 
-impl Promise<dyn Update> for Offloaded {
+impl Promise<dyn Update> for OffloadedPiece {
     fn get(&self, _: usize) -> Result<Option<&(dyn Update + 'static)>> {
-        Ok(self.is_there()?.then_some(self))
+        Ok(self.is_ready()?.then_some(self))
     }
 }
 
-impl Promise<dyn Select> for Offloaded {
+impl Promise<dyn Select> for OffloadedPiece {
     fn get(&self, _: usize) -> Result<Option<&(dyn Select + 'static)>> {
-        Ok(self.is_there()?.then_some(self))
+        Ok(self.is_ready()?.then_some(self))
     }
 }

@@ -1,6 +1,6 @@
-//! A GPU that a processor stands in for: GPU-shaped code, run by a process of its own, which alone
-//! has mapped the device's memory. So what host code must not touch, it cannot touch, and GPU logic
-//! is tested on every machine.
+//! The virtual GPU: GPU-shaped code that a separate process runs on the CPU. Only that process maps
+//! the device's memory, so the host cannot access it by mistake, and GPU logic is tested on every
+//! machine.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,15 +22,16 @@ use super::device::{ANSWER_WORDS, read_words, request, version, write_words};
 use super::{Device, Grid, Session};
 use crate::target::Processor;
 
-/// Names the program that is the device; else it is beside this one.
+/// The environment variable with the path of the device program; by default it is next to this
+/// program.
 const PROGRAM_VARIABLE: &str = "TESSERA_VIRTUAL_GPU";
 const PROGRAM: &str = "tessera-virtual-gpu";
-/// The device's memory: far more than chunks take, and nothing of it is there before it is written.
+/// Bytes of device memory: far more than chunks need. Pages are allocated on first write.
 const MEMORY_BYTES: usize = 1 << 30;
-/// Where it may begin: addresses that Linux gives to nobody who does not ask for them.
+/// Candidate base addresses, which Linux does not hand out on its own.
 const BASES: std::ops::Range<u64> = 32..64;
 const BASE_SHIFT: u32 = 40;
-/// As few blocks and lanes as show what happens between them.
+/// The fewest blocks and lanes that still show interactions between them.
 const BLOCKS: u64 = 4;
 const LANES: u64 = 32;
 
@@ -46,18 +47,20 @@ pub(crate) struct VirtualGpu {
 
 impl Drop for VirtualGpu {
     fn drop(&mut self) {
-        // It ends when the line does.
+        // The process ends when its socket is closed.
         let _ = lock(&self.line).shutdown(Shutdown::Both);
         let _ = self.process.wait();
     }
 }
 
-fn lost(error: std::io::Error) -> Error {
-    Error::io(format!("the virtual GPU is gone: {error}; start again, or with --device cpu"))
+fn connection_error(error: std::io::Error) -> Error {
+    Error::io(format!(
+        "lost the connection to the virtual GPU: {error}; restart, or run with --device cpu"
+    ))
 }
 
 impl VirtualGpu {
-    /// The one of this process.
+    /// Returns the virtual GPU of this process.
     ///
     /// # Errors
     /// It cannot be started.
@@ -68,11 +71,11 @@ impl VirtualGpu {
 
     pub(super) fn start() -> Result<VirtualGpu> {
         let memory = memfd_create("tessera virtual gpu", MemfdFlags::CLOEXEC);
-        let memory = File::from(memory.map_err(|error| failed("have memory", error.into()))?);
-        memory.set_len(MEMORY_BYTES as u64).map_err(|error| failed("have memory", error))?;
-        let (line, other) = UnixStream::pair().map_err(|error| failed("be talked to", error))?;
+        let memory = File::from(memory.map_err(|error| failed("share its memory", error.into()))?);
+        memory.set_len(MEMORY_BYTES as u64).map_err(|error| failed("share its memory", error))?;
+        let (line, other) = UnixStream::pair().map_err(|error| failed("be connected", error))?;
         let program = program()?;
-        let shared = memory.try_clone().map_err(|error| failed("have memory", error))?;
+        let shared = memory.try_clone().map_err(|error| failed("share its memory", error))?;
         let process = Command::new(&program)
             .stdin(Stdio::from(OwnedFd::from(other)))
             .stdout(Stdio::from(shared))
@@ -81,7 +84,7 @@ impl VirtualGpu {
         let base = reserve()?;
         let processor = Processor::at_hand()?.as_grid();
         let device = VirtualGpu { processor, base, memory, line: Mutex::new(line), process };
-        ask(
+        call_device(
             &mut lock(&device.line),
             [request::MAP, base, MEMORY_BYTES as u64, version(), 0, 0],
             &[],
@@ -91,11 +94,11 @@ impl VirtualGpu {
 }
 
 fn failed(to: &str, error: std::io::Error) -> Error {
-    Error::io(format!("the virtual GPU could not {to}: {error}"))
+    Error::io(format!("the virtual GPU could not {to}: {error}; run with --device cpu"))
 }
 
-/// The program that is the device: the one that the environment names, or one beside this program
-/// (or above it: tests are in a directory of their own).
+/// Returns the path of the device program: from the environment, or next to this program or one
+/// directory above, because test binaries are in their own directory.
 fn program() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
         return Ok(program.into());
@@ -104,35 +107,38 @@ fn program() -> Result<PathBuf> {
     let beside = own.ancestors().skip(1).take(2).map(|directory| directory.join(PROGRAM));
     beside.into_iter().find(|path| path.exists()).ok_or_else(|| {
         Error::unsupported(format!(
-            "there is no {PROGRAM} beside this program; build it (cargo build --release -p tessera-jit --features llvm) or set \
+            "cannot find the program {PROGRAM} next to this program; build it (cargo build --release -p tessera-jit --features llvm) or set \
              {PROGRAM_VARIABLE}"
         ))
     })
 }
 
-/// Addresses for the device's memory. The host can neither read nor write there.
+/// Reserves addresses for device memory, which the host can neither read nor write.
 fn reserve() -> Result<u64> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
     for base in BASES.map(|number| number << BASE_SHIFT) {
-        // SAFETY: nothing that is mapped already is replaced.
+        // SAFETY: an existing mapping is not replaced.
         let mapped =
             unsafe { mmap_anonymous(base as *mut _, MEMORY_BYTES, ProtFlags::empty(), flags) };
         if mapped.is_ok_and(|mapped| mapped as u64 == base) {
             return Ok(base);
         }
     }
-    Err(Error::io("the virtual GPU has no addresses for its memory; run with --device cpu"))
+    Err(Error::io(
+        "cannot reserve addresses for the memory of the virtual GPU; run with --device cpu",
+    ))
 }
 
-/// Asks the device for something and waits for its answer.
-fn ask(line: &mut UnixStream, words: [u64; 6], payload: &[&[u8]]) -> Result<u64> {
-    write_words(line, &words).map_err(lost)?;
+/// Sends a request to the device and waits for the answer.
+fn call_device(line: &mut UnixStream, words: [u64; 6], payload: &[&[u8]]) -> Result<u64> {
+    write_words(line, &words).map_err(connection_error)?;
     for bytes in payload {
-        line.write_all(bytes).map_err(lost)?;
+        line.write_all(bytes).map_err(connection_error)?;
     }
-    let [went_well, number, length]: [u64; ANSWER_WORDS] = read_words(line).map_err(lost)?;
+    let [went_well, number, length]: [u64; ANSWER_WORDS] =
+        read_words(line).map_err(connection_error)?;
     let mut message = vec![0; length as usize];
-    line.read_exact(&mut message).map_err(lost)?;
+    line.read_exact(&mut message).map_err(connection_error)?;
     match went_well {
         1 => Ok(number),
         _ => Err(Error::internal(String::from_utf8_lossy(&message))),
@@ -154,26 +160,26 @@ impl Device for VirtualGpu {
 
     fn load(&self, code: &[u8], name: &str) -> Result<u64> {
         let words = [request::LOAD, code.len() as u64, name.len() as u64, 0, 0, 0];
-        ask(&mut lock(&self.line), words, &[code, name.as_bytes()])
+        call_device(&mut lock(&self.line), words, &[code, name.as_bytes()])
     }
 
     fn unload(&self, kernel: u64) {
-        // A device that is gone has forgotten it.
-        let _ = ask(&mut lock(&self.line), [request::UNLOAD, kernel, 0, 0, 0, 0], &[]);
+        // A dead device has no kernels.
+        let _ = call_device(&mut lock(&self.line), [request::UNLOAD, kernel, 0, 0, 0, 0], &[]);
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Held { device: self, line: lock(&self.line) }))
+        Ok(Box::new(VirtualGpuSession { device: self, line: lock(&self.line) }))
     }
 }
 
-/// A device that one user has.
-struct Held<'a> {
+/// A session that holds the device's lock.
+struct VirtualGpuSession<'a> {
     device: &'a VirtualGpu,
     line: MutexGuard<'a, UnixStream>,
 }
 
-impl Session for Held<'_> {
+impl Session for VirtualGpuSession<'_> {
     fn base(&self) -> u64 {
         self.device.base
     }
@@ -183,11 +189,11 @@ impl Session for Held<'_> {
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
-        self.device.memory.write_all_at(bytes, offset as u64).map_err(lost)
+        self.device.memory.write_all_at(bytes, offset as u64).map_err(connection_error)
     }
 
     fn read(&mut self, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        self.device.memory.read_exact_at(bytes, offset as u64).map_err(lost)
+        self.device.memory.read_exact_at(bytes, offset as u64).map_err(connection_error)
     }
 
     fn launch(&mut self, kernel: u64, grid: Grid) -> Result<()> {
@@ -199,7 +205,7 @@ impl Session for Held<'_> {
             grid.lanes,
             grid.scratchpad_bytes,
         ];
-        ask(&mut self.line, words, &[]).map(drop)
+        call_device(&mut self.line, words, &[]).map(drop)
     }
 }
 
@@ -209,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Set in a process that is to read the memory of its device.
+    /// Set in the child process that reads device memory.
     const READS: &str = "TESSERA_TEST_READS_DEVICE_MEMORY";
 
     #[test]
@@ -222,7 +228,7 @@ mod tests {
         session.read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 100]);
         if std::env::var_os(READS).is_some() {
-            // SAFETY: none: the process is to end here.
+            // SAFETY: none; the process must crash here.
             let byte = unsafe { std::ptr::read_volatile(session.base() as *const u8) };
             unreachable!("the host has read {byte}");
         }

@@ -1,47 +1,48 @@
-//! Arithmetic, and what of it is an error.
+//! Compiles arithmetic and its error checks.
 
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::IntType;
 use inkwell::values::{BasicValueEnum, FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tessera_codegen::{Machine, Operation, ValueCode};
+use tessera_codegen::{MachineType, Operation, ValueCode};
 
 use super::value::{Active, Built, Value, Values};
 
-/// An integer in a type of at least as many bits.
-pub(crate) fn extended<'ctx>(
+/// Extends an integer to a type of at least as many bits.
+pub(crate) fn extend<'ctx>(
     builder: &Builder<'ctx>,
     value: IntValue<'ctx>,
-    from: Machine,
+    from: MachineType,
     to: IntType<'ctx>,
 ) -> Built<IntValue<'ctx>> {
     if value.get_type().get_bit_width() >= to.get_bit_width() {
         return Ok(value);
     }
     match from {
-        Machine::Integer { signed: true, .. } => builder.build_int_s_extend(value, to, ""),
+        MachineType::Integer { signed: true, .. } => builder.build_int_s_extend(value, to, ""),
         _ => builder.build_int_z_extend(value, to, ""),
     }
 }
 
 impl<'ctx> Values<'_, 'ctx> {
-    /// A decimal in the type of a result, times a factor.
-    pub(crate) fn scaled(
+    /// Converts a decimal to the result's type and multiplies it by a factor.
+    pub(crate) fn scale(
         &self,
         value: IntValue<'ctx>,
         of: IntType<'ctx>,
         factor: i128,
     ) -> Built<IntValue<'ctx>> {
-        let wide = extended(self.builder, value, Machine::Integer { bits: 64, signed: true }, of)?;
+        let wide =
+            extend(self.builder, value, MachineType::Integer { bits: 64, signed: true }, of)?;
         match factor {
             1 => Ok(wide),
             factor => self.builder.build_int_mul(wide, self.integer(of, factor), ""),
         }
     }
 
-    /// Notes an error where the longer of two decimals has 66 bits or more: below, its product with
-    /// one of 18 digits has 38.
+    /// Records an error if the longer of two decimals has 66 bits or more. Below that, its product
+    /// with a decimal of 18 digits fits 38 digits.
     pub(crate) fn raise_unless_small(
         &mut self,
         codes: &[ValueCode; 2],
@@ -50,7 +51,7 @@ impl<'ctx> Values<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Built<()> {
         let is_long =
-            |code: &&ValueCode| matches!(code.machine, Machine::Integer { bits: 128, .. });
+            |code: &&ValueCode| matches!(code.machine, MachineType::Integer { bits: 128, .. });
         let Some(at) = codes.iter().position(|code| is_long(&code)) else { return Ok(()) };
         let (builder, long) = (self.builder, values[at].value.into_int_value());
         let of = long.get_type();
@@ -61,7 +62,7 @@ impl<'ctx> Values<'_, 'ctx> {
         self.raise(builder.build_and(not_zero, not_minus, "")?, valid, active)
     }
 
-    /// Addition, subtraction or multiplication, and whether the result does not fit.
+    /// Computes an addition, subtraction or multiplication, and whether it overflows.
     pub(crate) fn overflowing(
         &self,
         operation: Operation,
@@ -95,8 +96,7 @@ impl<'ctx> Values<'_, 'ctx> {
         Ok((part(0)?.into_int_value(), part(1)?.into_int_value()))
     }
 
-    /// The same of instructions that there are for several numbers at once; none for products of 64
-    /// bits.
+    /// Like `overflowing`, with instructions that can be vectorized; `None` for 64-bit products.
     fn overflowing_straight(
         &self,
         operation: Operation,
@@ -110,15 +110,13 @@ impl<'ctx> Values<'_, 'ctx> {
             Operation::Sub => builder.build_int_sub(left, right, "")?,
             _ if of.get_bit_width() > 32 => return Ok(None),
             _ => {
-                let machine = Machine::Integer { bits: of.get_bit_width(), signed };
+                let machine = MachineType::Integer { bits: of.get_bit_width(), signed };
                 let wide = self.context.i64_type();
-                let (left, right) = (
-                    extended(builder, left, machine, wide)?,
-                    extended(builder, right, machine, wide)?,
-                );
+                let (left, right) =
+                    (extend(builder, left, machine, wide)?, extend(builder, right, machine, wide)?);
                 let product = builder.build_int_mul(left, right, "")?;
                 let value = builder.build_int_truncate(product, of, "")?;
-                let again = extended(builder, value, machine, wide)?;
+                let again = extend(builder, value, machine, wide)?;
                 let wrong = builder.build_int_compare(IntPredicate::NE, again, product, "")?;
                 return Ok(Some((value, wrong)));
             }
@@ -128,14 +126,15 @@ impl<'ctx> Values<'_, 'ctx> {
                 builder.build_int_compare(IntPredicate::ULT, value, left, "")?
             }
             (_, false) => builder.build_int_compare(IntPredicate::ULT, left, right, "")?,
-            // The sign is neither that of the left nor what the right one could make of it.
+            // The result's sign differs from the left operand's and from what the right operand
+            // explains.
             (Operation::Add, true) => self.signs_differ(left, right, value)?,
             (_, true) => self.signs_differ(left, builder.build_not(right, "")?, value)?,
         };
         Ok(Some((value, wrong)))
     }
 
-    /// Whether the sign of a number is that of neither of two.
+    /// Computes whether a number's sign differs from those of two others.
     fn signs_differ(
         &self,
         left: IntValue<'ctx>,
@@ -171,14 +170,14 @@ impl<'ctx> Values<'_, 'ctx> {
             let is_least = builder.build_int_compare(IntPredicate::EQ, left, least, "")?;
             let by_minus_one =
                 builder.build_int_compare(IntPredicate::EQ, right, of.const_all_ones(), "")?;
-            let beyond = builder.build_and(is_least, by_minus_one, "")?;
-            traps = builder.build_or(zero, beyond, "")?;
-            // The least value modulo -1 is 0, which is no overflow.
+            let reaches_limit = builder.build_and(is_least, by_minus_one, "")?;
+            traps = builder.build_or(zero, reaches_limit, "")?;
+            // The minimum modulo -1 is 0, without overflow.
             if operation == Operation::Div {
                 wrong = traps;
             }
         }
-        // A division by zero would trap, also where its result does not count.
+        // A division by zero would trap, even if its result is unused.
         let divisor =
             builder.build_select(traps, of.const_int(1, false), right, "")?.into_int_value();
         let value = match (operation, signed) {

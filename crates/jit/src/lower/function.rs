@@ -1,4 +1,4 @@
-//! Calls of users' functions: among the expressions of a tuple, and for columns.
+//! Calls of user-defined functions: within expressions, and over columns.
 
 use inkwell::IntPredicate;
 use inkwell::builder::{Builder, BuilderError};
@@ -8,34 +8,34 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{
     BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
-use tessera_codegen::{FunctionCode, InputCode, Machine, Op, Status, ValueCode};
+use tessera_codegen::{FunctionCode, InputCode, MachineType, Op, Status, ValueCode};
 
-use super::parts::{Parts, Row};
+use super::emitter::{FunctionEmitter, Row};
 use super::provider::Provider;
-use super::value::{Active, Built, Values, in_words, machine_type};
+use super::value::{Active, Built, Values, machine_type, set_word_alignment};
 
 /// The name of the function over columns.
 pub(crate) const FUNCTION: &str = "function";
-/// Its own parameters.
+/// Indexes of the function's own parameters.
 const VALUES: usize = 0;
 const STATUSES: usize = 1;
 
-/// The name of a user's function among pieces' own.
+/// Returns the name of a user-defined function in the module of a piece.
 pub(crate) fn linked_name(function: &FunctionCode) -> String {
     format!("user.{}", function.name)
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Called<'ctx> {
-    /// Zero where there is none.
+pub(crate) struct CallResult<'ctx> {
+    /// The returned value; zero if there is none.
     pub(crate) value: BasicValueEnum<'ctx>,
-    /// The number of a [`Status`].
+    /// The returned [`Status`] as a number.
     pub(crate) status: IntValue<'ctx>,
 }
 
-impl<'ctx> Called<'ctx> {
-    /// Whether there is a value.
+impl<'ctx> CallResult<'ctx> {
+    /// Computes whether the call returned a value.
     pub(crate) fn is_value(&self, builder: &Builder<'ctx>) -> Built<IntValue<'ctx>> {
         let value = self.status.get_type().const_int(Status::Value as u64, false);
         builder.build_int_compare(IntPredicate::EQ, self.status, value, "")
@@ -43,18 +43,18 @@ impl<'ctx> Called<'ctx> {
 }
 
 impl<'ctx> Values<'_, 'ctx> {
-    /// Calls a user's function for a tuple that counts, if no argument is NULL: for others it may
-    /// not return.
+    /// Calls a user-defined function if the tuple is active and no argument is NULL. For other
+    /// tuples it might not terminate.
     pub(crate) fn call(
         &mut self,
         code: &FunctionCode,
         args: &[ValueCode],
         active: Active<'ctx>,
-    ) -> Built<Called<'ctx>> {
+    ) -> Built<CallResult<'ctx>> {
         let builder = self.builder;
         let args = args.iter().map(|arg| self.value(arg, active)).collect::<Built<Vec<_>>>()?;
         let called = match self.all_valid(&args)? {
-            Some(valid) => self.among(active, valid)?,
+            Some(valid) => self.restrict(active, valid)?,
             None => active,
         };
         let args: Vec<BasicValueEnum<'ctx>> = args.into_iter().map(|arg| arg.value).collect();
@@ -66,7 +66,7 @@ impl<'ctx> Values<'_, 'ctx> {
         let after = self.context.insert_basic_block_after(call, "called");
         builder.build_conditional_branch(called, call, after)?;
         builder.position_at_end(call);
-        let Called { value, status } = self.call_always(code, &args)?;
+        let CallResult { value, status } = self.call_always(code, &args)?;
         let Some(call) = builder.get_insert_block() else {
             return Err(BuilderError::UnsetPosition);
         };
@@ -77,7 +77,7 @@ impl<'ctx> Values<'_, 'ctx> {
             (builder.build_phi(value.get_type(), "")?, builder.build_phi(status.get_type(), "")?);
         values.add_incoming(&[(&value, call), (&value.get_type().const_zero(), before)]);
         statuses.add_incoming(&[(&status, call), (&null, before)]);
-        Ok(Called {
+        Ok(CallResult {
             value: values.as_basic_value(),
             status: statuses.as_basic_value().into_int_value(),
         })
@@ -87,19 +87,19 @@ impl<'ctx> Values<'_, 'ctx> {
         &self,
         code: &FunctionCode,
         args: &[BasicValueEnum<'ctx>],
-    ) -> Built<Called<'ctx>> {
+    ) -> Built<CallResult<'ctx>> {
         let (builder, context) = (self.builder, self.context);
         let function =
             self.module.get_function(&linked_name(code)).ok_or(BuilderError::UnsetPosition)?;
         let of = machine_type(context, code.result);
-        let is_boolean = code.result == Machine::Boolean;
+        let is_boolean = code.result == MachineType::Boolean;
         let in_memory = if is_boolean { context.i8_type().into() } else { of };
         let place = self.at_entry(|entry| entry.build_alloca(in_memory, "result"))?;
-        let mut given: Vec<BasicMetadataValueEnum<'ctx>> = vec![place.into()];
+        let mut constants: Vec<BasicMetadataValueEnum<'ctx>> = vec![place.into()];
         let types = function.get_type().get_param_types();
         for (arg, wanted) in args.iter().zip(types.iter().skip(1)) {
-            given.push(match (arg, wanted) {
-                // A boolean as a byte.
+            constants.push(match (arg, wanted) {
+                // A boolean passed as a byte.
                 (BasicValueEnum::IntValue(arg), BasicMetadataTypeEnum::IntType(wanted))
                     if arg.get_type().get_bit_width() < wanted.get_bit_width() =>
                 {
@@ -108,23 +108,24 @@ impl<'ctx> Values<'_, 'ctx> {
                 _ => (*arg).into(),
             });
         }
-        let status = builder.build_call(function, &given, "status")?.try_as_basic_value();
+        let status = builder.build_call(function, &constants, "status")?.try_as_basic_value();
         let status = status.basic().ok_or(BuilderError::UnsetPosition)?.into_int_value();
         let mut value = builder.build_load(in_memory, place, "")?;
         if is_boolean {
             value =
                 builder.build_int_truncate(value.into_int_value(), context.bool_type(), "")?.into();
         }
-        let called = Called { value, status };
+        let called = CallResult { value, status };
         let Some(limit) = code.limit else { return Ok(called) };
-        let beyond = self.beyond(value.into_int_value(), limit)?;
-        let beyond = builder.build_and(beyond, called.is_value(builder)?, "")?;
+        let reaches_limit = self.reaches_limit(value.into_int_value(), limit)?;
+        let reaches_limit = builder.build_and(reaches_limit, called.is_value(builder)?, "")?;
         let overflow = status.get_type().const_int(Status::Overflow as u64, false);
-        let status = builder.build_select(beyond, overflow, status, "")?.into_int_value();
-        Ok(Called { value, status })
+        let status = builder.build_select(reaches_limit, overflow, status, "")?.into_int_value();
+        Ok(CallResult { value, status })
     }
 
-    /// Builds something where the function begins: what is allocated in a loop is never given back.
+    /// Emits code in the entry block: an `alloca` in a loop would grow the stack with each
+    /// iteration.
     fn at_entry(
         &self,
         build: impl FnOnce(&Builder<'ctx>) -> Built<PointerValue<'ctx>>,
@@ -141,8 +142,9 @@ impl<'ctx> Values<'_, 'ctx> {
     }
 }
 
-/// Adds a function that calls a user's for each tuple, as [`tessera_codegen::Function::run`] has
-/// it, with nothing among positions and given numbers; gives how many tuples there were.
+/// Adds a function that calls a user-defined function for each tuple
+/// ([`tessera_codegen::Function::run`]), without positions or runtime constants. It returns the
+/// number of tuples.
 pub(crate) fn lower_function<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
@@ -156,34 +158,37 @@ pub(crate) fn lower_function<'ctx>(
         nullable: true,
     };
     let args: Vec<ValueCode> = inputs.iter().enumerate().map(arg).collect();
-    let parts = Parts::begin(of, (provider, FUNCTION), (&inputs, &[]), 2)?;
-    let (builder, context) = (&parts.builder, parts.context);
+    let emitter = FunctionEmitter::begin(of, (provider, FUNCTION), (&inputs, &[]), 2)?;
+    let (builder, context) = (&emitter.builder, emitter.context);
     let row = |row: &Row<'ctx>| {
-        let called = parts.values(row).call(code, &args, None)?;
+        let called = emitter.values(row).call(code, &args, None)?;
         let (mut value, mut of) = (called.value, machine_type(context, code.result));
-        if code.result == Machine::Boolean {
+        if code.result == MachineType::Boolean {
             of = context.i8_type().into();
             value =
                 builder.build_int_z_extend(value.into_int_value(), context.i8_type(), "")?.into();
         }
-        // SAFETY: addresses are computed; there is room for all tuples (`Function::run`).
+        // SAFETY: this only computes addresses; the outputs have room for all tuples
+        // (`Function::run`).
         let (at, status_at) = unsafe {
             (
-                builder.build_in_bounds_gep(of, parts.other(VALUES), &[row.number], "")?,
+                builder.build_in_bounds_gep(of, emitter.parameter(VALUES), &[row.number], "")?,
                 builder.build_in_bounds_gep(
                     context.i32_type(),
-                    parts.other(STATUSES),
+                    emitter.parameter(STATUSES),
                     &[row.number],
                     "",
                 )?,
             )
         };
-        in_words(Some(builder.build_store(at, value)?).filter(|_| code.result.bytes() == 16));
+        set_word_alignment(
+            Some(builder.build_store(at, value)?).filter(|_| code.result.bytes() == 16),
+        );
         builder.build_store(status_at, called.status)?;
         builder.build_unconditional_branch(row.next)?;
         Ok(())
     };
-    parts.each_row(parts.all_rows()?, false, row, |rows| {
+    emitter.each_row(emitter.all_rows()?, false, row, |rows| {
         builder.build_return(Some(&rows))?;
         Ok(())
     })

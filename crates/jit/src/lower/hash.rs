@@ -1,51 +1,50 @@
-//! Hashes: a function that writes those of tuples, and the hash of a tuple's keys for others
-//! ([`tessera_vector::hash`]).
+//! Compiles hashes: a function that writes the hashes of tuples, and the hash of a tuple's keys for
+//! other functions ([`tessera_vector::hash`]).
 
 use inkwell::FloatPredicate;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, IntValue};
-use tessera_codegen::{HashCode, InputCode, Machine};
+use tessera_codegen::{HashCode, InputCode, MachineType};
 use tessera_vector::hash::{MULTIPLIER, NULL_WORD, SEED, WIDE};
 
-use super::parts::{Parts, Row};
+use super::emitter::{FunctionEmitter, Row};
 use super::provider::Provider;
 use super::value::{Built, Value};
 
 /// The name of the function.
 pub(crate) const HASH: &str = "hash";
 
-/// Its own parameter.
+/// Index of the function's own parameter.
 const OUT: usize = 0;
 
-/// Bits of the NaN that stands for all of them.
+/// The bits of the canonical NaN.
 const NAN_32: u64 = 0x7fc0_0000;
 const NAN_64: u64 = 0x7ff8_0000_0000_0000;
 
-/// Adds the function of hashes to a module, as [`tessera_codegen::HashKeys::run`] has it; a
-/// processor's.
+/// Adds the CPU function of hashes to a module ([`tessera_codegen::HashKeys::run`]).
 pub(crate) fn lower_hash<'ctx>(
     of: (&'ctx Context, &Module<'ctx>),
     provider: Provider,
     code: &HashCode,
 ) -> Built<()> {
-    let parts = Parts::begin(of, (provider, HASH), (&code.keys, &[]), 1)?;
+    let emitter = FunctionEmitter::begin(of, (provider, HASH), (&code.keys, &[]), 1)?;
     let row = |row: &Row<'ctx>| {
-        let mut values = parts.values(row);
+        let mut values = emitter.values(row);
         let keys = (0..code.keys.len()).map(|key| values.input(key)).collect::<Built<Vec<_>>>()?;
-        let hash = parts.hash(&keys, &code.keys)?;
-        parts.builder.build_store(parts.word(parts.other(OUT), row.position)?, hash)?;
-        parts.builder.build_unconditional_branch(row.next)?;
+        let hash = emitter.hash(&keys, &code.keys)?;
+        emitter.builder.build_store(emitter.word(emitter.parameter(OUT), row.position)?, hash)?;
+        emitter.builder.build_unconditional_branch(row.next)?;
         Ok(())
     };
-    parts.each_row_of_either(parts.all_rows()?, row, |done| {
-        parts.builder.build_return(Some(&done as &dyn BasicValue<'ctx>))?;
+    emitter.each_row_of_either(emitter.all_rows()?, row, |done| {
+        emitter.builder.build_return(Some(&done as &dyn BasicValue<'ctx>))?;
         Ok(())
     })
 }
 
-impl<'ctx> Parts<'_, 'ctx> {
-    /// The hash of a tuple's keys.
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// Computes the hash of a tuple's keys.
     pub(super) fn hash(&self, keys: &[Value<'ctx>], codes: &[InputCode]) -> Built<IntValue<'ctx>> {
         let builder = &self.builder;
         let mut state = self.number(SEED);
@@ -60,19 +59,19 @@ impl<'ctx> Parts<'_, 'ctx> {
         Ok(state)
     }
 
-    /// What a value contributes to a hash.
+    /// Computes the word of a value that enters the hash.
     pub(super) fn hashed_word(
         &self,
         value: BasicValueEnum<'ctx>,
-        machine: Machine,
+        machine: MachineType,
     ) -> Built<IntValue<'ctx>> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         match (value, machine) {
-            (BasicValueEnum::FloatValue(float), Machine::Float32) => {
+            (BasicValueEnum::FloatValue(float), MachineType::Float32) => {
                 self.canonical(float, 32, NAN_32)
             }
             (BasicValueEnum::FloatValue(float), _) => self.canonical(float, 64, NAN_64),
-            (value, Machine::Integer { bits: 128, .. }) => {
+            (value, MachineType::Integer { bits: 128, .. }) => {
                 let long = value.into_int_value();
                 let shift = long.get_type().const_int(64, false);
                 let high = builder.build_right_shift(long, shift, false, "")?;
@@ -85,10 +84,10 @@ impl<'ctx> Parts<'_, 'ctx> {
         }
     }
 
-    /// The bits of a float, equal for equal ones.
+    /// Returns the canonical bits of a float: equal floats have equal bits.
     fn canonical(&self, value: FloatValue<'ctx>, bits: u32, nan: u64) -> Built<IntValue<'ctx>> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
-        // Makes a zero of either sign positive.
+        // Converts -0 to +0.
         let positive = builder.build_float_add(value, value.get_type().const_zero(), "")?;
         let is_nan = builder.build_float_compare(FloatPredicate::UNO, value, value, "")?;
         let found = builder.build_bit_cast(positive, self.whole_type(bits), "")?.into_int_value();
@@ -96,7 +95,8 @@ impl<'ctx> Parts<'_, 'ctx> {
         Ok(builder.build_select(is_nan, self.number(nan), found, "")?.into_int_value())
     }
 
-    /// The 128-bit product, upper half exclusive-or lower half ([`tessera_vector::hash::fold`]).
+    /// Multiplies to 128 bits and combines the halves by exclusive or
+    /// ([`tessera_vector::hash::fold`]).
     fn fold(&self, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Built<IntValue<'ctx>> {
         let (builder, long, wide) =
             (&self.builder, self.context.i128_type(), self.context.i64_type());

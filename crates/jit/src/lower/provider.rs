@@ -1,5 +1,5 @@
-//! Device providers: what of a function depends on who runs it. Everything else is written once
-//! (Proteus, reference 004 §5.1, Table 5.1).
+//! Device providers: the parts of a function that depend on the device. Everything else is shared
+//! (Proteus §5.1, Table 5.1).
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::{Builder, BuilderError};
@@ -9,78 +9,78 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, AtomicOrdering, AtomicRMWBinOp, IntPredicate};
 
-use super::parts::{Parts, Steps};
+use super::emitter::{FunctionEmitter, Steps};
 use super::value::Built;
 
-/// LLVM's number of the calling convention of a kernel (`PTX_Kernel`).
+/// LLVM's number of the calling convention of kernels (`PTX_Kernel`).
 const KERNEL_CONVENTION: u32 = 71;
-/// LLVM's number of a block's scratchpad.
+/// LLVM's address space of a block's scratchpad.
 const SCRATCHPAD_SPACE: u16 = 3;
-/// The parameters of a phase: where its words are, the scratchpad, and who runs it.
+/// The parameters of a phase: its parameter words, the scratchpad, block, blocks, lane and lanes.
 const PHASE_PARAMETERS: u32 = 6;
 
 /// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
-    /// A thread of a processor is a worker of its own.
+    /// A CPU thread, which is a worker by itself.
     Cpu,
-    /// A processor as a grid: a loop runs a block's lanes in turn, up to each barrier.
+    /// A CPU that emulates a grid: a loop runs the lanes of a block in turn, up to each barrier.
     VirtualGpu,
-    /// NVIDIA's.
+    /// An NVIDIA GPU.
     Nvptx,
 }
 
-/// One of the threads that run a function together: a worker is one thread of a processor, or a
-/// whole GPU, whose grid has blocks of lanes.
+/// The threads that run a function together: a worker is one CPU thread, or a whole GPU with a grid
+/// of blocks of lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Worker<'ctx> {
     pub(crate) block: IntValue<'ctx>,
     pub(crate) blocks: IntValue<'ctx>,
     pub(crate) lane: IntValue<'ctx>,
     pub(crate) lanes: IntValue<'ctx>,
-    /// What the lanes of a block have in common.
+    /// Memory that the lanes of a block share.
     pub(crate) scratchpad: PointerValue<'ctx>,
 }
 
-/// A function that was begun.
-pub(crate) struct Begun<'ctx> {
+/// The beginning of a function.
+pub(crate) struct FunctionStart<'ctx> {
     pub(crate) function: FunctionValue<'ctx>,
     pub(crate) worker: Worker<'ctx>,
-    /// Inputs, positions, the numbers that it is given, its own.
+    /// The pointers to inputs, positions and runtime constants, then the function's own parameters.
     pub(crate) addresses: Vec<PointerValue<'ctx>>,
     pub(crate) rows: IntValue<'ctx>,
 }
 
-/// Whether others change the same memory meanwhile.
+/// Whether other threads update the same memory concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    Alone,
+    Exclusive,
     Worker,
 }
 
-type Of<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>, &'a Builder<'ctx>);
+type LlvmBuilder<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>, &'a Builder<'ctx>);
 
 impl Provider {
-    /// Whether a worker has one thread.
-    pub(crate) fn is_alone(self) -> bool {
+    /// Returns whether a worker has only one thread.
+    pub(crate) fn is_single_threaded(self) -> bool {
         self == Provider::Cpu
     }
 
-    /// Begins a function (of a GPU: a phase) with so many addresses of its own.
+    /// Begins a function (on a GPU: a phase) with `parameter_count` pointers as its own parameters.
     pub(crate) fn begin<'ctx>(
         self,
-        of: Of<'_, 'ctx>,
+        of: LlvmBuilder<'_, 'ctx>,
         name: &str,
-        others: usize,
-    ) -> Built<Begun<'ctx>> {
-        match self.is_alone() {
-            true => Ok(begin_function(of, name, others)),
-            false => begin_phase(of, name, others),
+        parameter_count: usize,
+    ) -> Built<FunctionStart<'ctx>> {
+        match self.is_single_threaded() {
+            true => Ok(begin_function(of, name, parameter_count)),
+            false => begin_phase(of, name, parameter_count),
         }
     }
 
-    /// Makes a kernel that runs phases, with a barrier between any two; none is needed where a
-    /// worker has one thread.
+    /// Builds a kernel that runs phases with barriers between them. A worker of one thread needs
+    /// neither.
     pub(crate) fn join<'ctx>(
         self,
         (context, module): (&'ctx Context, &Module<'ctx>),
@@ -96,13 +96,13 @@ impl Provider {
 }
 
 fn begin_function<'ctx>(
-    (context, module, builder): Of<'_, 'ctx>,
+    (context, module, builder): LlvmBuilder<'_, 'ctx>,
     name: &str,
-    others: usize,
-) -> Begun<'ctx> {
+    parameter_count: usize,
+) -> FunctionStart<'ctx> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
     let mut parameters = vec![pointer.into(), pointer.into(), wide.into(), pointer.into()];
-    parameters.extend(std::iter::repeat_n(BasicMetadataTypeEnum::from(pointer), others));
+    parameters.extend(std::iter::repeat_n(BasicMetadataTypeEnum::from(pointer), parameter_count));
     let function = module.add_function(name, wide.fn_type(&parameters, false), None);
     let no_alias = context.create_enum_attribute(Attribute::get_named_enum_kind_id("noalias"), 0);
     for parameter in (0..parameters.len() as u32).filter(|parameter| *parameter != 2) {
@@ -112,7 +112,7 @@ fn begin_function<'ctx>(
     let (zero, one) = (wide.const_zero(), wide.const_int(1, false));
     let values = function.get_params();
     let addresses = values.iter().filter(|value| value.is_pointer_value());
-    Begun {
+    FunctionStart {
         function,
         worker: Worker {
             block: zero,
@@ -129,12 +129,12 @@ fn begin_function<'ctx>(
     }
 }
 
-/// A phase takes its parameters from words in the device's memory.
+/// A phase loads its parameters from device memory.
 fn begin_phase<'ctx>(
-    (context, module, builder): Of<'_, 'ctx>,
+    (context, module, builder): LlvmBuilder<'_, 'ctx>,
     name: &str,
-    others: usize,
-) -> Built<Begun<'ctx>> {
+    parameter_count: usize,
+) -> Built<FunctionStart<'ctx>> {
     let (wide, pointer) = (context.i64_type(), context.ptr_type(AddressSpace::default()));
     let parameters =
         [pointer.into(), pointer.into(), wide.into(), wide.into(), wide.into(), wide.into()];
@@ -148,14 +148,14 @@ fn begin_phase<'ctx>(
     let number = |at: usize| values[at].into_int_value();
     let words = values[0].into_pointer_value();
     let word = |at: u64| {
-        // SAFETY: an address is computed; who launches a kernel gives it all its words.
+        // SAFETY: this only computes an address; the launch passes all parameter words.
         unsafe { builder.build_in_bounds_gep(wide, words, &[wide.const_int(at, false)], "") }
     };
-    let mut addresses = Vec::with_capacity(others + 3);
-    for at in (0..4 + others as u64).filter(|at| *at != 2) {
+    let mut addresses = Vec::with_capacity(parameter_count + 3);
+    for at in (0..4 + parameter_count as u64).filter(|at| *at != 2) {
         addresses.push(builder.build_load(pointer, word(at)?, "")?.into_pointer_value());
     }
-    Ok(Begun {
+    Ok(FunctionStart {
         function,
         worker: Worker {
             block: number(2),
@@ -169,7 +169,7 @@ fn begin_phase<'ctx>(
     })
 }
 
-/// The kernel of a virtual GPU runs a block: each phase for each of its lanes.
+/// The kernel of a virtual GPU runs one block: each phase in a loop over the lanes.
 fn join_by_loops<'ctx>(
     context: &'ctx Context,
     module: &Module<'ctx>,
@@ -209,7 +209,7 @@ fn join_by_loops<'ctx>(
     Ok(())
 }
 
-/// The kernel of a GPU: all lanes at once, which wait for each other at barriers.
+/// The kernel of a GPU: all lanes run at once and wait for each other at barriers.
 fn join_by_barriers<'ctx>(
     context: &'ctx Context,
     module: &Module<'ctx>,
@@ -253,7 +253,7 @@ fn join_by_barriers<'ctx>(
 }
 
 impl<'ctx> Worker<'ctx> {
-    /// The number of this thread in its worker.
+    /// Returns the index of this thread in its worker.
     pub(crate) fn thread(&self, builder: &Builder<'ctx>) -> Built<IntValue<'ctx>> {
         builder.build_int_add(
             builder.build_int_mul(self.block, self.lanes, "")?,
@@ -262,19 +262,19 @@ impl<'ctx> Worker<'ctx> {
         )
     }
 
-    /// How many threads the worker has.
+    /// Returns the number of threads of the worker.
     pub(crate) fn threads(&self, builder: &Builder<'ctx>) -> Built<IntValue<'ctx>> {
         builder.build_int_mul(self.blocks, self.lanes, "threads")
     }
 }
 
-impl<'ctx> Parts<'_, 'ctx> {
-    /// What the lanes of a block share among them, each taking every so many-th.
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// Returns the range of this lane in a loop that the lanes of a block share.
     pub(crate) fn by_lanes(&self, below: IntValue<'ctx>) -> Steps<'ctx> {
         Steps { first: self.worker.lane, below, step: self.worker.lanes }
     }
 
-    /// Adds to a word (worker-scoped atomic); gives what stood there.
+    /// Adds to a word (worker-scoped atomic); returns its previous value.
     pub(crate) fn add(
         &self,
         sharing: Sharing,
@@ -295,7 +295,7 @@ impl<'ctx> Parts<'_, 'ctx> {
         Ok(before)
     }
 
-    /// Puts another number in the place of the one in a word (worker-scoped atomic).
+    /// Updates a word (worker-scoped atomic).
     pub(crate) fn change(
         &self,
         sharing: Sharing,
@@ -304,7 +304,7 @@ impl<'ctx> Parts<'_, 'ctx> {
     ) -> Built<()> {
         let (builder, wide) = (&self.builder, self.context.i64_type());
         let before = builder.build_load(wide, place, "")?;
-        if sharing == Sharing::Alone {
+        if sharing == Sharing::Exclusive {
             builder.build_store(place, change(before.into_int_value())?)?;
             return Ok(());
         }
@@ -312,7 +312,7 @@ impl<'ctx> Parts<'_, 'ctx> {
         if let Some(load) = before.as_instruction_value() {
             load.set_atomic_ordering(order).map_err(|_| BuilderError::UnsetPosition)?;
         }
-        // Somebody may have changed it since it was read: then the same with what there is now.
+        // Another thread may have changed the word in the meantime: retry with the new value.
         let Some(above) = builder.get_insert_block() else {
             return Err(BuilderError::UnsetPosition);
         };

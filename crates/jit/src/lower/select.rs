@@ -1,4 +1,5 @@
-//! Predicates: a function that writes the positions of the tuples for which one is true.
+//! Compiles predicates: a function that writes the positions of the tuples for which the predicate
+//! is true.
 
 use inkwell::IntPredicate;
 use inkwell::builder::BuilderError;
@@ -7,39 +8,40 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::VectorType;
 use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-use tessera_codegen::{Machine, SelectCode};
+use tessera_codegen::{MachineType, SelectCode};
 
 use super::NONE;
-use super::parts::{Parts, Row, Steps};
+use super::emitter::{FunctionEmitter, Row, Steps};
 use super::provider::{Provider, Sharing};
-use super::value::{Built, aligned};
+use super::value::{Built, set_alignment};
 
 /// The name of the function.
 pub(crate) const SELECT: &str = "select";
 
-/// Where the positions go: the first of its own parameters. The others are a GPU's.
+/// Index of the output positions among the function's own parameters. The other indexes are for
+/// GPUs.
 const OUT: usize = 0;
-/// For each block, how many tuples it has found.
+/// The number of selected tuples in each block.
 const FOUND: usize = 1;
-/// For each tuple, whether it was found: a byte.
+/// A byte for each tuple: whether it is selected.
 const FLAGS: usize = 2;
-/// A word that is set where a tuple perhaps raises an error.
+/// A flag that is set if a tuple may raise an error.
 const RAISED: usize = 3;
-const OTHERS: usize = 4;
+const PARAMETERS: usize = 4;
 
-type Of<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>);
+type LlvmModule<'a, 'ctx> = (&'ctx Context, &'a Module<'ctx>);
 
-/// Adds the function of a predicate to a module, as [`tessera_codegen::Select::run`] has it, with
-/// the numbers it is given behind `rows`; for a GPU a kernel. Each of its blocks takes as many
-/// tuples, one behind the other, and writes what it finds to where its first tuple would stand.
-/// `compresses` says that a processor has AVX-512.
+/// Adds the function of a predicate to a module ([`tessera_codegen::Select::run`]), with the
+/// runtime constants after `rows`; for a GPU a kernel. Each block of a kernel processes a
+/// contiguous range of tuples and writes its output at the position of the first. `compresses`
+/// enables AVX-512.
 pub(crate) fn lower_select<'ctx>(
-    of: Of<'_, 'ctx>,
+    of: LlvmModule<'_, 'ctx>,
     (provider, compresses): (Provider, bool),
-    code: (&SelectCode, &[Machine]),
+    code: (&SelectCode, &[MachineType]),
 ) -> Built<()> {
-    if provider.is_alone() {
-        return alone(of, (provider, compresses), code);
+    if provider.is_single_threaded() {
+        return lower_for_cpu(of, (provider, compresses), code);
     }
     let phases = [
         flag(of, provider, code)?,
@@ -50,59 +52,62 @@ pub(crate) fn lower_select<'ctx>(
     provider.join(of, SELECT, &phases)
 }
 
-/// How many tuples are looked at before those found are written.
+/// Tuples that are tested before the selected ones are written.
 const BLOCK_ROWS: u64 = 1 << 10;
-/// How many numbers a processor brings together at once, and by what.
+/// The lanes of the compress instruction, and its intrinsic.
 const LANES: u64 = 16;
 const COMPRESS: &str = "llvm.x86.avx512.mask.compress.v16i32";
 
-/// Tuples at positions one after the other; all that there are block by block: first which ones are
-/// found, a loop that LLVM can take several tuples at once in, then where those are.
-fn alone<'ctx>(
-    of: Of<'_, 'ctx>,
+/// Builds the function for a CPU. Tuples at positions are processed one by one. All tuples are
+/// processed by blocks: a loop that LLVM can vectorize tests them, then their positions are
+/// written.
+fn lower_for_cpu<'ctx>(
+    of: LlvmModule<'_, 'ctx>,
     (provider, compresses): (Provider, bool),
-    (code, given): (&SelectCode, &[Machine]),
+    (code, constants): (&SelectCode, &[MachineType]),
 ) -> Built<()> {
-    let mut parts = Parts::begin(of, (provider, SELECT), (&code.inputs, given), 1)?;
-    parts.straight = true;
-    let builder = &parts.builder;
-    let bytes = parts.context.i8_type().array_type(BLOCK_ROWS as u32);
+    let mut emitter = FunctionEmitter::begin(of, (provider, SELECT), (&code.inputs, constants), 1)?;
+    emitter.straight = true;
+    let builder = &emitter.builder;
+    let bytes = emitter.context.i8_type().array_type(BLOCK_ROWS as u32);
     let flags = builder.build_alloca(bytes, "flags")?;
-    let (found, raised) =
-        (parts.variable(parts.number(0))?, parts.variable(parts.context.bool_type().const_zero())?);
-    let select = Alone { parts: &parts, code, flags, found, raised, compresses };
-    let (at_positions, at_all) = (parts.block("at_positions"), parts.block("at_all"));
-    builder.build_conditional_branch(parts.are_all()?, at_all, at_positions)?;
+    let (found, raised) = (
+        emitter.variable(emitter.number(0))?,
+        emitter.variable(emitter.context.bool_type().const_zero())?,
+    );
+    let select = CpuSelect { emitter: &emitter, code, flags, found, raised, compresses };
+    let (at_positions, at_all) = (emitter.block("at_positions"), emitter.block("at_all"));
+    builder.build_conditional_branch(emitter.are_all()?, at_all, at_positions)?;
     builder.position_at_end(at_positions);
     select.one_by_one()?;
     builder.position_at_end(at_all);
     select.blocks()
 }
 
-/// A predicate's function for a processor.
-struct Alone<'a, 'ctx> {
-    parts: &'a Parts<'a, 'ctx>,
+/// The function of a predicate for a CPU.
+struct CpuSelect<'a, 'ctx> {
+    emitter: &'a FunctionEmitter<'a, 'ctx>,
     code: &'a SelectCode,
     /// A byte for each tuple of a block.
     flags: PointerValue<'ctx>,
-    /// How many were found.
+    /// The number of selected tuples.
     found: PointerValue<'ctx>,
-    /// Whether a tuple perhaps raises an error.
+    /// Whether a tuple may raise an error.
     raised: PointerValue<'ctx>,
-    /// Whether the processor brings the chosen ones of 16 numbers together.
+    /// Whether the CPU can compress 16 numbers.
     compresses: bool,
 }
 
-impl<'ctx> Alone<'_, 'ctx> {
-    /// The loop over positions, and the function's end.
+impl<'ctx> CpuSelect<'_, 'ctx> {
+    /// Emits the loop over positions, and the end of the function.
     fn one_by_one(&self) -> Built<()> {
-        let (parts, builder) = (self.parts, &self.parts.builder);
+        let (emitter, builder) = (self.emitter, &self.emitter.builder);
         let row = |row: &Row<'ctx>| {
-            let mut values = parts.values(row);
+            let mut values = emitter.values(row);
             let is_true = values.truth(&self.code.predicate, None)?;
             self.add(
                 row.position,
-                builder.build_int_z_extend(is_true, parts.context.i64_type(), "")?,
+                builder.build_int_z_extend(is_true, emitter.context.i64_type(), "")?,
             )?;
             match values.raised {
                 Some(raises) => {
@@ -113,45 +118,53 @@ impl<'ctx> Alone<'_, 'ctx> {
             };
             Ok(())
         };
-        parts.each_row(parts.all_rows()?, true, row, |_| self.give())
+        emitter.each_row(emitter.all_rows()?, true, row, |_| self.finish())
     }
 
-    /// Writes a position, and counts it or not: then who is next writes over it.
-    fn add(&self, position: IntValue<'ctx>, counts: IntValue<'ctx>) -> Built<()> {
-        let before = self.parts.add(Sharing::Alone, self.found, counts)?;
-        self.parts.write_position(before, position)
+    /// Writes a position, and advances the output if it is selected; otherwise the next one
+    /// overwrites it.
+    fn add(&self, position: IntValue<'ctx>, selected: IntValue<'ctx>) -> Built<()> {
+        let before = self.emitter.add(Sharing::Exclusive, self.found, selected)?;
+        self.emitter.write_position(before, position)
     }
 
-    /// The function's end.
-    fn give(&self) -> Built<()> {
-        let (builder, context) = (&self.parts.builder, self.parts.context);
+    /// Emits the end of the function.
+    fn finish(&self) -> Built<()> {
+        let (builder, context) = (&self.emitter.builder, self.emitter.context);
         let found = builder.build_load(context.i64_type(), self.found, "")?.into_int_value();
         let raised = builder.build_load(context.bool_type(), self.raised, "")?.into_int_value();
-        let result = builder.build_select(raised, self.parts.number(NONE), found, "")?;
+        let result = builder.build_select(raised, self.emitter.number(NONE), found, "")?;
         builder.build_return(Some(&result as &dyn BasicValue<'ctx>))?;
         Ok(())
     }
 
-    /// The loop over blocks, and the function's end.
+    /// Emits the loop over blocks, and the end of the function.
     fn blocks(&self) -> Built<()> {
-        let (parts, builder) = (self.parts, &self.parts.builder);
-        let wide = parts.context.i64_type();
-        let steps =
-            Steps { first: parts.number(0), below: parts.rows, step: parts.number(BLOCK_ROWS) };
-        parts.each(steps, |first, next, end| {
-            let rest = builder.build_int_sub(parts.rows, first, "")?;
-            let is_last =
-                builder.build_int_compare(IntPredicate::ULT, rest, parts.number(BLOCK_ROWS), "")?;
+        let (emitter, builder) = (self.emitter, &self.emitter.builder);
+        let wide = emitter.context.i64_type();
+        let steps = Steps {
+            first: emitter.number(0),
+            below: emitter.rows,
+            step: emitter.number(BLOCK_ROWS),
+        };
+        emitter.each(steps, |first, next, end| {
+            let rest = builder.build_int_sub(emitter.rows, first, "")?;
+            let is_last = builder.build_int_compare(
+                IntPredicate::ULT,
+                rest,
+                emitter.number(BLOCK_ROWS),
+                "",
+            )?;
             let rows = builder
-                .build_select(is_last, rest, parts.number(BLOCK_ROWS), "rows")?
+                .build_select(is_last, rest, emitter.number(BLOCK_ROWS), "rows")?
                 .into_int_value();
             self.flag(first, rows)?;
-            let write = parts.block("write");
+            let write = emitter.block("write");
             let wrong =
-                builder.build_load(parts.context.bool_type(), self.raised, "")?.into_int_value();
+                builder.build_load(emitter.context.bool_type(), self.raised, "")?.into_int_value();
             builder.build_conditional_branch(wrong, end, write)?;
             builder.position_at_end(write);
-            let mut done = parts.number(0);
+            let mut done = emitter.number(0);
             if self.compresses {
                 done = builder.build_and(
                     rows,
@@ -164,31 +177,31 @@ impl<'ctx> Alone<'_, 'ctx> {
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
-        self.give()
+        self.finish()
     }
 
-    /// The place of a tuple's byte.
+    /// Returns the address of a tuple's flag.
     fn flag_of(&self, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
-        let byte = self.parts.context.i8_type();
-        // SAFETY: an address is computed; the numbers are below `BLOCK_ROWS`.
-        unsafe { self.parts.builder.build_in_bounds_gep(byte, self.flags, &[number], "") }
+        let byte = self.emitter.context.i8_type();
+        // SAFETY: this only computes an address; the numbers are below `BLOCK_ROWS`.
+        unsafe { self.emitter.builder.build_in_bounds_gep(byte, self.flags, &[number], "") }
     }
 
     fn steps(&self, first: IntValue<'ctx>, below: IntValue<'ctx>, step: u64) -> Steps<'ctx> {
-        Steps { first, below, step: self.parts.number(step) }
+        Steps { first, below, step: self.emitter.number(step) }
     }
 
-    /// For each tuple of a block, whether it is found.
+    /// Sets the flag of each tuple of a block.
     fn flag(&self, first: IntValue<'ctx>, rows: IntValue<'ctx>) -> Built<()> {
-        let (parts, builder) = (self.parts, &self.parts.builder);
-        parts.each(self.steps(parts.number(0), rows, 1), |number, next, end| {
+        let (emitter, builder) = (self.emitter, &self.emitter.builder);
+        emitter.each(self.steps(emitter.number(0), rows, 1), |number, next, end| {
             let at = builder.build_int_add(first, number, "")?;
-            let mut values = parts.values(&Row { number: at, position: at, next, end });
+            let mut values = emitter.values(&Row { number: at, position: at, next, end });
             let is_true = values.truth(&self.code.predicate, None)?;
-            let byte = builder.build_int_z_extend(is_true, parts.context.i8_type(), "")?;
+            let byte = builder.build_int_z_extend(is_true, emitter.context.i8_type(), "")?;
             builder.build_store(self.flag_of(number)?, byte)?;
             if let Some(raises) = values.raised {
-                parts.note(self.raised, raises)?;
+                emitter.set_flag(self.raised, raises)?;
             }
             builder.build_unconditional_branch(next)?;
             Ok(())
@@ -196,17 +209,17 @@ impl<'ctx> Alone<'_, 'ctx> {
         Ok(())
     }
 
-    /// Writes the positions of those found among some tuples of a block, one by one.
+    /// Writes the positions of the selected tuples in a range of a block, one by one.
     fn write(
         &self,
         first: IntValue<'ctx>,
         (from, below): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Built<()> {
-        let (parts, builder) = (self.parts, &self.parts.builder);
-        parts.each(self.steps(from, below, 1), |number, next, _| {
+        let (emitter, builder) = (self.emitter, &self.emitter.builder);
+        emitter.each(self.steps(from, below, 1), |number, next, _| {
             let at = builder.build_int_add(first, number, "")?;
-            let byte = builder.build_load(parts.context.i8_type(), self.flag_of(number)?, "")?;
-            let wide = parts.context.i64_type();
+            let byte = builder.build_load(emitter.context.i8_type(), self.flag_of(number)?, "")?;
+            let wide = emitter.context.i64_type();
             self.add(at, builder.build_int_z_extend(byte.into_int_value(), wide, "")?)?;
             builder.build_unconditional_branch(next)?;
             Ok(())
@@ -214,25 +227,27 @@ impl<'ctx> Alone<'_, 'ctx> {
         Ok(())
     }
 
-    /// The same, 16 at a time (AVX-512). As many are written, of which those behind the ones found
-    /// are written over: there is room, since no more were found than there were tuples before.
+    /// Like [`Self::write`], 16 tuples at a time (AVX-512). Each store writes 16 positions; the
+    /// next overwrites the excess. The output has room: the selected tuples are at most as many as
+    /// the tuples before.
     fn write_lanes(&self, first: IntValue<'ctx>, below: IntValue<'ctx>) -> Built<()> {
-        let (parts, builder, context) = (self.parts, &self.parts.builder, self.parts.context);
+        let (emitter, builder, context) =
+            (self.emitter, &self.emitter.builder, self.emitter.context);
         let (wide, narrow, byte) = (context.i64_type(), context.i32_type(), context.i8_type());
         let (lanes, bytes) = (narrow.vec_type(LANES as u32), byte.vec_type(LANES as u32));
         let masks = context.bool_type().vec_type(LANES as u32);
-        let compress = parts.module.get_function(COMPRESS).unwrap_or_else(|| {
+        let compress = emitter.module.get_function(COMPRESS).unwrap_or_else(|| {
             let of = lanes.fn_type(&[lanes.into(), lanes.into(), masks.into()], false);
-            parts.module.add_function(COMPRESS, of, None)
+            emitter.module.add_function(COMPRESS, of, None)
         });
         let short = context.i16_type();
         let bits = Intrinsic::find("llvm.ctpop")
-            .and_then(|intrinsic| intrinsic.get_declaration(parts.module, &[short.into()]))
+            .and_then(|intrinsic| intrinsic.get_declaration(emitter.module, &[short.into()]))
             .ok_or(BuilderError::UnsetPosition)?;
         let numbers: Vec<IntValue<'ctx>> =
             (0..LANES).map(|lane| narrow.const_int(lane, false)).collect();
         let numbers = VectorType::const_vector(&numbers);
-        parts.each(self.steps(parts.number(0), below, LANES), |number, next, _| {
+        emitter.each(self.steps(emitter.number(0), below, LANES), |number, next, _| {
             let at = builder.build_int_add(first, number, "")?;
             let start = builder.build_int_truncate(at, narrow, "")?;
             let one =
@@ -241,7 +256,7 @@ impl<'ctx> Alone<'_, 'ctx> {
                 builder.build_shuffle_vector(one, lanes.get_undef(), lanes.const_zero(), "")?;
             let positions = builder.build_int_add(all, numbers, "")?;
             let flags = builder.build_load(bytes, self.flag_of(number)?, "")?;
-            aligned(flags.as_instruction_value(), 1);
+            set_alignment(flags.as_instruction_value(), 1);
             let zeros = bytes.const_zero();
             let mask = builder.build_int_compare(
                 IntPredicate::NE,
@@ -249,15 +264,15 @@ impl<'ctx> Alone<'_, 'ctx> {
                 zeros,
                 "",
             )?;
-            let given = [positions.into(), lanes.get_undef().into(), mask.into()];
-            let packed = builder.build_call(compress, &given, "")?.try_as_basic_value().basic();
+            let arguments = [positions.into(), lanes.get_undef().into(), mask.into()];
+            let packed = builder.build_call(compress, &arguments, "")?.try_as_basic_value().basic();
             let packed = packed.ok_or(BuilderError::UnsetPosition)?;
             let mask = builder.build_bit_cast(mask, short, "")?;
             let more = builder.build_call(bits, &[mask.into()], "")?.try_as_basic_value().basic();
             let more = more.ok_or(BuilderError::UnsetPosition)?.into_int_value();
             let more = builder.build_int_z_extend(more, wide, "")?;
-            let before = parts.add(Sharing::Alone, self.found, more)?;
-            aligned(Some(builder.build_store(parts.place_of_output(before)?, packed)?), 4);
+            let before = emitter.add(Sharing::Exclusive, self.found, more)?;
+            set_alignment(Some(builder.build_store(emitter.place_of_output(before)?, packed)?), 4);
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
@@ -265,109 +280,116 @@ impl<'ctx> Alone<'_, 'ctx> {
     }
 }
 
-/// The first phase: which tuples are found.
+/// First phase: flags the selected tuples.
 fn flag<'ctx>(
-    of: Of<'_, 'ctx>,
+    of: LlvmModule<'_, 'ctx>,
     provider: Provider,
-    (code, given): (&SelectCode, &[Machine]),
+    (code, constants): (&SelectCode, &[MachineType]),
 ) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin(of, (provider, "select.flag"), (&code.inputs, given), OTHERS)?;
-    let (builder, raised) = (&parts.builder, parts.other(RAISED));
-    let tuples = parts.of_block()?;
-    let first = builder.build_int_add(tuples.first, parts.worker.lane, "")?;
-    let steps = Steps { first, step: parts.worker.lanes, ..tuples };
+    let emitter = FunctionEmitter::begin(
+        of,
+        (provider, "select.flag"),
+        (&code.inputs, constants),
+        PARAMETERS,
+    )?;
+    let (builder, raised) = (&emitter.builder, emitter.parameter(RAISED));
+    let tuples = emitter.of_block()?;
+    let first = builder.build_int_add(tuples.first, emitter.worker.lane, "")?;
+    let steps = Steps { first, step: emitter.worker.lanes, ..tuples };
     let row = |row: &Row<'ctx>| {
-        let mut values = parts.values(row);
+        let mut values = emitter.values(row);
         let is_true = values.truth(&code.predicate, None)?;
-        let byte = builder.build_int_z_extend(is_true, parts.context.i8_type(), "")?;
-        builder.build_store(parts.flag(row.number)?, byte)?;
+        let byte = builder.build_int_z_extend(is_true, emitter.context.i8_type(), "")?;
+        builder.build_store(emitter.flag(row.number)?, byte)?;
         match values.raised {
             Some(raises) => builder.build_conditional_branch(raises, row.end, row.next)?,
             None => builder.build_unconditional_branch(row.next)?,
         };
         Ok(())
     };
-    parts.each_row_of_either(steps, row, |done| {
-        parts.note_early(raised, (done, tuples.below))?;
+    emitter.each_row_of_either(steps, row, |done| {
+        emitter.flag_early_end(raised, (done, tuples.below))?;
         builder.build_return(None)?;
         Ok(())
     })?;
-    Ok(parts.function)
+    Ok(emitter.function)
 }
 
-/// The second: how many there are among those of each lane, now one behind the other.
-fn count<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin(of, (provider, "select.count"), (&[], &[]), OTHERS)?;
-    let builder = &parts.builder;
-    let found = parts.variable(parts.number(0))?;
-    parts.each(parts.of_lane()?, |number, next, _| {
-        let flag = builder.build_load(parts.context.i8_type(), parts.flag(number)?, "")?;
+/// Second phase: counts the selected tuples of each lane, which are now contiguous.
+fn count<'ctx>(of: LlvmModule<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
+    let emitter = FunctionEmitter::begin(of, (provider, "select.count"), (&[], &[]), PARAMETERS)?;
+    let builder = &emitter.builder;
+    let found = emitter.variable(emitter.number(0))?;
+    emitter.each(emitter.of_lane()?, |number, next, _| {
+        let flag = builder.build_load(emitter.context.i8_type(), emitter.flag(number)?, "")?;
         let flag =
-            builder.build_int_z_extend(flag.into_int_value(), parts.context.i64_type(), "")?;
-        parts.add(Sharing::Alone, found, flag)?;
+            builder.build_int_z_extend(flag.into_int_value(), emitter.context.i64_type(), "")?;
+        emitter.add(Sharing::Exclusive, found, flag)?;
         builder.build_unconditional_branch(next)?;
         Ok(())
     })?;
-    let found = builder.build_load(parts.context.i64_type(), found, "")?;
-    builder.build_store(parts.word(parts.worker.scratchpad, parts.worker.lane)?, found)?;
+    let found = builder.build_load(emitter.context.i64_type(), found, "")?;
+    builder.build_store(emitter.word(emitter.worker.scratchpad, emitter.worker.lane)?, found)?;
     builder.build_return(None)?;
-    Ok(parts.function)
+    Ok(emitter.function)
 }
 
-/// The third: how many stand before those of each lane, by the first one of the block.
-fn place<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin(of, (provider, "select.place"), (&[], &[]), OTHERS)?;
-    let (builder, wide) = (&parts.builder, parts.context.i64_type());
+/// Third phase: the first lane of a block computes the output offset of each lane.
+fn place<'ctx>(of: LlvmModule<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
+    let emitter = FunctionEmitter::begin(of, (provider, "select.place"), (&[], &[]), PARAMETERS)?;
+    let (builder, wide) = (&emitter.builder, emitter.context.i64_type());
     let is_first =
-        builder.build_int_compare(IntPredicate::EQ, parts.worker.lane, parts.number(0), "")?;
-    let before = parts.variable(parts.number(0))?;
-    parts.only_if(Some(is_first), || {
-        let lanes =
-            Steps { first: parts.number(0), below: parts.worker.lanes, step: parts.number(1) };
-        parts.each(lanes, |lane, next, _| {
-            let word = parts.word(parts.worker.scratchpad, lane)?;
+        builder.build_int_compare(IntPredicate::EQ, emitter.worker.lane, emitter.number(0), "")?;
+    let before = emitter.variable(emitter.number(0))?;
+    emitter.only_if(Some(is_first), || {
+        let lanes = Steps {
+            first: emitter.number(0),
+            below: emitter.worker.lanes,
+            step: emitter.number(1),
+        };
+        emitter.each(lanes, |lane, next, _| {
+            let word = emitter.word(emitter.worker.scratchpad, lane)?;
             let of_lane = builder.build_load(wide, word, "")?.into_int_value();
-            builder.build_store(word, parts.add(Sharing::Alone, before, of_lane)?)?;
+            builder.build_store(word, emitter.add(Sharing::Exclusive, before, of_lane)?)?;
             builder.build_unconditional_branch(next)?;
             Ok(())
         })?;
         let all = builder.build_load(wide, before, "")?;
-        builder.build_store(parts.word(parts.other(FOUND), parts.worker.block)?, all)?;
+        builder.build_store(emitter.word(emitter.parameter(FOUND), emitter.worker.block)?, all)?;
         Ok(())
     })?;
     builder.build_return(None)?;
-    Ok(parts.function)
+    Ok(emitter.function)
 }
 
-/// The last: each lane writes the positions of its tuples.
-fn write<'ctx>(of: Of<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
-    let parts = Parts::begin(of, (provider, "select.write"), (&[], &[]), OTHERS)?;
-    let (builder, wide) = (&parts.builder, parts.context.i64_type());
-    let before = parts.word(parts.worker.scratchpad, parts.worker.lane)?;
+/// Last phase: each lane writes the positions of its tuples.
+fn write<'ctx>(of: LlvmModule<'_, 'ctx>, provider: Provider) -> Built<FunctionValue<'ctx>> {
+    let emitter = FunctionEmitter::begin(of, (provider, "select.write"), (&[], &[]), PARAMETERS)?;
+    let (builder, wide) = (&emitter.builder, emitter.context.i64_type());
+    let before = emitter.word(emitter.worker.scratchpad, emitter.worker.lane)?;
     let before = builder.build_load(wide, before, "")?.into_int_value();
-    let start = parts.of_block()?.first;
-    let found = parts.variable(builder.build_int_add(start, before, "")?)?;
+    let start = emitter.of_block()?.first;
+    let found = emitter.variable(builder.build_int_add(start, before, "")?)?;
     let row = |row: &Row<'ctx>| {
-        let byte = parts.context.i8_type();
-        let flag = builder.build_load(byte, parts.flag(row.number)?, "")?.into_int_value();
+        let byte = emitter.context.i8_type();
+        let flag = builder.build_load(byte, emitter.flag(row.number)?, "")?.into_int_value();
         let is_set = builder.build_int_compare(IntPredicate::NE, flag, byte.const_zero(), "")?;
-        parts.only_if(Some(is_set), || {
-            let before = parts.add(Sharing::Alone, found, parts.number(1))?;
-            parts.write_position(before, row.position)
+        emitter.only_if(Some(is_set), || {
+            let before = emitter.add(Sharing::Exclusive, found, emitter.number(1))?;
+            emitter.write_position(before, row.position)
         })?;
         builder.build_unconditional_branch(row.next)?;
         Ok(())
     };
-    parts.each_row_of_either(parts.of_lane()?, row, |_| {
+    emitter.each_row_of_either(emitter.of_lane()?, row, |_| {
         builder.build_return(None)?;
         Ok(())
     })?;
-    Ok(parts.function)
+    Ok(emitter.function)
 }
 
-impl<'ctx> Parts<'_, 'ctx> {
-    /// As many as `all` for each of so many, rounded up, of which one takes its own: those from the
-    /// first on, at most to the end.
+impl<'ctx> FunctionEmitter<'_, 'ctx> {
+    /// Divides `all` into contiguous shares, rounded up; returns the range of one of them.
     fn share(
         &self,
         all: Steps<'ctx>,
@@ -389,13 +411,13 @@ impl<'ctx> Parts<'_, 'ctx> {
         Ok(Steps { first: at_most(number)?, below: at_most(next)?, step: one })
     }
 
-    /// The tuples of this block.
+    /// Returns the tuples of this block.
     fn of_block(&self) -> Built<Steps<'ctx>> {
         let all = Steps { first: self.number(0), below: self.rows, step: self.number(1) };
         self.share(all, self.worker.block, self.worker.blocks)
     }
 
-    /// The tuples of this lane of its block.
+    /// Returns the tuples of this lane in its block.
     fn of_lane(&self) -> Built<Steps<'ctx>> {
         self.share(self.of_block()?, self.worker.lane, self.worker.lanes)
     }
@@ -409,13 +431,13 @@ impl<'ctx> Parts<'_, 'ctx> {
 
     fn place_of_output(&self, at: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
         let narrow = self.context.i32_type();
-        // SAFETY: an address is computed; there is room for all tuples, by the caller's promise.
-        unsafe { self.builder.build_in_bounds_gep(narrow, self.other(OUT), &[at], "") }
+        // SAFETY: this only computes an address; the output has room for all tuples.
+        unsafe { self.builder.build_in_bounds_gep(narrow, self.parameter(OUT), &[at], "") }
     }
 
     fn flag(&self, number: IntValue<'ctx>) -> Built<PointerValue<'ctx>> {
         let byte = self.context.i8_type();
-        // SAFETY: an address is computed; who launches a kernel has room for a flag of each tuple.
-        unsafe { self.builder.build_in_bounds_gep(byte, self.other(FLAGS), &[number], "") }
+        // SAFETY: this only computes an address; the launch allocates a flag for each tuple.
+        unsafe { self.builder.build_in_bounds_gep(byte, self.parameter(FLAGS), &[number], "") }
     }
 }

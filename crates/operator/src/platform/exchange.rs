@@ -1,25 +1,24 @@
-//! `exchange`, as every platform means it: tuples of equal keys come together on one worker, or all
-//! on every worker, or all on the first.
+//! The descriptor of `exchange` on every platform: partitions tuples by key, or broadcasts or
+//! gathers them.
 
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
 use tessera_types::{Error, Result};
 
-use super::Heavy;
+use super::HeavyMode;
 use crate::describe;
 use crate::{Lowering, Operator, SubOperator};
 
-/// Brings tuples of equal `keys` together on one worker, or with `broadcast` all on every worker,
-/// or with `gather` all on the first: the input with locality `all`. Only `gather` keeps the
-/// source's order. With `first`, only what the first worker has is sent: every other has the same,
-/// or nothing that counts.
+/// Redistributes tuples between workers: by hash of `keys`, to every worker with `broadcast`, or to
+/// the first with `gather`. The output has locality `all`. Only `gather` keeps the source's order.
+/// With `first`, only the first worker's tuples are sent: the other workers have the same tuples,
+/// or none that matter.
 ///
-/// With `heavy`, what meets in a join need not be where its keys say, if it does meet: where one
-/// side has most of its tuples in few partitions, `split` lets these stay where they are while
-/// those of the other side, `copied`, go to every worker; `either` lets both. The two exchanges of
-/// one join have the same name in `meets`. A platform may leave it.
+/// `heavy` lets the exchanges of a join move heavy partitions differently, as long as matching
+/// tuples meet: with `split` their tuples stay where they are, with `copied` they go to every
+/// worker while those of the other side stay; `either` permits both. The two exchanges of one join
+/// have the same name in `meets`. A platform may ignore `heavy`.
 ///
-/// By itself, in a build without the platform of its plan, it can be verified and explained, not
-/// run.
+/// Without the platform of its plan, a build can verify and explain an exchange, but not run it.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange;
 
@@ -37,11 +36,11 @@ impl Descriptor for Exchange {
         let keys = node.params.names_opt("keys")?;
         let (broadcast, gather) = (node.params.flag("broadcast")?, node.params.flag("gather")?);
         if usize::from(!keys.is_empty()) + usize::from(broadcast) + usize::from(gather) != 1 {
-            return Err(Error::semantic("takes one of keys, broadcast = true and gather = true"));
+            return Err(Error::semantic("expected one of keys, broadcast = true, gather = true"));
         }
         describe::keys(&edge.tuple, &keys, "key")?;
         node.params.flag("first")?;
-        if Heavy::of(node)?.is_some() {
+        if HeavyMode::of(node)?.is_some() {
             node.params.name("meets")?;
         }
         let traits = Traits { locality: Locality::All, ..edge.traits };
@@ -53,7 +52,7 @@ impl Descriptor for Exchange {
         Role::Stream(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
@@ -61,7 +60,7 @@ impl Descriptor for Exchange {
 impl SubOperator for Exchange {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         Err(Error::unsupported(
-            "the platform is not in this build: its plans can be explained, not run",
+            "this build lacks the platform of this plan; it can explain the plan but not run it",
         ))
     }
 }

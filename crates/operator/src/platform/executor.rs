@@ -1,4 +1,4 @@
-//! `executor`, as every platform means it: a nested plan that each worker runs.
+//! The descriptor of `executor` on every platform: a nested plan that each worker runs.
 
 use tessera_plan::{
     Builder, Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Plan, Role, Traits,
@@ -8,15 +8,14 @@ use tessera_types::{Error, Result, Tuple};
 
 use crate::{Lowering, Operator, SubOperator};
 
-/// Platforms whose workers share one memory: their leaves see everything.
+/// Platforms whose workers share one memory, so that a leaf of the plan reads all of its input.
 const SHARED_MEMORY: [&str; 1] = ["local"];
 
-/// Runs its nested plan once per input tuple (once, for the empty tuple, without an input), each
-/// time on all workers of a platform; the output is what the nested plan yields, gathered at the
+/// Runs its nested plan once per input tuple, or once for the empty tuple if it has no input, each
+/// time on all workers of a platform. The output is the result of the nested plan, gathered at the
 /// driver (Modularis, Table 2.2).
 ///
-/// By itself, in a build without the platform a plan names, it can be verified and explained, not
-/// run.
+/// Without the platform that a plan names, a build can verify and explain the plan, but not run it.
 #[derive(Debug, Clone, Copy)]
 pub struct Executor;
 
@@ -33,8 +32,8 @@ impl Descriptor for Executor {
         1
     }
 
-    /// A tuple of the input (the empty one without an input), many workers, and locality `all`
-    /// where they share a memory.
+    /// The parameter edge: an input tuple (the empty one without an input), parallelism `many`, and
+    /// locality `all` if the workers share memory.
     fn nested_input(&self, node: &Node, inputs: &[Edge], _index: usize) -> Result<Edge> {
         let platform = match node.param("platform") {
             Some(Value::Name(name)) => name,
@@ -48,11 +47,13 @@ impl Descriptor for Executor {
     }
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
-        let result =
-            inputs.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
+        let result = inputs
+            .nested
+            .first()
+            .ok_or_else(|| Error::internal("an executor has no nested plan"))?;
         if result.traits.parallelism == Parallelism::Many {
             return Err(Error::semantic(format!(
-                "the result of its nested plan ({}) has parallelism many where one is wanted; insert a merge",
+                "the result of its nested plan ({}) has parallelism many where one is needed; insert a merge",
                 result.tuple
             )));
         }
@@ -67,22 +68,24 @@ impl Descriptor for Executor {
         Role::Source
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
-/// The plan of an executor alone, as a platform sends it to its other processes.
+/// Returns the executor alone as a plan, which a platform sends to its other processes.
 ///
 /// # Errors
-/// The executor is another platform's, or has an input, which cannot be sent.
-pub fn to_send(node: &Node, platform: &'static str) -> Result<Plan> {
+/// The executor belongs to another platform, or has an input, which cannot be sent.
+pub fn plan_to_send(node: &Node, platform: &'static str) -> Result<Plan> {
     node.params.choice("platform", &[platform]).map_err(|_| {
-        Error::unsupported(format!("this executor runs plans of platform {platform} only"))
+        Error::unsupported(format!(
+            "unsupported platform: this executor runs plans of platform {platform} only"
+        ))
     })?;
     if !node.inputs.is_empty() {
         return Err(Error::unsupported(format!(
-            "an executor with an input on platform {platform}; use values in its plan"
+            "platform {platform} does not support an executor with an input; use values in its plan"
         )));
     }
     let mut alone = Builder::new(Tuple::empty());
@@ -93,7 +96,7 @@ pub fn to_send(node: &Node, platform: &'static str) -> Result<Plan> {
 impl SubOperator for Executor {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         Err(Error::unsupported(
-            "the platform is not in this build: its plans can be explained, not run",
+            "this build lacks the platform of this plan; it can explain the plan but not run it",
         ))
     }
 }

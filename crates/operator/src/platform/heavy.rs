@@ -1,57 +1,58 @@
-//! Heavy partitions of joins: which they are, so that all platforms that have counted tuples decide
-//! alike.
+//! Selection of heavy partitions of joins, shared by all platforms that count tuples.
 //!
-//! The worker that a partition's hash names would do most of the work where one key has most of the
-//! tuples. Such a partition stays split among those who send it, and the other side's tuples of it,
-//! which must be fewer, go to all.
+//! If one key has most of the tuples, the worker of its partition would do most of the work. Such a
+//! partition stays split among its senders, and the tuples of the other side, which must be fewer,
+//! are copied to all workers.
 
 use tessera_plan::{Node, Value};
 use tessera_types::{Error, Result};
 
-/// What may become of the heavy partitions of a side of a join: parameter `heavy` of an exchange.
+/// What an exchange may do with the heavy partitions of its side of a join (parameter `heavy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heavy {
+pub enum HeavyMode {
     /// They may stay split.
     Split,
-    /// They may be copied to all, where those of the other side stay split.
+    /// They may be copied to all workers while those of the other side stay split.
     Copied,
     /// Both.
     Either,
 }
 
-impl Heavy {
-    /// The parameter of a node, where given.
+impl HeavyMode {
+    /// Reads the parameter `heavy` of a node, if present.
     ///
     /// # Errors
-    /// It is none of the three.
-    pub fn of(node: &Node) -> Result<Option<Heavy>> {
+    /// The value is not one of the three.
+    pub fn of(node: &Node) -> Result<Option<HeavyMode>> {
         let wrong = || Error::semantic("parameter heavy must be :split, :copied or :either");
-        node.params.get("heavy").map(|value| Heavy::named(value).ok_or_else(wrong)).transpose()
+        node.params.get("heavy").map(|value| HeavyMode::named(value).ok_or_else(wrong)).transpose()
     }
 
-    /// As the text form writes it.
-    pub fn named(value: &Value) -> Option<Heavy> {
+    /// Parses the value of the text form.
+    pub fn named(value: &Value) -> Option<HeavyMode> {
         match value {
             Value::Name(name) => match &**name {
-                "split" => Some(Heavy::Split),
-                "copied" => Some(Heavy::Copied),
-                "either" => Some(Heavy::Either),
+                "split" => Some(HeavyMode::Split),
+                "copied" => Some(HeavyMode::Copied),
+                "either" => Some(HeavyMode::Either),
                 _ => None,
             },
             _ => None,
         }
     }
 
-    /// Which of two sides may be split, the other being copied.
-    pub fn may_split(sides: [Heavy; 2]) -> [bool; 2] {
-        let may = |split: Heavy, copied: Heavy| split != Heavy::Copied && copied != Heavy::Split;
+    /// Which of the two sides may be split while the other is copied.
+    pub fn may_split(sides: [HeavyMode; 2]) -> [bool; 2] {
+        let may = |split: HeavyMode, copied: HeavyMode| {
+            split != HeavyMode::Copied && copied != HeavyMode::Split
+        };
         [may(sides[0], sides[1]), may(sides[1], sides[0])]
     }
 }
 
-/// Of each partition, which of the two sides of a join stays split where it is heavy: where it has
-/// more than half of the tuples that a worker would hold of its side, and copying the other side's
-/// tuples to all sends fewer than it has.
+/// For each partition, the side of a join that stays split. A partition is heavy if it has more
+/// than half of the tuples that a worker would have of its side, and copying the other side's
+/// tuples to all workers sends fewer tuples than it has.
 pub fn heavy_partitions(
     sides: [&[i64]; 2],
     may_split: [bool; 2],
@@ -80,27 +81,27 @@ mod tests {
         let heavy = heavy_partitions;
         assert_eq!(heavy([&stream, &table], [true, true], 2), [None, Some(0), None, None]);
         assert_eq!(heavy([&table, &stream], [true, true], 2), [None, Some(1), None, None]);
-        // Of which side the join lets it be split.
+        // The join decides which side may be split.
         assert_eq!(heavy([&stream, &table], [false, true], 2), [None; 4]);
-        // The other side has as many, or there is nobody to share with.
+        // The other side has as many tuples, or there is only one worker.
         assert_eq!(heavy([&stream, &[0, 600, 0, 0]], [true, false], 3), [None; 4]);
         assert_eq!(heavy([&stream, &table], [true, true], 1), [None; 4]);
-        // Nothing at all is not much.
+        // An empty join has no heavy partitions.
         assert_eq!(heavy([&[0; 4], &[0; 4]], [true, true], 2), [None; 4]);
     }
 
     #[test]
     fn a_side_is_split_where_the_other_may_be_copied() {
-        use Heavy::{Copied, Either, Split};
+        use HeavyMode::{Copied, Either, Split};
         for (sides, may_split) in [
             ([Either, Either], [true, true]),
             ([Split, Copied], [true, false]),
             ([Copied, Either], [false, true]),
             ([Split, Split], [false, false]),
         ] {
-            assert_eq!(Heavy::may_split(sides), may_split);
+            assert_eq!(HeavyMode::may_split(sides), may_split);
         }
-        assert_eq!(Heavy::named(&Value::name("either")), Some(Either));
-        assert_eq!(Heavy::named(&Value::name("neither")), None);
+        assert_eq!(HeavyMode::named(&Value::name("either")), Some(Either));
+        assert_eq!(HeavyMode::named(&Value::name("neither")), None);
     }
 }

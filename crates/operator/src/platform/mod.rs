@@ -1,13 +1,12 @@
-//! Sub-operators that mean the same on every platform, and that each platform runs in its own way:
-//! [`Executor`] and
-//! [`Exchange`]. A platform registers [`OnPlatform`] in the place of the abstract ones.
+//! Sub-operators with one meaning on every platform and an implementation per platform:
+//! [`Executor`] and [`Exchange`]. A platform registers a [`PlatformOperator`] in place of each.
 
 mod exchange;
 mod executor;
 mod heavy;
-mod on_platform;
+mod platform_operator;
 
 pub use exchange::Exchange;
-pub use executor::{Executor, to_send};
-pub use heavy::{Heavy, heavy_partitions};
-pub use on_platform::{OnPlatform, Runtime};
+pub use executor::{Executor, plan_to_send};
+pub use heavy::{HeavyMode, heavy_partitions};
+pub use platform_operator::{PlatformOperator, Runtime};

@@ -1,33 +1,33 @@
-//! Build: tuples into a hash table.
+//! `build`: collects tuples into a hash table.
 
 use std::sync::{Arc, OnceLock};
 
 use tessera_context::Run;
-use tessera_functions::key_hash::{AskedHash, KeyHasher};
+use tessera_functions::key_hash::{CachedHashCode, KeyHasher};
 use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{
     Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, Step, SubOperator, describe,
     downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter};
+use tessera_rows::{Collected, RowLayout, RowWriter, WriteRequestCell};
 use tessera_state::join::{BuildBuffers, PendingTable, SpilledBuild, TableBuild};
 use tessera_types::{Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-/// The format of the table in plans.
+/// The collection format of the table in plans.
 pub const HASH_TABLE: &str = "hash_table";
-/// The field that holds it.
+/// The output field that holds the table.
 pub const TABLE_FIELD: &str = "table";
 
 /// `build`: collects its input `R` into an unchained hash table by `keys`.
 ///
-/// * Input `R`; output one tuple `<table: hash_table<R>>`. Blocks. Promises no order.
+/// * Input `R`; output one tuple `<table: hash_table<R>>`. Ends its pipeline. Promises no order.
 /// * `keys`: fields of `R`; `null_equal` = true when NULL keys match each other.
 /// * Memory: the rows (twice while their partition is being copied), their strings, 8 to 16 bytes
-///   of directory for each. Where that is more than there may be, partitions by hash leave memory;
-///   the probe joins them when it has joined all others.
-/// * Workers fill buffers of their own, partitioned by hash; one task per partition orders them by
+///   of directory per row. Partitions (by hash) that exceed the budget are spilled; the probe joins
+///   them after all others.
+/// * Each worker fills its own buffers, partitioned by hash; one task per partition sorts them by
 ///   slot, without locks.
 /// * Source: Birler, Kemper, Neumann, *Robust join processing with diamond hardened joins*, VLDB
 ///   2024; Modularis §3.
@@ -39,8 +39,8 @@ struct BuildSink {
     layout: Arc<RowLayout>,
     keys: Vec<usize>,
     null_equal: bool,
-    hash: AskedHash,
-    write: AskedWrite,
+    hash: CachedHashCode,
+    write: WriteRequestCell,
 }
 
 #[derive(Debug)]
@@ -63,12 +63,12 @@ impl Descriptor for Build {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all(edge, 0)?;
+        describe::require_all(edge, 0)?;
         node.params.flag("null_equal")?;
         keys(node, &edge.tuple)?;
         let table =
             Tuple::new(vec![Field::collection(TABLE_FIELD, HASH_TABLE, edge.tuple.clone())]);
-        Ok(describe::gives_one(edge, table, Order::None))
+        Ok(describe::single_edge(edge, table, Order::None))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -83,8 +83,8 @@ impl SubOperator for Build {
             layout: RowLayout::new(tuple)?,
             keys: keys(node, tuple)?,
             null_equal: node.params.flag("null_equal")?,
-            hash: AskedHash::new(),
-            write: AskedWrite::new(),
+            hash: CachedHashCode::new(),
+            write: WriteRequestCell::new(),
         })))
     }
 }
@@ -107,7 +107,7 @@ impl Sink for BuildSink {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let spilled = self.spills().then(|| SpilledBuild::new(run, &self.layout, &self.keys));
         if self.spills() {
-            run.context.state_begins();
+            run.context.begin_spillable_state();
         }
         let build = TableBuild {
             layout: self.layout.clone(),
@@ -129,7 +129,7 @@ impl SinkRun for BuildRun {
         Ok(Box::new(BuildWorker { buffers: BuildBuffers::new(self.build.clone()) }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
@@ -152,7 +152,7 @@ impl SinkWorker for BuildWorker {
     }
 }
 
-/// Yields the table.
+/// A source that yields the table once.
 struct TableReader {
     chunk: OnceLock<Chunk>,
 }

@@ -1,21 +1,21 @@
-//! `cartesian_product`: every tuple with every tuple.
+//! `cartesian_product`: pairs every tuple of one input with every tuple of the other.
 
 use std::sync::Arc;
 
 use tessera_context::{Context, Run};
-use tessera_operator::describe::{edges, passes, wants_all};
+use tessera_operator::describe::{edges, passes, require_all};
 use tessera_operator::stream_util::pairs_with_row;
 use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, KeptChunk};
+use tessera_rows::{Collected, SpillableChunk};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-/// Every tuple of the first input (a side) joined to every tuple of the second (Modularis §2.3.2).
+/// Joins every tuple of the first input (a side) to every tuple of the second (Modularis §2.3.2).
 ///
-/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. Of each
-/// pair of chunks the shorter one is repeated value by value, as constants, so that nothing is
-/// copied. Holds its side and a chunk, never blocks, promises no order.
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. For each
+/// pair of chunks, the values of the shorter chunk are repeated as constants, so nothing is copied.
+/// Holds its side and a chunk, never blocks, promises no order.
 #[derive(Debug)]
 pub struct CartesianProduct;
 
@@ -30,7 +30,7 @@ impl Descriptor for CartesianProduct {
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let [side, stream] = edges(inputs)? else { return Err(Error::internal("two inputs")) };
-        wants_all(side, 0)?;
+        require_all(side, 0)?;
         Ok(passes(stream, side.tuple.concat(&stream.tuple), Order::None))
     }
 
@@ -41,17 +41,21 @@ impl Descriptor for CartesianProduct {
 
 impl SubOperator for CartesianProduct {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Stream(Arc::new(Lowered)))
+        Ok(Operator::Stream(Arc::new(CartesianProductOperator)))
     }
 }
 
 #[derive(Debug)]
-struct Lowered;
+struct CartesianProductOperator;
 
-impl Stream for Lowered {
+impl Stream for CartesianProductOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
-        let filled = side.kept().iter().filter(|kept| !kept.is_empty()).map(KeptChunk::compact);
+        let filled = side
+            .spillable_chunks()
+            .iter()
+            .filter(|kept| !kept.is_empty())
+            .map(SpillableChunk::compact);
         Ok(Arc::new(ProductRun {
             side: filled.collect::<Result<_>>()?,
             context: run.context.clone(),
@@ -61,7 +65,7 @@ impl Stream for Lowered {
 
 #[derive(Debug)]
 struct ProductRun {
-    side: Arc<[KeptChunk]>,
+    side: Arc<[SpillableChunk]>,
     context: Arc<dyn Context>,
 }
 
@@ -73,14 +77,14 @@ impl StreamRun for ProductRun {
 }
 
 struct ProductWorker {
-    side: Arc<[KeptChunk]>,
+    side: Arc<[SpillableChunk]>,
     context: Arc<dyn Context>,
     current: Option<Chunk>,
-    /// The chunk of the side that is being joined, once it was asked for.
+    /// The chunk of the side that is being joined; `None` until it is read.
     left: Option<Chunk>,
-    /// Its number.
+    /// The number of that chunk.
     chunk: usize,
-    /// The next tuple of the shorter one of the two chunks.
+    /// The next tuple of the shorter of the two chunks.
     row: usize,
 }
 
@@ -114,7 +118,7 @@ impl StreamWorker for ProductWorker {
 }
 
 impl ProductWorker {
-    /// Goes on with the first tuple of a chunk of the side.
+    /// Moves to the first tuple of a chunk of the side.
     fn go_to(&mut self, chunk: usize) {
         (self.left, self.chunk, self.row) = (None, chunk, 0);
     }

@@ -1,9 +1,9 @@
-//! `filter`: the tuples for which a predicate is true.
+//! `filter`: keeps the tuples for which a predicate is true.
 
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_functions::{Bound, Predicate};
+use tessera_functions::{BoundExpr, Predicate};
 use tessera_operator::describe::{edge, passes};
 use tessera_operator::stream_util::{Transform, packed_transform_run};
 use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator, describe};
@@ -14,9 +14,9 @@ use tessera_vector::Chunk;
 
 /// Keeps the tuples for which `predicate` is true; false and NULL are dropped (Modularis §2.3.2).
 ///
-/// `<x: int64?>` with `predicate = gt(x, 1)`: `1, 2, NULL, 3` becomes `2, 3`. Surviving tuples are
-/// named by a selection vector and not copied, unless so few survive that they are packed with
-/// those of the next chunks of the same morsel. Holds a chunk at most, never blocks, keeps the
+/// `<x: int64?>` with `predicate = gt(x, 1)`: `1, 2, NULL, 3` becomes `2, 3`. A selection vector
+/// marks the surviving tuples. They are copied only if so few survive that they are packed with
+/// those of the next chunks of the same morsel. Holds at most a chunk, never blocks, keeps the
 /// order. Errors: those of the predicate.
 #[derive(Debug)]
 pub struct Filter;
@@ -45,17 +45,17 @@ impl SubOperator for Filter {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = &lowering.inputs[0].tuple;
         let predicate = node.params.expr("predicate")?;
-        let predicate = Bound::new(predicate, tuple, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { predicate })))
+        let predicate = BoundExpr::new(predicate, tuple, lowering.parameters, lowering.library)?;
+        Ok(Operator::Stream(Arc::new(FilterOperator { predicate })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
-    predicate: Bound,
+struct FilterOperator {
+    predicate: BoundExpr,
 }
 
-impl Stream for Lowered {
+impl Stream for FilterOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let filter = FilterRun { predicate: Predicate::start(&self.predicate, run) };
         Ok(packed_transform_run(filter, run.context.chunk_rows()))

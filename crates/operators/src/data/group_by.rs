@@ -1,4 +1,4 @@
-//! GroupBy: the tuples of each key as a collection (Modularis §3.2).
+//! `group_by`: collects the tuples of each key (Modularis §3.2).
 
 use std::sync::{Arc, Mutex};
 
@@ -9,18 +9,18 @@ use tessera_operator::{
     describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, Incoming, RowLayout, RowsBuilder};
+use tessera_rows::{Collected, ResolvedColumns, RowLayout, RowsBuilder};
 use tessera_state::group_table::{KeyLayout, Packed, Table};
 use tessera_types::{Error, Field, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column, Handle};
 
-/// One tuple per distinct key: the keys, and the other fields of its tuples as `rows`.
+/// Yields one tuple per distinct key: the keys, and the other fields of its tuples as `rows`.
 ///
 /// * **Input** any tuple T; **output** the key fields, then `into: rows<T without keys>`, the
-///   tuples of a collection in source order. No input, no output.
+///   tuples of each key in source order. Empty for an empty input.
 /// * **Parameters** `keys` = `[names]`; `into` = name.
-/// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
-/// * **Memory** the whole input. **Blocks** until all input has come. **Order** none is promised.
+/// * All NULL keys are one key, as are `-0.0` and `0.0`, and all NaNs.
+/// * **Memory** the whole input. **Blocks** until the input is complete. **Order** not promised.
 ///
 /// | in: k, x | `keys = [k], into = xs` |
 /// |---|---|
@@ -31,7 +31,7 @@ pub struct GroupBy;
 impl Descriptor for GroupBy {
     tessera_operator::describe!(
         "group_by",
-        "The tuples of each key as a collection.",
+        "Collects the tuples of each key.",
         ["keys", "into"],
         1,
         1
@@ -39,7 +39,7 @@ impl Descriptor for GroupBy {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all(edge, 0)?;
+        describe::require_all(edge, 0)?;
         let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
         let (_, rest) = rest(&edge.tuple, &keys);
         let into = match node.param("into") {
@@ -71,7 +71,7 @@ impl Descriptor for GroupBy {
     }
 }
 
-/// The fields that are no keys: positions and tuple.
+/// Returns the positions and the tuple type of the fields that are not keys.
 fn rest(tuple: &Tuple, keys: &[usize]) -> (Vec<usize>, Tuple) {
     let positions: Vec<usize> =
         (0..tuple.len()).filter(|position| !keys.contains(position)).collect();
@@ -94,7 +94,9 @@ impl SubOperator for GroupBy {
             .collect::<Result<Vec<_>>>()?;
         let layout = Arc::new(KeyLayout::new(&types, u64::MAX)?);
         let rows = RowLayout::new(&inner)?;
-        Ok(Operator::Sink(Arc::new(Lowered { spec: Arc::new(Spec { keys, rest, layout, rows }) })))
+        Ok(Operator::Sink(Arc::new(GroupByOperator {
+            spec: Arc::new(Spec { keys, rest, layout, rows }),
+        })))
     }
 }
 
@@ -107,7 +109,7 @@ struct Spec {
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct GroupByOperator {
     spec: Arc<Spec>,
 }
 
@@ -117,7 +119,7 @@ struct GroupByRun {
     run: Run,
 }
 
-/// A chunk without its keys, and the group of each tuple.
+/// A chunk without its keys, and the group number of each tuple.
 #[derive(Debug)]
 struct Part {
     position: (u64, u64),
@@ -136,7 +138,7 @@ struct GroupByWorker {
     reservation: Reservation,
 }
 
-impl Sink for Lowered {
+impl Sink for GroupByOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         Ok(Arc::new(GroupByRun { spec: self.spec.clone(), run: run.clone() }))
     }
@@ -176,7 +178,7 @@ impl SinkRun for GroupByRun {
         let mut parts = all.parts;
         parts.sort_by_key(|part| part.position);
 
-        // Where the tuples of each group are, in source order: a counting sort.
+        // Counting sort: lists the positions of the tuples of each group, in source order.
         let groups = all.table.store.groups();
         let mut starts = vec![0usize; groups + 1];
         let each = || parts.iter().flat_map(|part| &part.groups);
@@ -191,8 +193,10 @@ impl SinkRun for GroupByRun {
                 *place += 1;
             }
         }
-        let incoming =
-            parts.iter().map(|part| Incoming::of_chunk(&part.chunk)).collect::<Result<Vec<_>>>()?;
+        let incoming = parts
+            .iter()
+            .map(|part| ResolvedColumns::of_chunk(&part.chunk))
+            .collect::<Result<Vec<_>>>()?;
         let mut reservation = Reservation::new(self.run.context.clone());
         reservation.resize(tuples.len() * 8 + starts.len() * 8)?;
         reservations.push(reservation);
@@ -232,7 +236,7 @@ impl SinkWorker for GroupByWorker {
     }
 }
 
-/// The output: a chunk of groups a morsel, their collections made when it is opened.
+/// The output: one morsel per chunk of groups, whose collections are built when it is opened.
 #[derive(Debug)]
 struct Groups {
     spec: Arc<Spec>,
@@ -240,7 +244,7 @@ struct Groups {
     keys: Chunk,
     starts: Vec<usize>,
     tuples: Vec<(u32, u32)>,
-    incoming: Vec<Incoming>,
+    incoming: Vec<ResolvedColumns>,
     _reservations: Mutex<Vec<Reservation>>,
 }
 

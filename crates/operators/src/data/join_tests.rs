@@ -1,6 +1,6 @@
-//! Joins against a reference that tries every pair, for all kinds, keys, residuals and settings.
+//! Tests joins against a reference that tries every pair, for all kinds, keys and residuals.
 
-use std::fmt::Write;
+mod reference;
 
 use tessera_context::testing::{TestContext, batch, rows};
 use tessera_operator::testing::{SETTINGS, TestPlan, names};
@@ -9,116 +9,7 @@ use tessera_state::join::{JoinKind, KINDS};
 use tessera_types::Code;
 
 use crate::testing::test_plan;
-
-type Row = Vec<Option<i64>>;
-
-/// Seeded numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    /// Rows of three fields: two keys from few values, and a value. `nulls` of 10 keys are NULL.
-    fn rows(&mut self, len: u64, distinct: u64, nulls: u64) -> Vec<Row> {
-        let mut key = || (self.below(10) >= nulls).then(|| self.below(distinct) as i64);
-        let mut rows: Vec<Row> = (0..len).map(|_| vec![key(), key(), None]).collect();
-        for row in &mut rows {
-            row[2] = (self.below(8) > 0).then(|| self.below(6) as i64);
-        }
-        rows
-    }
-}
-
-fn text(row: &[Option<i64>]) -> String {
-    let mut out = String::new();
-    for value in row {
-        let value = value.map_or("NULL".to_string(), |value| value.to_string());
-        write!(out, "{}{value}", if out.is_empty() { "" } else { " " }).unwrap();
-    }
-    out
-}
-
-fn table_text(rows: &[Row]) -> String {
-    rows.iter().map(|row| text(row)).collect::<Vec<_>>().join("|")
-}
-
-/// The kinds of keys tested: how many, and their type.
-const KEYS: [(usize, &str); 5] =
-    [(1, "int64"), (1, "int32"), (2, "int64"), (1, "string"), (2, "string")];
-
-#[derive(Debug, Clone, Copy)]
-struct Case {
-    kind: JoinKind,
-    keys: usize,
-    residual: bool,
-    null_equal: bool,
-    null_aware: bool,
-}
-
-/// `Some(true)`: equal; `None`: unknown.
-fn keys_equal(l: &Row, r: &Row, case: Case) -> Option<bool> {
-    let mut result = Some(true);
-    for key in 0..case.keys {
-        match (l[key], r[key]) {
-            (Some(a), Some(b)) if a == b => {}
-            (None, None) if case.null_equal => {}
-            (Some(_), Some(_)) => return Some(false),
-            _ => result = None,
-        }
-    }
-    result
-}
-
-fn residual_holds(l: &Row, r: &Row, case: Case) -> bool {
-    !case.residual || matches!((l[2], r[2]), (Some(a), Some(b)) if a < b)
-}
-
-/// What SQL says, or that there is a second match.
-fn reference(left: &[Row], right: &[Row], case: Case) -> Option<Vec<String>> {
-    let matches =
-        |l: &Row, r: &Row| keys_equal(l, r, case) == Some(true) && residual_holds(l, r, case);
-    let nulls = vec![None; 3];
-    let both = |l: &Row, r: &Row| text(&[l.clone(), r.clone()].concat());
-    let mut out = Vec::new();
-    for l in left {
-        let found: Vec<&Row> = right.iter().filter(|r| matches(l, r)).collect();
-        let unknown = case.null_aware
-            && found.is_empty()
-            && right.iter().any(|r| keys_equal(l, r, case).is_none() && residual_holds(l, r, case));
-        match case.kind {
-            JoinKind::Single if found.len() > 1 => return None,
-            JoinKind::Semi if !found.is_empty() => out.push(text(l)),
-            JoinKind::Anti if found.is_empty() && !unknown => out.push(text(l)),
-            JoinKind::Mark => {
-                let mark =
-                    if unknown { "NULL".to_string() } else { (!found.is_empty()).to_string() };
-                out.push(format!("{} {mark}", text(l)));
-            }
-            kind if kind.yields_pairs() => {
-                out.extend(found.iter().map(|r| both(l, r)));
-                if found.is_empty() && kind.keeps_stream() {
-                    out.push(both(l, &nulls));
-                }
-            }
-            _ => {}
-        }
-    }
-    for r in right {
-        let found = left.iter().any(|l| matches(l, r));
-        match case.kind {
-            JoinKind::Right | JoinKind::Full if !found => out.push(both(&nulls, r)),
-            JoinKind::BuildSemi if found => out.push(text(r)),
-            JoinKind::BuildAnti if !found => out.push(text(r)),
-            _ => {}
-        }
-    }
-    out.sort();
-    Some(out)
-}
+use reference::{Case, KEYS, Random, Row, reference, table_text, text};
 
 fn residual() -> Expr {
     Expr::call("lt", vec![Expr::field("lv"), Expr::field("rv")])
@@ -155,7 +46,7 @@ fn check(plan: &TestPlan, root: NodeId, expected: &Option<Vec<String>>, what: &s
     check_within(plan, root, expected, what, usize::MAX);
 }
 
-/// As `check`, where what can leave memory may hold so many bytes.
+/// Like `check`, with a budget in bytes for state that can spill.
 fn check_within(
     plan: &TestPlan,
     root: NodeId,
@@ -205,8 +96,7 @@ fn probes_agree_with_the_reference() {
     }
 }
 
-/// Budgets for the state: nothing may stay, about a half, and a part that leaves room for a filter
-/// of the keys that have left.
+/// State budgets: everything spills, about half does, and enough for a filter of the spilled keys.
 const STATE_BUDGETS: [usize; 3] = [0, 60_000, 90_000];
 
 #[test]
@@ -225,7 +115,7 @@ fn probes_of_builds_that_left_memory_agree_with_the_reference() {
                 }
                 let distinct = if kind == JoinKind::Single { 1_000_000 } else { 1_500 };
                 let nulls = random.below(3);
-                // About half of the left have no match.
+                // About half of the left tuples have no match.
                 let (left, right) = (
                     random.rows(300, 2 * distinct, nulls),
                     random.rows(6_000, distinct, nulls / 2),
@@ -244,7 +134,7 @@ fn probes_of_builds_that_left_memory_agree_with_the_reference() {
                     let what =
                         format!("{case:?} on {atom}, budget {budget}, chunks of {chunk_rows}");
                     assert_eq!(context.used(), 0, "{what}");
-                    assert!(context.spilled() > 0, "{what}: nothing has left memory");
+                    assert!(context.spilled() > 0, "{what}: nothing was spilled");
                     match (found, &expected) {
                         (Ok(found), Some(expected)) => {
                             let mut found = rows(&found);
@@ -363,7 +253,7 @@ fn nested_loops_agree_with_the_reference() {
                 }
                 let root = plan.add("nested_loop", &[r, l], params);
                 let what = format!("{case:?} {left:?} {right:?}");
-                // Without room for its side, the side is read from a file again and again.
+                // With a budget of 0 the side is spilled and read again for each chunk.
                 for state_budget in [usize::MAX, 0] {
                     check_within(&plan, root, &reference(&left, &right, case), &what, state_budget);
                 }
@@ -422,7 +312,7 @@ fn merge_joins_agree_with_the_reference_in_order() {
     }
 }
 
-/// The first two of every three values as Arrow prints floats.
+/// The first two of every three values, printed as Arrow prints floats.
 fn floats(row: &str) -> String {
     let value = |(i, text): (usize, &str)| match text {
         "NULL" => text.to_string(),
@@ -474,7 +364,7 @@ fn strings_survive_partitioning() {
     assert_eq!(found.column(0), found.column(2));
 }
 
-/// The message for a plan that is wrong.
+/// The error message for an invalid plan.
 fn rejected(make: impl Fn(&mut TestPlan, NodeId, NodeId, NodeId) -> NodeId) -> String {
     let mut plan = test_plan();
     let l = plan.table(batch("<la: int32, lv: int64>", ""));

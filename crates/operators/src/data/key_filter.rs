@@ -1,4 +1,4 @@
-//! `key_filter`: the keys of a hash table, as far as it takes to tell them from others.
+//! `key_filter`: a Bloom filter and the key bounds of a hash table.
 
 use std::sync::Arc;
 
@@ -17,23 +17,21 @@ use tessera_vector::{Chunk, Column};
 
 use super::build::{HASH_TABLE, TABLE_FIELD};
 
-/// Rows whose keys are looked at together.
+/// Rows whose keys are hashed together.
 const ROWS_AT_ONCE: usize = 2_048;
 
-/// `key_filter`: makes of the table of a `build` over `R` what a `semi_join_filter` tests tuples
-/// against.
+/// `key_filter`: summarizes the keys of a `build` over `R`, for a `semi_join_filter` to test.
 ///
 /// * Input `<table: hash_table<R>>`; output one tuple `<filter: bytes?, least_k: K?, greatest_k:
-///   K?, …>`, a pair for each of `keys`: a Bloom filter of all keys together (of a single one that
-///   is a whole number, a bit for each from the least to the greatest, where that is not much
-///   larger), and the least and the greatest value of each. NULL where it is not known: of the ends
-///   when a key is NULL, or of a type that statistics do not order. What of the build has left
-///   memory is read for it.
+///   K?, …>`, with a pair of bounds for each of `keys`. `filter` is a Bloom filter over all keys
+///   together, or, for a single integer key with a dense range, a bitmap from the least to the
+///   greatest key. A bound is NULL when unknown: a key is NULL, or its type has no order in
+///   statistics. Spilled build tuples are read to compute it.
 /// * `keys`: fields of `R`, those of the build, in their order.
-/// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`, and what is neither of them
-///   nor, by chance, passes, is dropped.
-/// * Memory: 8 to 16 bits a key; where they are not to be had the filter is NULL. Never blocks; the
-///   filter's tuple can be sent.
+/// * Five rows with the keys `3, 9, 4, 3, 7` give `<filter, 3, 9>`. Other keys are dropped, except
+///   for false positives of the filter.
+/// * Memory: 8 to 16 bits per key; if the budget lacks them, the filter is NULL. Never blocks; the
+///   output tuple can be sent to other processes.
 /// * Source: Lang, Neumann, Kemper, Boncz, VLDB 2019, see `sideways/bloom.rs`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyFilter;
@@ -76,7 +74,7 @@ impl SubOperator for KeyFilter {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (_, table) = describe::collection(&lowering.inputs[0].tuple, TABLE_FIELD, HASH_TABLE)?;
         let keys = keys(node, &table.tuple)?;
-        Ok(Operator::Stream(Arc::new(Lowered { keys, build: table.tuple.clone() })))
+        Ok(Operator::Stream(Arc::new(KeyFilterOperator { keys, build: table.tuple.clone() })))
     }
 }
 
@@ -93,7 +91,7 @@ fn other_keys() -> Error {
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct KeyFilterOperator {
     keys: Vec<usize>,
     build: Tuple,
 }
@@ -105,7 +103,7 @@ struct KeyFilterRun {
     run: Run,
 }
 
-impl Stream for Lowered {
+impl Stream for KeyFilterOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let keys = self.keys.iter().map(|key| self.build.fields()[*key].clone()).collect();
         Ok(transform_run(KeyFilterRun { keys, positions: self.keys.clone(), run: run.clone() }))
@@ -192,7 +190,7 @@ impl KeyFilterRun {
         Ok((Some(bloom.to_bytes()), ends))
     }
 
-    /// The rows of a table, some at a time.
+    /// Calls a function with the rows of a table, some at a time.
     fn each_part(
         &self,
         table: &JoinTable,
@@ -208,7 +206,7 @@ impl KeyFilterRun {
         Ok(())
     }
 
-    /// The keys of the rows in memory.
+    /// Builds a Bloom filter of the keys of the rows in memory.
     fn bloom(&self, table: &JoinTable, blocks: usize) -> Result<Bloom> {
         let mut bloom = Bloom::new(blocks);
         self.each_part(table, |rows| {

@@ -1,11 +1,11 @@
-//! `limit`: the first tuples.
+//! `limit`: the first tuples of its input.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::describe::{count, edge, gives_one, wants_all_unless_partial};
+use tessera_operator::describe::{count, edge, require_all_unless_partial, single_edge};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, OrderedQueue, QueueSource, Sink, SinkRun, SinkWorker, SourceRun,
@@ -16,23 +16,22 @@ use tessera_rows::Collected;
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
-/// More tuples than these are passed on while they come.
+/// A larger limit passes tuples on through a queue while more of them are read.
 const HELD_ROWS_MAX: usize = 20_000;
 
-/// Skips `offset` tuples in the order of the source and gives the next `limit` (both optional).
+/// Skips `offset` tuples in the order of the source and yields the next `limit` (both optional).
 ///
-/// `1, 2, 3, 4` with `offset = 1, limit = 2` gives `2, 3`. Each morsel keeps no more than could be
-/// wanted; once the morsels that are complete from the first one on have enough, the others are not
-/// read. Holds the tuples it gives, at most the sum of both parameters for each morsel under way;
-/// many tuples that one chain reads go there through a queue instead, while more of them come. Ends
-/// its pipeline; keeps the order.
+/// `1, 2, 3, 4` with `offset = 1, limit = 2` gives `2, 3`. Each morsel holds at most `offset +
+/// limit` tuples. Once the completed prefix of morsels has enough tuples, the remaining morsels are
+/// not read. A large result with a single reader goes through a queue while more tuples are read.
+/// Ends its pipeline; keeps the order.
 #[derive(Debug)]
 pub struct Limit;
 
 impl Descriptor for Limit {
     tessera_operator::describe!(
         "limit",
-        "Gives the first tuples in the order of the source.",
+        "Yields the first tuples in the order of the source.",
         ["limit", "offset", "partial"],
         1,
         1
@@ -40,10 +39,10 @@ impl Descriptor for Limit {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all_unless_partial(node, edge, 0)?;
+        require_all_unless_partial(node, edge, 0)?;
         count(node, "limit")?;
         count(node, "offset")?;
-        Ok(gives_one(edge, edge.tuple.clone(), edge.order.clone()))
+        Ok(single_edge(edge, edge.tuple.clone(), edge.order.clone()))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -55,17 +54,17 @@ impl SubOperator for Limit {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         let offset = count(node, "offset")?.unwrap_or(0);
         let limit = count(node, "limit")?.unwrap_or(usize::MAX);
-        Ok(Operator::Sink(Arc::new(Lowered { offset, limit })))
+        Ok(Operator::Sink(Arc::new(LimitOperator { offset, limit })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct LimitOperator {
     offset: usize,
     limit: usize,
 }
 
-impl Sink for Lowered {
+impl Sink for LimitOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let wanted = if self.limit == 0 { 0 } else { self.offset.saturating_add(self.limit) };
         Ok(Arc::new(LimitRun {
@@ -87,21 +86,21 @@ struct LimitRun {
     shared: Arc<Shared>,
     offset: usize,
     limit: usize,
-    /// Where tuples go that are read while more of them come.
+    /// The queue to the reader, if tuples are passed on before the input is complete.
     passed: OnceLock<Arc<OrderedQueue>>,
 }
 
-/// What workers share.
+/// State shared by the workers of a run.
 #[derive(Debug)]
 struct Shared {
     run: Run,
-    /// How many tuples, counted from the first one, matter at all.
+    /// `offset + limit`: the number of tuples from the start of the source that are needed.
     wanted: usize,
     enough: AtomicBool,
     progress: Mutex<Progress>,
 }
 
-/// Morsels that are complete.
+/// Progress over the completed morsels.
 #[derive(Debug, Default)]
 struct Progress {
     morsels: BTreeMap<u64, Morsel>,
@@ -146,8 +145,8 @@ impl SinkRun for LimitRun {
         self.passed.get().is_some()
     }
 
-    /// Many tuples are passed on as they come; few are held, and then read by any number of
-    /// workers.
+    /// Returns a queue for a large limit with a single reader. A small result is collected first,
+    /// so that any number of workers can read it.
     fn early_output(&self, has_one_reader: bool) -> Option<Arc<dyn SourceRun>> {
         if !has_one_reader || self.shared.wanted <= HELD_ROWS_MAX {
             return None;
@@ -163,7 +162,7 @@ impl SinkRun for LimitRun {
         if let Some(passed) = self.passed.get() {
             return Ok(passed.finish());
         }
-        // A morsel that was left when there was enough counts with what it had given until then.
+        // A morsel abandoned at the limit counts with the tuples it had yielded by then.
         for mut worker in workers {
             worker.end()?;
         }
@@ -188,7 +187,7 @@ impl SinkRun for LimitRun {
 struct LimitWorker {
     shared: Arc<Shared>,
     position: u64,
-    /// Tuples before this morsel, where all of those are known.
+    /// The number of tuples before this morsel, if all earlier morsels are complete.
     before: Option<usize>,
     morsel: Option<Morsel>,
 }
@@ -210,7 +209,7 @@ impl SinkWorker for LimitWorker {
             self.shared.wanted - self.before.unwrap_or(0).min(self.shared.wanted) - morsel.rows;
         let taken = chunk.rows().min(room);
         if taken > 0 {
-            // Gathered, so that few tuples do not keep a large chunk alive.
+            // Compact: a slice of few tuples must not keep a large chunk alive.
             let chunk = chunk.slice(0, taken).compact()?;
             morsel._memory.grow(chunk.value_bytes())?;
             morsel.rows += taken;

@@ -1,19 +1,19 @@
-//! `local_histogram`: how many tuples each partition will have.
+//! `local_histogram`: counts the tuples of each partition.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
 
 use tessera_context::Run;
-use tessera_functions::key_hash::{AskedHash, KeyHasher};
-use tessera_operator::describe::{edge, gives_one, keys};
+use tessera_functions::key_hash::{CachedHashCode, KeyHasher};
+use tessera_operator::describe::{edge, keys, single_edge};
 use tessera_operator::partitions::Partitioning;
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Bounds, Collected, Incoming, RowLayout, packs, partition_of};
+use tessera_rows::{Bounds, Collected, ResolvedColumns, RowLayout, packs, partition_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::Chunk;
 use tessera_vector::hash::{hash_of_word, words_of_key};
@@ -22,12 +22,12 @@ use tessera_vector::hash::{hash_of_word, words_of_key};
 /// (Modularis §2.3.2).
 ///
 /// With `bits = 1`, five tuples, three of whose hashes begin with a one, give `<partition, count>`
-/// = `(0, 2), (1, 3)`: always 2^bits tuples, in order. Partition sizes follow for a
-/// `local_partition` with the same parameters. With `strings`, a third field `bytes` says how long
-/// the strings of more than 12 bytes are together, which rows keep apart. With `ranges` too, a
-/// tuple follows for each of these fields, with -1 less its position in the place of the partition,
-/// its least value as `count` and its greatest as `bytes`: who sends tuples can then pack them.
-/// Holds a number for each partition and worker; ends its pipeline.
+/// = `(0, 2), (1, 3)`: always 2^bits tuples, in order. A `local_partition` with the same parameters
+/// allocates its partitions by these counts. With `strings`, a third field `bytes` has the total
+/// length of strings of more than 12 bytes, which rows store in a heap. With `ranges`, one more
+/// tuple follows for each of these fields: `partition` is -1 minus its position, `count` its least
+/// and `bytes` its greatest value; senders use them to pack tuples. Holds a number for each
+/// partition and worker; ends its pipeline.
 #[derive(Debug)]
 pub struct LocalHistogram;
 
@@ -48,7 +48,7 @@ impl Descriptor for LocalHistogram {
         if node.params.flag("strings")? {
             tuple = tuple.concat(&Tuple::new(vec![Field::new("bytes", Atom::Int64)]));
         }
-        Ok(gives_one(edge, tuple, Order::Source))
+        Ok(single_edge(edge, tuple, Order::Source))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -56,17 +56,17 @@ impl Descriptor for LocalHistogram {
     }
 }
 
-/// The type of a histogram.
+/// The tuple type of a histogram.
 pub(crate) fn histogram_tuple() -> Tuple {
     Tuple::new(vec![Field::new("partition", Atom::Int64), Field::new("count", Atom::Int64)])
 }
 
-/// The fields whose ranges are wanted.
+/// Returns the positions of the fields named by `ranges`.
 fn ranged(node: &Node, tuple: &Tuple) -> Result<Arc<[usize]>> {
     let names = node.params.names_opt("ranges")?;
     if !names.is_empty() && !node.params.flag("strings")? {
         return Err(Error::semantic(
-            "parameter ranges goes with strings = true, whose field holds the greatest values",
+            "parameter ranges requires strings = true, for the field with the greatest values",
         ));
     }
     let fields = keys(tuple, &names, "range")?;
@@ -89,20 +89,26 @@ impl SubOperator for LocalHistogram {
         };
         let ranged = ranged(node, &lowering.inputs[0].tuple)?;
         let (tuple, hash) = (lowering.inputs[0].tuple.clone(), Arc::default());
-        Ok(Operator::Sink(Arc::new(Lowered { partitioning, strings, ranged, tuple, hash })))
+        Ok(Operator::Sink(Arc::new(LocalHistogramOperator {
+            partitioning,
+            strings,
+            ranged,
+            tuple,
+            hash,
+        })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct LocalHistogramOperator {
     partitioning: Partitioning,
     strings: Strings,
     ranged: Arc<[usize]>,
     tuple: Tuple,
-    hash: Arc<AskedHash>,
+    hash: Arc<CachedHashCode>,
 }
 
-/// Whether the bytes of long strings are wanted, and whether there can be any.
+/// Whether long strings are counted, and whether the tuple has string fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     Unasked,
@@ -110,41 +116,42 @@ enum Strings {
     Counted,
 }
 
-impl Sink for Lowered {
+impl Sink for LocalHistogramOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let hasher =
             KeyHasher::start_counted(&self.hash, &self.tuple, &self.partitioning.keys, run);
-        Ok(Arc::new(HistogramRun { lowered: self.clone(), hasher, run: run.clone() }))
+        Ok(Arc::new(HistogramRun { operator: self.clone(), hasher, run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct HistogramRun {
-    lowered: Lowered,
+    operator: LocalHistogramOperator,
     hasher: KeyHasher,
     run: Run,
 }
 
 struct HistogramWorker {
-    lowered: Lowered,
+    operator: LocalHistogramOperator,
     hasher: KeyHasher,
     run: Run,
     hashes: Vec<u64>,
     counts: Vec<i64>,
-    /// Empty where there are none to count.
+    /// String bytes by partition; empty if they are not counted.
     bytes: Vec<i64>,
-    /// Of each field that is ranged.
+    /// The bounds of each field of `ranges`.
     bounds: Vec<Bounds>,
 }
 
 impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (lowered, hasher, run) = (self.lowered.clone(), self.hasher.clone(), self.run.clone());
-        let counts = vec![0; lowered.partitioning.count()];
-        let bytes = if lowered.strings == Strings::Counted { counts.clone() } else { Vec::new() };
-        let bounds = vec![Bounds::NONE; lowered.ranged.len()];
+        let (operator, hasher, run) =
+            (self.operator.clone(), self.hasher.clone(), self.run.clone());
+        let counts = vec![0; operator.partitioning.count()];
+        let bytes = if operator.strings == Strings::Counted { counts.clone() } else { Vec::new() };
+        let bounds = vec![Bounds::NONE; operator.ranged.len()];
         Ok(Box::new(HistogramWorker {
-            lowered,
+            operator,
             hasher,
             run,
             hashes: Vec::new(),
@@ -154,12 +161,12 @@ impl SinkRun for HistogramRun {
         }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { partitioning, strings, ranged, .. } = &self.lowered;
+        let LocalHistogramOperator { partitioning, strings, ranged, .. } = &self.operator;
         let mut counts = vec![0; partitioning.count()];
         let mut bytes = counts.clone();
         let mut bounds = vec![Bounds::NONE; ranged.len()];
@@ -188,7 +195,7 @@ impl SinkRun for HistogramRun {
 impl SinkWorker for HistogramWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
-        let partitioning = &self.lowered.partitioning;
+        let partitioning = &self.operator.partitioning;
         let counts_only = self.bytes.is_empty() && self.bounds.is_empty();
         if let (true, None, Some(words)) =
             (counts_only, chunk.selection(), words_of_key(&chunk, &partitioning.keys))
@@ -213,9 +220,9 @@ impl SinkWorker for HistogramWorker {
         if counts_only {
             return Ok(());
         }
-        let incoming = Incoming::of_sent(&chunk)?;
+        let incoming = ResolvedColumns::of_sent(&chunk)?;
         let selection = chunk.selection().map(|selection| &selection.values()[..]);
-        for (bounds, field) in self.bounds.iter_mut().zip(&*self.lowered.ranged) {
+        for (bounds, field) in self.bounds.iter_mut().zip(&*self.operator.ranged) {
             *bounds = bounds.and(incoming.bounds(*field, selection));
         }
         if self.bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! `local_partition`: tuples scattered over partitions of known sizes.
+//! `local_partition`: scatters tuples over partitions of known sizes.
 
 use std::sync::Arc;
 
@@ -6,29 +6,28 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
 use tessera_context::Run;
-use tessera_functions::key_hash::{AskedHash, KeyHasher};
-use tessera_operator::describe::{edges, gives_one, wants_all};
+use tessera_functions::key_hash::{CachedHashCode, KeyHasher};
+use tessera_operator::describe::{edges, require_all, single_edge};
 use tessera_operator::partitions::{Partitioning, partitions_chunk, partitions_tuple};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Scatter, Scatterer};
+use tessera_rows::{Collected, RowLayout, RowWriter, Scatter, Scatterer, WriteRequestCell};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
 use crate::data::local_histogram::histogram_tuple;
 
 /// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the
-/// top; the second input is the histogram that tells how large each partition gets (Modularis
-/// §2.3.2).
+/// top; the second input is a histogram of the partition sizes (Modularis §2.3.2).
 ///
-/// With `bits = 1`, tuples become `<partition, data: rows<…>>` = `(0, those whose hash begins with
-/// a zero)`, `(1, the others)`: always 2^bits tuples, in order; within a partition there is none.
-/// Partitions are of exactly the right size and filled through write-combining buffers. Holds the
-/// tuples once, as rows, and the buffers; ends its pipeline. Errors: a histogram of other tuples or
-/// with other parameters.
+/// With `bits = 1`, tuples become `<partition, data: rows<…>>` = `(0, tuples whose hash begins with
+/// a zero)`, `(1, the others)`: always 2^bits tuples, in order; a partition itself is unordered.
+/// Partitions are allocated at their exact size and filled through write-combining buffers. Holds
+/// the tuples once, as rows, and the buffers; ends its pipeline. Errors: a histogram of other
+/// tuples or with other parameters.
 #[derive(Debug)]
 pub struct LocalPartition;
 
@@ -43,17 +42,17 @@ impl Descriptor for LocalPartition {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let [stream, histogram] = edges(inputs)? else { return Err(Error::internal("two inputs")) };
-        wants_all(stream, 0)?;
-        wants_all(histogram, 1)?;
+        require_all(stream, 0)?;
+        require_all(histogram, 1)?;
         if histogram.tuple != histogram_tuple() {
             return Err(Error::semantic(format!(
-                "input 1 is {} where a histogram {} is wanted",
+                "input 1 is {}; local_partition expects a histogram {}",
                 histogram.tuple,
                 histogram_tuple()
             )));
         }
         Partitioning::new(node, &stream.tuple)?;
-        Ok(gives_one(stream, partitions_tuple(&stream.tuple), Order::Source))
+        Ok(single_edge(stream, partitions_tuple(&stream.tuple), Order::Source))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -65,21 +64,21 @@ impl SubOperator for LocalPartition {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = &lowering.inputs[0].tuple;
         let (partitioning, layout) = (Partitioning::new(node, tuple)?, RowLayout::new(tuple)?);
-        let (hash, write) = (AskedHash::new(), AskedWrite::new());
-        Ok(Operator::Sink(Arc::new(Lowered { partitioning, layout, hash, write })))
+        let (hash, write) = (CachedHashCode::new(), WriteRequestCell::new());
+        Ok(Operator::Sink(Arc::new(LocalPartitionOperator { partitioning, layout, hash, write })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct LocalPartitionOperator {
     partitioning: Partitioning,
     layout: Arc<RowLayout>,
-    hash: AskedHash,
-    write: AskedWrite,
+    hash: CachedHashCode,
+    write: WriteRequestCell,
 }
 
-impl Lowered {
-    /// The sizes of the partitions, from the histogram.
+impl LocalPartitionOperator {
+    /// Returns the partition sizes from the histogram.
     fn counts(&self, histogram: &Collected) -> Result<Vec<usize>> {
         let mut counts = Vec::with_capacity(self.partitioning.count());
         for chunk in histogram.chunks() {
@@ -101,7 +100,7 @@ impl Lowered {
         }
         if counts.len() != self.partitioning.count() {
             return Err(Error::data(format!(
-                "the histogram has {} partitions where bits = {} make {}",
+                "the histogram has {} partitions, but bits = {} gives {}",
                 counts.len(),
                 self.partitioning.bits,
                 self.partitioning.count()
@@ -111,7 +110,7 @@ impl Lowered {
     }
 }
 
-impl Sink for Lowered {
+impl Sink for LocalPartitionOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let histogram = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
         let counts = self.counts(histogram)?;
@@ -146,7 +145,7 @@ impl SinkRun for PartitionRun {
         Ok(Box::new(PartitionWorker { hasher, writer, scatterer, hashes: Vec::new() }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
@@ -289,7 +288,7 @@ mod tests {
         assert!(message.contains("the histogram counts"), "{message}");
         let root = plan.add("local_partition", &[table_a, histogram], params(2, 0));
         let message = plan.collect(root, TestContext::new(7, 2)).unwrap_err().to_string();
-        assert!(message.contains("8 partitions where bits = 2 make 4"), "{message}");
+        assert!(message.contains("8 partitions, but bits = 2 gives 4"), "{message}");
     }
 
     #[test]

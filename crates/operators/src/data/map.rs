@@ -1,4 +1,4 @@
-//! `map`: new fields from old ones.
+//! `map`: computes new fields.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use tessera_vector::Chunk;
 
 use crate::data::projector::{Projection, Projector};
 
-/// Gives exactly the fields of `exprs`, each computed from the fields of its tuple (Modularis
+/// Yields exactly the fields of `exprs`, each computed from the fields of its tuple (Modularis
 /// §2.3.2).
 ///
 /// `<a: int64>` with `exprs = {a = a, b = add(a, 1)}`: `1, 2` becomes `(1, 2), (2, 3)`. A field
-/// passed on as it is, also under another name, keeps its encoding; an expression that several
-/// fields share is evaluated once. Holds a chunk, never blocks, keeps the order. Errors: those of
-/// the expressions.
+/// that is only passed on or renamed keeps its encoding; an expression that several fields share is
+/// evaluated once. Holds a chunk, never blocks, keeps the order. Errors: those of the expressions.
 #[derive(Debug)]
 pub struct Map;
 
@@ -60,16 +59,16 @@ impl SubOperator for Map {
             lowering.parameters,
             lowering.library,
         )?;
-        Ok(Operator::Stream(Arc::new(Lowered { projector })))
+        Ok(Operator::Stream(Arc::new(MapOperator { projector })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct MapOperator {
     projector: Projector,
 }
 
-impl Stream for Lowered {
+impl Stream for MapOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         Ok(transform_run(MapRun { projection: self.projector.start(run) }))
     }

@@ -1,4 +1,4 @@
-//! `merge`: many streams become one.
+//! `merge`: gathers many streams into one.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::data::sort::SortSink;
 /// sorted streams into a sorted one (HetExchange, many to one).
 ///
 /// `1, 4` from one worker and `2, 3` from another give, with `keys = [{field = a}]`, `1, 2, 3, 4`.
-/// Without keys chunks pass as they are: they carry their position, by which whoever collects them
-/// puts them in order. With keys it holds everything, and ends its pipeline. Errors: an input that
-/// is not sorted by `keys`.
+/// Without keys, chunks pass through unchanged; the consumer orders them by the position they
+/// carry. With keys, it holds all tuples and ends its pipeline. Errors: an input that is not sorted
+/// by `keys`.
 #[derive(Debug)]
 pub struct Merge;
 
@@ -54,7 +54,7 @@ impl Descriptor for Merge {
     }
 }
 
-/// The one stream in which everything is.
+/// Returns the edge of the single output stream.
 fn gathered(edge: &Edge, order: Order) -> Edge {
     let traits = Traits { parallelism: Parallelism::One, ..edge.traits };
     Edge { tuple: edge.tuple.clone(), traits, order }
@@ -63,24 +63,24 @@ fn gathered(edge: &Edge, order: Order) -> Edge {
 impl SubOperator for Merge {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         if node.param("keys").is_none() {
-            return Ok(Operator::Stream(Arc::new(Pass)));
+            return Ok(Operator::Stream(Arc::new(PassThrough)));
         }
-        // Finding that a run is sorted already takes one comparison a tuple, so that what is left
-        // is the merge.
+        // A presorted run is detected with one comparison per tuple, so this costs little more than
+        // the merge.
         Ok(Operator::Sink(Arc::new(SortSink::new(node, &lowering.inputs[0].tuple)?)))
     }
 }
 
 #[derive(Debug)]
-struct Pass;
+struct PassThrough;
 
-impl Stream for Pass {
+impl Stream for PassThrough {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(transform_run(Pass))
+        Ok(transform_run(PassThrough))
     }
 }
 
-impl Transform for Pass {
+impl Transform for PassThrough {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         Ok(chunk)
     }

@@ -1,4 +1,4 @@
-//! MergeJoin: joins sides that are sorted by their keys.
+//! `merge_join`: joins two sides that are sorted by their keys.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const KINDS: [JoinKind; 4] = [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, J
 ///   of `L`. NULL keys match nothing.
 /// * `left_keys`, `right_keys`: fields of the same types; each side's order must start with them.
 /// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
-/// * Memory: both sides once more, put together, with their keys in a form that compares as bytes.
+/// * Memory: a concatenated copy of both sides, with their keys encoded as comparable bytes.
 /// * Morsels are ranges of `L`; each finds its start in `R` by binary search.
 /// * Source: Modularis §3.3; Graefe, *Query evaluation techniques*, 1993, §5.2.
 #[derive(Debug, Clone, Copy)]
@@ -54,20 +54,19 @@ struct MergeRun {
 #[derive(Debug)]
 struct Shared {
     kind: JoinKind,
-    left: Sorted,
-    right: Sorted,
+    left: SortedSide,
+    right: SortedSide,
     residual: Option<Arc<Residual>>,
     run: Run,
     _reservation: Reservation,
 }
 
-/// One side, put together.
+/// One side, concatenated.
 #[derive(Debug)]
-struct Sorted {
+struct SortedSide {
     columns: Vec<Column>,
     keys: SortableRows,
-    /// Tuples whose keys hold no NULL; those with NULL may stand anywhere when there are several
-    /// keys.
+    /// Marks tuples with a NULL among their keys; with several keys they may occur anywhere.
     null_key: Vec<bool>,
 }
 
@@ -75,23 +74,23 @@ struct MergeReader {
     shared: Arc<Shared>,
     next: usize,
     end: usize,
-    block: Option<Block>,
+    block: Option<LeftRange>,
     /// The first tuple of the right side that is not below the current key.
     cursor: usize,
     pairs: Candidates,
     ready: std::collections::VecDeque<Chunk>,
 }
 
-/// A chunk of the left side being joined.
-struct Block {
+/// A range of the left side being joined.
+struct LeftRange {
     chunk: Chunk,
     first: usize,
     found: Vec<bool>,
-    /// The tuple being joined, and the next one of the right side to try; tuples before it are
-    /// complete.
+    /// The tuple being joined, and the next tuple of the right side to try for it. Earlier tuples
+    /// are complete.
     position: usize,
     at: Option<usize>,
-    /// Tuples before this one are in the output.
+    /// Tuples before this one have been output.
     settled: usize,
 }
 
@@ -109,8 +108,8 @@ impl Descriptor for MergeJoin {
             return Err(Error::internal("a merge join without two inputs"));
         };
         let kind = JoinKind::of(node, &KINDS)?;
-        describe::wants_all(left, 0)?;
-        describe::wants_all(right, 1)?;
+        describe::require_all(left, 0)?;
+        describe::require_all(right, 1)?;
         let left_keys = sorted_keys(node, "left_keys", left, 0)?;
         let right_keys = sorted_keys(node, "right_keys", right, 1)?;
         if left_keys.len() != right_keys.len() || left_keys.is_empty() {
@@ -131,7 +130,7 @@ impl Descriptor for MergeJoin {
                 .map_err(|error| error.context("parameter residual"))?;
         }
         let output = kind.output(&left.tuple, &right.tuple, node)?;
-        Ok(describe::gives_one(left, output, left.order.clone()))
+        Ok(describe::single_edge(left, output, left.order.clone()))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -139,7 +138,7 @@ impl Descriptor for MergeJoin {
     }
 }
 
-/// Key positions, after checking that the side's order starts with the keys, ascending, NULLs last.
+/// Returns the key positions; checks that the order starts with them, ascending, NULLs last.
 fn sorted_keys(node: &Node, parameter: &str, edge: &Edge, input: usize) -> Result<Vec<usize>> {
     let names = node.params.names(parameter)?;
     let keys = describe::keys(&edge.tuple, &names, "key")?;
@@ -198,9 +197,10 @@ impl Source for MergeSource {
         }
         let converter = RowConverter::new(types)?;
         let mut reservation = Reservation::new(run.context.clone());
-        let left = Sorted::new(left, &self.left, &self.left_keys, &converter, &mut reservation)?;
+        let left =
+            SortedSide::new(left, &self.left, &self.left_keys, &converter, &mut reservation)?;
         let right =
-            Sorted::new(right, &self.right, &self.right_keys, &converter, &mut reservation)?;
+            SortedSide::new(right, &self.right, &self.right_keys, &converter, &mut reservation)?;
         let shared = Shared {
             kind: self.kind,
             left,
@@ -213,15 +213,15 @@ impl Source for MergeSource {
     }
 }
 
-impl Sorted {
+impl SortedSide {
     fn new(
         side: &Collected,
         tuple: &Tuple,
         keys: &[usize],
         converter: &RowConverter,
         reservation: &mut Reservation,
-    ) -> Result<Sorted> {
-        let chunks = side.kept().iter().filter(|kept| !kept.is_empty());
+    ) -> Result<SortedSide> {
+        let chunks = side.spillable_chunks().iter().filter(|kept| !kept.is_empty());
         let chunks = chunks.map(|kept| kept.chunk()?.compact()).collect::<Result<Vec<_>>>()?;
         let columns = match chunks.is_empty() {
             true => tessera_state::join::null_columns(tuple, 0)?,
@@ -236,7 +236,7 @@ impl Sorted {
         let null_key = (0..rows).map(|row| arrays.iter().any(|array| array.is_null(row))).collect();
         let keys = converter.convert_columns(&arrays)?;
         reservation.grow(keys.size())?;
-        Ok(Sorted { columns, keys, null_key })
+        Ok(SortedSide { columns, keys, null_key })
     }
 
     fn len(&self) -> usize {
@@ -244,7 +244,7 @@ impl Sorted {
     }
 }
 
-/// Keys such that equal ones have equal bytes.
+/// Normalizes keys so that equal keys have equal bytes.
 fn canonical(array: ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float32 => {
@@ -267,7 +267,7 @@ fn canonical(array: ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-impl BuildSide for Sorted {
+impl BuildSide for SortedSide {
     fn width(&self) -> usize {
         self.columns.len()
     }
@@ -277,7 +277,7 @@ impl BuildSide for Sorted {
             return self.columns[field]
                 .take(&UInt32Array::from_iter_values(rows.iter().map(|r| *r as u32)));
         }
-        // NULL positions give NULL, but only in the plain form.
+        // NULL positions give NULL, but only for plain columns.
         let positions: UInt32Array =
             rows.iter().map(|row| (*row != NO_ROW).then_some(*row as u32)).collect();
         Ok(Column::Plain(arrow::compute::take(&self.columns[field].plain()?, &positions, None)?))
@@ -349,17 +349,17 @@ impl MergeReader {
         self.shared.run.context.chunk_rows().max(1)
     }
 
-    fn next_block(&mut self) -> Block {
+    fn next_block(&mut self) -> LeftRange {
         let (first, len) = (self.next, self.limit().min(self.end - self.next));
         self.next += len;
         let columns: Vec<Column> =
             self.shared.left.columns.iter().map(|column| column.slice(first, len)).collect();
         let chunk = Chunk::new(columns, len);
-        Block { chunk, first, found: vec![false; len], position: 0, at: None, settled: 0 }
+        LeftRange { chunk, first, found: vec![false; len], position: 0, at: None, settled: 0 }
     }
 
-    /// The next pairs with equal keys, in order.
-    fn pair(&mut self, block: &mut Block) {
+    /// Collects the next pairs with equal keys, in order.
+    fn pair(&mut self, block: &mut LeftRange) {
         let limit = self.limit();
         let (left, right) = (&self.shared.left, &self.shared.right);
         let once = self.shared.residual.is_none() && !self.shared.kind.yields_pairs();
@@ -388,8 +388,8 @@ impl MergeReader {
         }
     }
 
-    /// Puts what is complete into the output, in order.
-    fn settle(&mut self, block: &mut Block) -> Result<()> {
+    /// Appends the complete tuples to the output, in order.
+    fn settle(&mut self, block: &mut LeftRange) -> Result<()> {
         let kind = self.shared.kind;
         let complete = block.position == block.found.len();
         if !kind.yields_pairs() {

@@ -1,4 +1,4 @@
-//! Sub-operators that transform tuples (architecture §5, data).
+//! Sub-operators that transform tuples.
 
 mod build;
 mod cartesian_product;
@@ -68,7 +68,7 @@ pub use zip::Zip;
 
 use tessera_operator::Registry;
 
-/// Registers the sub-operators of this folder.
+/// Registers the data sub-operators.
 pub fn register(registry: &mut Registry) {
     registry.register(Build);
     registry.register(CartesianProduct);

@@ -1,33 +1,33 @@
-//! NestedLoop: joins on conditions without equality.
+//! `nested_loop`: joins on any condition, by trying every pair.
 
 use std::sync::Arc;
 
 use arrow::array::BooleanArray;
 
 use tessera_context::{Reservation, Run};
-use tessera_functions::Bound;
+use tessera_functions::BoundExpr;
 use tessera_operator::stream_util::{Packer, pairs_with_row};
 use tessera_operator::{
     Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
     describe,
 };
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, KeptChunk};
-use tessera_state::join::{JoinKind, Matched, null_columns, select_positions};
+use tessera_rows::{Collected, SpillableChunk};
+use tessera_state::join::{JoinKind, MatchBitmap, null_columns, select_positions};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
 /// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
 ///
-/// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/sub-operators.md`, traits those of
-///   `L`. Promises no order. Does not block; `right`, `full`, `build_semi` and `build_anti` yield
-///   tuples of `R` after the last of `L`.
-/// * `predicate`: a condition over the fields of `L` and `R`; every pair matches without one.
-/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair of which the condition is
-///   NULL may be a match.
-/// * Of each pair of chunks the shorter one is repeated tuple by tuple, as constants: conditions
-///   run on whole chunks and nothing is copied before it matches.
-/// * Memory: one chunk of its side at a time (the executor keeps the side, perhaps in a scratch
+/// * Inputs: the side `R`, and `L`. Output by `join` as in `docs/reference/sub-operators.md`,
+///   traits those of `L`. Promises no order. Does not block; `right`, `full`, `build_semi` and
+///   `build_anti` yield tuples of `R` after the last of `L`.
+/// * `predicate`: a condition over the fields of `L` and `R`; without one every pair matches.
+/// * `null_aware` (with `anti` and `mark`): `NOT IN` and `IN`: a pair with a NULL condition may be
+///   a match.
+/// * For each pair of chunks, the tuples of the shorter chunk are repeated as constants: conditions
+///   run on whole chunks and only matches are copied.
+/// * Memory: one chunk of its side at a time (the executor holds the side, possibly in a scratch
 ///   file); where build tuples are marked, one bit for each.
 /// * Errors: those of the condition; `single` with a second match.
 /// * Source: Modularis §2.3.2 (CartesianProduct and Filter, merged by rule R4).
@@ -36,9 +36,9 @@ pub struct NestedLoop;
 
 #[derive(Debug)]
 struct LoopStream {
-    predicate: Option<Bound>,
-    /// Whether the condition is unknown, where that makes a difference.
-    unknown: Option<Bound>,
+    predicate: Option<BoundExpr>,
+    /// Tests whether the condition is NULL, for joins where that matters.
+    unknown: Option<BoundExpr>,
     kind: JoinKind,
     stream: Tuple,
     build: Tuple,
@@ -51,15 +51,15 @@ struct LoopRun {
 
 #[derive(Debug)]
 struct Shared {
-    predicate: Option<Bound>,
-    /// Whether the condition is unknown, where that makes a difference.
-    unknown: Option<Bound>,
+    predicate: Option<BoundExpr>,
+    /// Tests whether the condition is NULL, for joins where that matters.
+    unknown: Option<BoundExpr>,
     kind: JoinKind,
     stream: Tuple,
     build: Tuple,
-    /// The side, and the number of the first tuple of each of its chunks.
-    side: Vec<(u64, KeptChunk)>,
-    matched: Matched,
+    /// The chunks of the side, each with the number of its first tuple.
+    side: Vec<(u64, SpillableChunk)>,
+    matched: MatchBitmap,
     run: Run,
     _reservation: Reservation,
 }
@@ -68,12 +68,12 @@ struct LoopWorker {
     shared: Arc<Shared>,
     input: Option<Chunk>,
     found: Vec<bool>,
-    /// Tuples of the stream that may have a match.
+    /// Marks the tuples of the stream that may have a match.
     possible: Vec<bool>,
-    /// The chunk of the side, and the next tuple of the shorter one of the two chunks.
+    /// The chunk of the side, and the next tuple of the shorter of the two chunks.
     chunk: usize,
     row: usize,
-    /// That chunk, once it was asked for.
+    /// That chunk; `None` until it is read.
     build: Option<Chunk>,
     packer: Packer,
 }
@@ -91,7 +91,7 @@ impl Descriptor for NestedLoop {
         let [side, stream] = describe::edges(inputs)? else {
             return Err(Error::internal("a nested loop without two inputs"));
         };
-        describe::wants_all(side, 0)?;
+        describe::require_all(side, 0)?;
         let kind = JoinKind::of(node, &[])?;
         kind.check_null_aware(node)?;
         let both = stream.tuple.concat(&side.tuple);
@@ -101,7 +101,7 @@ impl Descriptor for NestedLoop {
                 .map_err(|error| error.context("parameter predicate"))?;
         }
         if kind.marks_build() {
-            describe::wants_all(stream, 1)?;
+            describe::require_all(stream, 1)?;
         }
         Ok(describe::passes(stream, kind.output(&stream.tuple, &side.tuple, node)?, Order::None))
     }
@@ -115,7 +115,7 @@ impl SubOperator for NestedLoop {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let (build, stream) = (lowering.inputs[0].tuple.clone(), lowering.inputs[1].tuple.clone());
         let both = stream.concat(&build);
-        let bind = |expr: &Expr| Bound::new(expr, &both, lowering.parameters, lowering.library);
+        let bind = |expr: &Expr| BoundExpr::new(expr, &both, lowering.parameters, lowering.library);
         let asked = node.params.expr_opt("predicate")?;
         let predicate = asked.map(bind).transpose()?;
         let null_aware = node.params.flag("null_aware")?;
@@ -133,13 +133,13 @@ impl Stream for LoopStream {
             sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
         let mut side = Vec::new();
         let mut rows = 0;
-        for kept in collected.kept().iter().filter(|kept| !kept.is_empty()) {
+        for kept in collected.spillable_chunks().iter().filter(|kept| !kept.is_empty()) {
             side.push((rows, kept.compact()?));
             rows += kept.rows() as u64;
         }
         let marked = if self.kind.marks_build() { rows as usize } else { 0 };
         let mut reservation = Reservation::new(run.context.clone());
-        reservation.grow(Matched::bytes(marked))?;
+        reservation.grow(MatchBitmap::bytes(marked))?;
         let shared = Shared {
             predicate: self.predicate.clone(),
             unknown: self.unknown.clone(),
@@ -147,7 +147,7 @@ impl Stream for LoopStream {
             stream: self.stream.clone(),
             build: self.build.clone(),
             side,
-            matched: Matched::new(marked),
+            matched: MatchBitmap::new(marked),
             run: run.clone(),
             _reservation: reservation,
         };
@@ -213,13 +213,13 @@ impl StreamWorker for LoopWorker {
 }
 
 impl LoopWorker {
-    /// Whether more pairs cannot change anything.
+    /// Returns whether further pairs cannot change the result.
     fn is_decided(&self) -> bool {
         matches!(self.shared.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::Mark)
             && self.found.iter().all(|found| *found)
     }
 
-    /// One tuple of the shorter chunk with all of the longer one.
+    /// Joins one tuple of the shorter chunk to all of the longer chunk.
     fn try_pairs(&mut self, input: &Chunk, first: u64, side: &Chunk) -> Result<()> {
         let shared = self.shared.clone();
         let repeat_stream = input.rows() < side.rows();
@@ -255,7 +255,7 @@ impl LoopWorker {
         if shared.kind.yields_pairs() { self.packer.push(pairs) } else { Ok(()) }
     }
 
-    /// All pairs with the input have been tried.
+    /// Yields the results for the input after all its pairs have been tried.
     fn finish_input(&mut self, input: &Chunk) -> Result<()> {
         let kind = self.shared.kind;
         if kind == JoinKind::Mark {
@@ -284,7 +284,7 @@ impl LoopWorker {
     }
 }
 
-/// Calls `at` with the place of each tuple of a chunk among those that are stored.
+/// Calls `at` with the position of each selected tuple among the stored tuples of a chunk.
 fn each_place(chunk: &Chunk, mut at: impl FnMut(usize)) {
     match chunk.selection() {
         None => (0..chunk.rows()).for_each(at),
@@ -292,7 +292,7 @@ fn each_place(chunk: &Chunk, mut at: impl FnMut(usize)) {
     }
 }
 
-/// Side tuples that were, or were not, matched; one morsel for each chunk of the side.
+/// The matched or unmatched tuples of the side; one morsel per chunk of the side.
 #[derive(Debug)]
 struct LoopRest {
     shared: Arc<Shared>,

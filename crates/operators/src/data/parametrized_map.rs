@@ -1,9 +1,9 @@
-//! `parametrized_map`: a map with one more tuple in reach.
+//! `parametrized_map`: a map that can also read one constant tuple.
 
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_operator::describe::{edges, passes, typed, wants_all};
+use tessera_operator::describe::{edges, passes, require_all, typed};
 use tessera_operator::stream_util::{Transform, transform_run};
 use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
@@ -13,20 +13,19 @@ use tessera_vector::{Chunk, Column, repeat_value};
 
 use crate::data::projector::{Projection, Projector};
 
-/// A map whose expressions also read the fields of the only tuple of its first input (Modularis
-/// §2.3.2).
+/// A map whose expressions can also read the only tuple of its first input (Modularis §2.3.2).
 ///
 /// With the side `<total: int64>` = `10` and `<a: int64>` = `1, 2`, `exprs = {a = a, rest =
 /// sub(total, a)}` gives `(1, 9), (2, 8)`. The side's values are constants of the run. Holds a
-/// chunk, never blocks, keeps the order. Errors: those of the expressions; a side that is not
-/// exactly one tuple.
+/// chunk, never blocks, keeps the order. Errors: those of the expressions; a side that does not
+/// have exactly one tuple.
 #[derive(Debug)]
 pub struct ParametrizedMap;
 
 impl Descriptor for ParametrizedMap {
     tessera_operator::describe!(
         "parametrized_map",
-        "Computes new fields from those of each tuple and of one tuple given aside.",
+        "Computes new fields from those of each tuple and of one constant tuple.",
         ["exprs"],
         2,
         2
@@ -34,7 +33,7 @@ impl Descriptor for ParametrizedMap {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let [side, stream] = edges(inputs)? else { return Err(Error::internal("two inputs")) };
-        wants_all(side, 0)?;
+        require_all(side, 0)?;
         let scope = side.tuple.concat(&stream.tuple);
         scope.check()?;
         let exprs = node.params.exprs("exprs")?;
@@ -57,16 +56,16 @@ impl SubOperator for ParametrizedMap {
         let exprs = node.params.exprs("exprs")?;
         let scope = side.tuple.concat(&stream.tuple);
         let projector = Projector::new(&exprs, &scope, lowering.parameters, lowering.library)?;
-        Ok(Operator::Stream(Arc::new(Lowered { projector })))
+        Ok(Operator::Stream(Arc::new(ParametrizedMapOperator { projector })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct ParametrizedMapOperator {
     projector: Projector,
 }
 
-impl Stream for Lowered {
+impl Stream for ParametrizedMapOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?;
         let parameter =

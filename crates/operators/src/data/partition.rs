@@ -1,26 +1,28 @@
-//! `partition`: tuples put into partitions that grow.
+//! `partition`: puts tuples into growing partitions.
 
 use std::sync::Arc;
 
 use tessera_context::{Reservation, Run};
-use tessera_functions::key_hash::{AskedHash, KeyHasher};
-use tessera_operator::describe::{edge, gives_one, wants_all};
+use tessera_functions::key_hash::{CachedHashCode, KeyHasher};
+use tessera_operator::describe::{edge, require_all, single_edge};
 use tessera_operator::partitions::{Partitioning, partitions_chunk, partitions_tuple};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{AskedWrite, Collected, RowLayout, RowWriter, Rows, RowsBuilder, partition_of};
+use tessera_rows::{
+    Collected, RowLayout, RowWriter, Rows, RowsBuilder, WriteRequestCell, partition_of,
+};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
 /// Partitions tuples by `bits` bits of the hash of their `keys`, starting `shift` bits from the
-/// top, without knowing sizes.
+/// top; needs no histogram.
 ///
-/// Gives the same partitions as `local_partition`, without a histogram and so with one pass less
-/// over the input, but with partitions that grow in every worker and are scattered over memory.
-/// Holds the tuples, as rows; ends its pipeline; no order within a partition.
+/// Yields the same partitions as `local_partition` with one pass less over the input, but each
+/// worker grows its own part of a partition, so that partitions are scattered over memory. Holds
+/// the tuples, as rows; ends its pipeline; partitions are unordered.
 #[derive(Debug)]
 pub struct Partition;
 
@@ -35,9 +37,9 @@ impl Descriptor for Partition {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
+        require_all(edge, 0)?;
         Partitioning::new(node, &edge.tuple)?;
-        Ok(gives_one(edge, partitions_tuple(&edge.tuple), Order::Source))
+        Ok(single_edge(edge, partitions_tuple(&edge.tuple), Order::Source))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -53,28 +55,33 @@ impl SubOperator for Partition {
     }
 }
 
-/// How tuples find their partition.
+/// Assigns tuples to partitions.
 #[derive(Debug, Clone)]
 pub(crate) enum Router {
     /// By the hash of keys.
     Hash(Partitioning),
-    /// By turns.
-    Turns(usize),
+    /// Round robin over this many partitions.
+    RoundRobin(usize),
 }
 
-/// The lowered form of `partition` and of `round_robin`.
+/// The sink of `partition` and of `round_robin`.
 #[derive(Debug)]
 pub(crate) struct PartitionSink {
     router: Router,
     layout: Arc<RowLayout>,
-    hash: AskedHash,
-    write: AskedWrite,
+    hash: CachedHashCode,
+    write: WriteRequestCell,
 }
 
 impl PartitionSink {
-    /// Of tuples as rows of a layout.
+    /// Creates a sink that stores tuples in `layout`.
     pub(crate) fn new(router: Router, layout: Arc<RowLayout>) -> PartitionSink {
-        PartitionSink { router, layout, hash: AskedHash::new(), write: AskedWrite::new() }
+        PartitionSink {
+            router,
+            layout,
+            hash: CachedHashCode::new(),
+            write: WriteRequestCell::new(),
+        }
     }
 }
 
@@ -85,7 +92,7 @@ impl Sink for PartitionSink {
             Router::Hash(partitioning) => {
                 Some(KeyHasher::start(&self.hash, layout.tuple(), &partitioning.keys, run))
             }
-            Router::Turns(_) => None,
+            Router::RoundRobin(_) => None,
         };
         let writer = RowWriter::start(&self.write, &layout, hasher.is_some(), run);
         Ok(Arc::new(PartitionRun { router, layout, hasher, writer, run: run.clone() }))
@@ -96,7 +103,7 @@ impl Sink for PartitionSink {
 struct PartitionRun {
     router: Router,
     layout: Arc<RowLayout>,
-    /// Where partitions go by hashes.
+    /// Hashes keys, if tuples are routed by hash.
     hasher: Option<KeyHasher>,
     writer: RowWriter,
     run: Run,
@@ -106,7 +113,7 @@ impl PartitionRun {
     fn partitions(&self) -> usize {
         match &self.router {
             Router::Hash(partitioning) => partitioning.count(),
-            Router::Turns(fan_out) => *fan_out,
+            Router::RoundRobin(fan_out) => *fan_out,
         }
     }
 }
@@ -117,7 +124,7 @@ struct PartitionWorker {
     layout: Arc<RowLayout>,
     hasher: Option<KeyHasher>,
     writer: RowWriter,
-    /// Made when the first tuple comes: most of many partitions of few tuples stay empty.
+    /// Created with the first tuple of each partition: often most partitions stay empty.
     partitions: Vec<Option<RowsBuilder>>,
     hashes: Vec<u64>,
     selections: Vec<Vec<u32>>,
@@ -139,7 +146,7 @@ impl SinkRun for PartitionRun {
         }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
@@ -181,7 +188,7 @@ impl SinkWorker for PartitionWorker {
 }
 
 impl PartitionWorker {
-    /// Puts the position of each tuple into the selection of its partition.
+    /// Adds the position of each tuple to the selection of its partition.
     fn choose(&mut self, chunk: &Chunk) -> Result<()> {
         let rows = chunk.rows();
         let position = |row: usize| match chunk.selection() {
@@ -198,7 +205,7 @@ impl PartitionWorker {
                         .push(position);
                 }
             }
-            Router::Turns(fan_out) => {
+            Router::RoundRobin(fan_out) => {
                 for row in 0..rows {
                     self.selections[self.turn].push(position(row));
                     self.turn = if self.turn + 1 == *fan_out { 0 } else { self.turn + 1 };

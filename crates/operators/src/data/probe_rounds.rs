@@ -1,6 +1,6 @@
-//! The join of a partition that cannot be cut, because most of its tuples have one key: block
-//! nested loops. The build is taken in rounds of what fits into memory, the stream is read again in
-//! each.
+//! Joins a spilled partition that cannot be subdivided, because most of its tuples share one key: a
+//! block nested loop. Each round loads as many build tuples as fit into memory and reads the stream
+//! again.
 
 use std::sync::Arc;
 
@@ -10,45 +10,45 @@ use arrow::datatypes::Int64Type;
 use tessera_context::Run;
 use tessera_operator::{Reader, Step};
 use tessera_rows::spill::TupleBlock;
-use tessera_state::join::{Away, JoinKind, TableBuild};
+use tessera_state::join::{JoinKind, SpilledStream, TableBuild};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use super::probe::{BuildTuples, How, ProbeRun};
+use super::probe::{BuildTuples, ProbeRun, ProbeSpec};
 use super::probe_spilled::{PartitionReader, table_of};
 
 /// Joins one partition in rounds.
 pub(super) struct Rounds {
-    how: Arc<How>,
-    away: Arc<Away>,
+    spec: Arc<ProbeSpec>,
+    spilled_stream: Arc<SpilledStream>,
     all: BuildTuples,
     run: Run,
     build: Arc<TableBuild>,
     build_blocks: std::vec::IntoIter<TupleBlock>,
     stream_blocks: Vec<TupleBlock>,
-    /// Whether each stream tuple has found a match, where the join wants to know: then they carry
-    /// numbers.
+    /// Whether each stream tuple has found a match; used if the kind of join needs it. Stream
+    /// tuples then carry their numbers.
     found: Vec<bool>,
     are_numbered: bool,
     round: Option<PartitionReader>,
-    /// Whether the round is the last, of tuples that have found none.
+    /// Whether this is the last round, which yields stream tuples without a match.
     is_last: bool,
 }
 
-/// Stream tuples of a partition, as a round wants them.
+/// The stream tuples of a partition that a round reads.
 pub(super) enum Stream {
-    /// As they are.
+    /// All tuples.
     Plain,
-    /// With their numbers; all of them.
+    /// All tuples, with their numbers.
     Numbered,
-    /// With their numbers; those whose flag is not set.
+    /// Tuples whose flag is not set, with their numbers.
     NumberedWithout(Vec<bool>),
-    /// Those whose flag is not set.
+    /// Tuples whose flag is not set.
     Without(Vec<bool>),
 }
 
 impl Stream {
-    /// The tuples of a chunk that starts at tuple `first`.
+    /// Selects from a chunk that starts at tuple `first`.
     pub(super) fn take(&self, chunk: Chunk, first: usize) -> Chunk {
         let rows = chunk.rows();
         let numbered = |chunk: Chunk| {
@@ -72,7 +72,7 @@ impl Stream {
 
 impl Rounds {
     pub(super) fn new(
-        (how, away, all, run): (&Arc<How>, &Arc<Away>, BuildTuples, &Run),
+        (spec, spilled_stream, all, run): (&Arc<ProbeSpec>, &Arc<SpilledStream>, BuildTuples, &Run),
         build: Arc<TableBuild>,
         build_blocks: Vec<TupleBlock>,
         stream_blocks: Vec<TupleBlock>,
@@ -80,26 +80,26 @@ impl Rounds {
         run.counters.add("partitions_in_rounds", 1);
         let tuples = stream_blocks.iter().map(|block| block.rows).sum();
         Ok(Rounds {
-            how: how.clone(),
-            away: away.clone(),
+            spec: spec.clone(),
+            spilled_stream: spilled_stream.clone(),
             all,
             run: run.clone(),
             build,
             build_blocks: build_blocks.into_iter(),
             stream_blocks,
             found: vec![false; tuples],
-            are_numbered: how.kind().decides_stream(),
+            are_numbered: spec.kind().decides_stream(),
             round: None,
             is_last: false,
         })
     }
 
-    /// The build tuples of the next round.
+    /// Returns the blocks of build tuples for the next round.
     fn blocks(&mut self) -> Vec<TupleBlock> {
         let mut blocks: Vec<TupleBlock> = self.build_blocks.next().into_iter().collect();
         let mut bytes: usize = blocks.iter().map(|block| block.block.bytes()).sum();
         while let Some(block) = self.build_blocks.as_slice().first() {
-            // Twice: rows and what they are copied from; by all workers at once.
+            // All workers at once hold the rows and the blocks they are copied from.
             let many = 2 * self.run.context.workers();
             if !self.run.context.may_hold(many * bytes, many * block.block.bytes()) {
                 break;
@@ -110,56 +110,56 @@ impl Rounds {
         blocks
     }
 
-    /// The next round; none when all are done.
+    /// Starts the next round; `None` after the last.
     fn next(&mut self) -> Result<Option<PartitionReader>> {
         use JoinKind::{Anti, Full, Inner, Left, Mark, Right, Semi, Single};
-        let kind = self.how.kind();
+        let kind = self.spec.kind();
         let file = self.build.spilled.as_ref().map(|spilled| spilled.file().clone());
-        let file = file.ok_or_else(|| Error::internal("a build that has not left"))?;
+        let file = file.ok_or_else(|| Error::internal("a build without spilled partitions"))?;
         let blocks = self.blocks();
-        let (how, stream) = if !blocks.is_empty() {
+        let (spec, stream) = if !blocks.is_empty() {
             match kind {
-                Left | Single => (self.how.numbered(Inner), Stream::Numbered),
-                Full => (self.how.numbered(Right), Stream::Numbered),
+                Left | Single => (self.spec.numbered(Inner), Stream::Numbered),
+                Full => (self.spec.numbered(Right), Stream::Numbered),
                 Semi | Anti | Mark => {
-                    (self.how.numbered(Semi), Stream::NumberedWithout(self.found.clone()))
+                    (self.spec.numbered(Semi), Stream::NumberedWithout(self.found.clone()))
                 }
-                _ => (self.how.clone(), Stream::Plain),
+                _ => (self.spec.clone(), Stream::Plain),
             }
         } else if !self.is_last && matches!(kind, Left | Single | Full | Anti | Mark) {
             self.is_last = true;
-            let how = if kind == Full { self.how.of_kind(Left) } else { self.how.clone() };
-            (how, Stream::Without(self.found.clone()))
+            let spec = if kind == Full { self.spec.of_kind(Left) } else { self.spec.clone() };
+            (spec, Stream::Without(self.found.clone()))
         } else {
             return Ok(None);
         };
         let build = Arc::new(self.build.in_memory());
         let table = table_of(&build, &file, blocks)?;
-        let run = ProbeRun::new(&how, table, &self.run, Some(self.all))?;
+        let run = ProbeRun::new(&spec, table, &self.run, Some(self.all))?;
         Ok(Some(PartitionReader::new(
             run,
-            &self.away,
+            &self.spilled_stream,
             self.stream_blocks.clone(),
             stream,
             &self.run,
         )?))
     }
 
-    /// What of a round's output is the join's.
+    /// Returns the part of a round's output that belongs to the join's output.
     fn output(&mut self, chunk: Chunk) -> Result<Option<Chunk>> {
         if self.is_last || !self.are_numbered {
             return Ok(Some(chunk));
         }
-        let number = self.how.stream().len();
+        let number = self.spec.stream().len();
         let numbers = chunk.column(number)?.plain()?;
         let numbers = numbers.as_primitive::<Int64Type>();
         for number in numbers.iter().flatten() {
             let before = std::mem::replace(&mut self.found[number as usize], true);
-            self.how.kind().check_repeated(before)?;
+            self.spec.kind().check_repeated(before)?;
         }
         let mut columns = chunk.stored().to_vec();
         columns.remove(number);
-        Ok(match self.how.kind() {
+        Ok(match self.spec.kind() {
             JoinKind::Anti => None,
             JoinKind::Mark => {
                 let marks = BooleanArray::from(vec![true; chunk.rows_stored()]);
@@ -194,7 +194,7 @@ impl Reader for Rounds {
     }
 }
 
-/// The stream's tuple with the number that rounds add.
+/// The tuple type of the stream with the tuple number that rounds add.
 pub(super) fn numbered(stream: &Tuple) -> Tuple {
     stream.concat(&Tuple::new(vec![
         Field::new("number of the stream tuple", Atom::Int64).with_nullable(true),

@@ -1,5 +1,4 @@
-//! The join of partitions that have left memory: each is built and probed by itself, by the next
-//! bits of the hash.
+//! Joins spilled partitions: each is built and probed by itself, by the next bits of the hash.
 
 use std::sync::Arc;
 
@@ -7,19 +6,21 @@ use tessera_context::Run;
 use tessera_operator::stream_util::ChunksReader;
 use tessera_operator::{Reader, SourceRun, Step, StreamRun, StreamWorker};
 use tessera_rows::spill::{DEPTH_MAX, SpillFile, TupleBlock, read_tuples};
-use tessera_state::join::{Away, BuildBuffers, JoinTable, PendingTable, SpilledBuild, TableBuild};
+use tessera_state::join::{
+    BuildBuffers, JoinTable, PendingTable, SpilledBuild, SpilledStream, TableBuild,
+};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-use super::probe::{BuildTuples, How, ProbeRun};
+use super::probe::{BuildTuples, ProbeRun, ProbeSpec};
 use super::probe_rounds::{Rounds, Stream};
 
-/// What a probe has left over: its own rest, then a morsel for each partition that has left memory.
+/// The rest of a probe: the output of its own rest, then a morsel for each spilled partition.
 #[derive(Debug)]
 pub(super) struct SpilledJoin {
     rest: Option<Arc<dyn SourceRun>>,
-    how: Arc<How>,
-    away: Arc<Away>,
+    spec: Arc<ProbeSpec>,
+    spilled_stream: Arc<SpilledStream>,
     all: BuildTuples,
     run: Run,
     /// Build tuples that are in memory.
@@ -30,29 +31,32 @@ pub(super) struct SpilledJoin {
 impl SpilledJoin {
     pub(super) fn source(
         rest: Option<Arc<dyn SourceRun>>,
-        how: &Arc<How>,
-        away: &Arc<Away>,
+        spec: &Arc<ProbeSpec>,
+        spilled_stream: &Arc<SpilledStream>,
         (all, resident_rows): (BuildTuples, usize),
         run: &Run,
     ) -> Arc<dyn SourceRun> {
-        let (how, away, run) = (how.clone(), away.clone(), run.clone());
-        let partitions = away.gone().collect();
-        Arc::new(SpilledJoin { rest, how, away, all, run, resident_rows, partitions })
+        let (spec, spilled_stream, run) = (spec.clone(), spilled_stream.clone(), run.clone());
+        let partitions = spilled_stream.partitions().collect();
+        Arc::new(SpilledJoin { rest, spec, spilled_stream, all, run, resident_rows, partitions })
     }
 
-    /// Joins a partition.
+    /// Opens a reader that joins a partition.
     fn reader(&self, partition: usize) -> Result<Box<dyn Reader>> {
-        let parent = self.away.build();
-        let gone =
-            parent.spilled.as_ref().ok_or_else(|| Error::internal("a build that has not left"))?;
-        let (blocks, stream_blocks) = (gone.blocks(partition)?, self.away.blocks(partition)?);
+        let parent = self.spilled_stream.build();
+        let spilled = parent
+            .spilled
+            .as_ref()
+            .ok_or_else(|| Error::internal("a build without spilled partitions"))?;
+        let (blocks, stream_blocks) =
+            (spilled.blocks(partition)?, self.spilled_stream.blocks(partition)?);
         let rows: usize = blocks.iter().map(|block| block.rows).sum();
-        // What was cut and has hardly become less has few keys, or one: cutting once more would not
-        // help.
+        // A partition that hardly shrank when it was subdivided has few distinct keys: subdividing
+        // it again would not help.
         let is_stuck =
-            parent.depth > 0 && rows * 4 >= 3 * (self.resident_rows + gone.rows() as usize);
+            parent.depth > 0 && rows * 4 >= 3 * (self.resident_rows + spilled.rows() as usize);
         if is_stuck || parent.depth == DEPTH_MAX {
-            let parts = (&self.how, &self.away, self.all, &self.run);
+            let parts = (&self.spec, &self.spilled_stream, self.all, &self.run);
             return Ok(Box::new(Rounds::new(parts, parent.clone(), blocks, stream_blocks)?));
         }
         let build = Arc::new(TableBuild {
@@ -60,11 +64,11 @@ impl SpilledJoin {
             spilled: Some(SpilledBuild::new(&self.run, &parent.layout, &parent.keys)),
             ..parent.in_memory()
         });
-        let table = table_of(&build, gone.file(), blocks)?;
-        let run = ProbeRun::new(&self.how, table, &self.run, Some(self.all))?;
+        let table = table_of(&build, spilled.file(), blocks)?;
+        let run = ProbeRun::new(&self.spec, table, &self.run, Some(self.all))?;
         Ok(Box::new(PartitionReader::new(
             run,
-            &self.away,
+            &self.spilled_stream,
             stream_blocks,
             Stream::Plain,
             &self.run,
@@ -72,7 +76,7 @@ impl SpilledJoin {
     }
 }
 
-/// The table of these tuples, or of what of them fits into memory.
+/// Builds the table of these tuples; spills those that exceed the budget.
 pub(super) fn table_of(
     build: &Arc<TableBuild>,
     file: &SpillFile,
@@ -105,10 +109,10 @@ impl SourceRun for SpilledJoin {
 /// Joins the tuples of one partition.
 pub(super) struct PartitionReader {
     worker: Box<dyn StreamWorker>,
-    away: Arc<Away>,
+    spilled_stream: Arc<SpilledStream>,
     blocks: std::vec::IntoIter<TupleBlock>,
     stream: Stream,
-    /// How many tuples have been read.
+    /// The number of tuples read so far.
     taken: usize,
     chunks: ChunksReader,
     chunk_rows: usize,
@@ -116,11 +120,11 @@ pub(super) struct PartitionReader {
 }
 
 enum Stage {
-    /// Stream tuples are left.
+    /// Reads stream tuples.
     Probe(ProbeRun),
-    /// What the worker held back is left.
+    /// Drains the worker after the last stream tuple.
     Ended(ProbeRun),
-    /// Morsels of the probe's own rest are left, from this number on.
+    /// Reads the morsels of the probe's own rest, from this number on.
     Rest(Arc<dyn SourceRun>, usize, Option<Box<dyn Reader>>),
     Done,
 }
@@ -128,7 +132,7 @@ enum Stage {
 impl PartitionReader {
     pub(super) fn new(
         probe: ProbeRun,
-        away: &Arc<Away>,
+        spilled_stream: &Arc<SpilledStream>,
         blocks: Vec<TupleBlock>,
         stream: Stream,
         run: &Run,
@@ -136,7 +140,7 @@ impl PartitionReader {
         let chunk_rows = run.context.chunk_rows();
         Ok(PartitionReader {
             worker: probe.worker()?,
-            away: away.clone(),
+            spilled_stream: spilled_stream.clone(),
             blocks: blocks.into_iter(),
             stream,
             taken: 0,
@@ -146,14 +150,15 @@ impl PartitionReader {
         })
     }
 
-    /// The next stream tuples.
+    /// Reads the next stream tuples.
     fn next(&mut self) -> Result<Option<Chunk>> {
         loop {
             if let Step::HasOutput(chunk) = self.chunks.step()? {
                 return Ok(Some(chunk));
             }
             let Some(block) = self.blocks.next() else { return Ok(None) };
-            let chunk = self.stream.take(read_tuples(self.away.file(), &block)?, self.taken);
+            let chunk =
+                self.stream.take(read_tuples(self.spilled_stream.file(), &block)?, self.taken);
             self.taken += block.rows;
             self.chunks = ChunksReader::new(vec![chunk], self.chunk_rows);
         }

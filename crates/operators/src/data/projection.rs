@@ -1,4 +1,4 @@
-//! `projection`: some of the fields.
+//! `projection`: keeps some fields.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use tessera_vector::Chunk;
 /// Keeps the fields named by `fields`, in that order (Modularis §2.3.2).
 ///
 /// `<a, b, c>` with `fields = [c, a]` gives `<c, a>`: `(1, 2, 3), (4, 5, 6)` becomes `(3, 1), (6,
-/// 4)`. Columns are shared, not copied; selection and encodings stay. Holds no memory, never
-/// blocks, keeps the order.
+/// 4)`. Columns are shared, not copied; selections and encodings are preserved. Holds no memory,
+/// never blocks, keeps the order.
 #[derive(Debug)]
 pub struct Projection;
 
@@ -47,27 +47,27 @@ impl SubOperator for Projection {
             .iter()
             .map(|name| Ok(describe::field(tuple, name, "field")?.0))
             .collect::<Result<Arc<[usize]>>>()?;
-        Ok(Operator::Stream(Arc::new(Lowered { fields })))
+        Ok(Operator::Stream(Arc::new(ProjectionOperator { fields })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ProjectionOperator {
     fields: Arc<[usize]>,
 }
 
-impl Stream for Lowered {
+impl Stream for ProjectionOperator {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         Ok(transform_run(self.clone()))
     }
 }
 
-impl Transform for Lowered {
+impl Transform for ProjectionOperator {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         Ok(chunk.project(&self.fields))
     }
 
-    fn passes_lying(&self) -> bool {
+    fn passes_lazy(&self) -> bool {
         true
     }
 }

@@ -5,40 +5,40 @@ use std::sync::Arc;
 
 use tessera_context::Run;
 use tessera_functions::growth::{each_piece, grows_in, piece_rows};
-use tessera_functions::{Bound, Computation, Library, is_written_null};
+use tessera_functions::{BoundExpr, Computation, Library, is_written_null};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Field, Item, Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks};
 
-/// The most sub-expressions that are shared between the fields of one map.
+/// The most sub-expressions that fields of one map can share.
 const SHARED_MAX: usize = 64;
-/// Maps with more nodes than this in their expressions are evaluated as they are: the search for
-/// equal sub-expressions compares all with all.
+/// Maps with more expression nodes than this are evaluated without sharing: the search for equal
+/// sub-expressions is quadratic.
 const SHARED_SEARCH_NODES_MAX: usize = 2_000;
 
-/// Expressions over one tuple, bound; what several share is evaluated once.
+/// Bound expressions over one tuple; shared sub-expressions are evaluated once.
 #[derive(Debug)]
 pub(crate) struct Projector {
-    /// The fields that are read at all.
+    /// The fields that are read.
     used: Vec<usize>,
-    /// Shared expressions, each over the used fields and those before it.
-    shared: Vec<Bound>,
-    outputs: Vec<Output<Bound>>,
-    /// Whether values may be far longer than those of the fields.
+    /// Shared expressions, each over the used fields and the shared expressions before it.
+    shared: Vec<BoundExpr>,
+    outputs: Vec<Output<BoundExpr>>,
+    /// Whether computed values can be much longer than those of the fields.
     grows: bool,
 }
 
 #[derive(Debug)]
 enum Output<T> {
-    /// A field passed on, by its position in `used`.
+    /// A field that is passed on, by its position in `used`.
     Passed(usize),
     Computed(T),
 }
 
-/// The same in one run.
+/// A projector in one run.
 #[derive(Debug)]
 pub(crate) struct Projection {
-    /// Where values may be far longer than those of the fields.
+    /// Set if computed values can be much longer than those of the fields.
     run: Option<Run>,
     used: Vec<usize>,
     shared: Vec<Computation>,
@@ -62,26 +62,26 @@ impl Projector {
             used.iter().map(|&index| tuple.fields()[index].clone()).collect();
         let mut shared = Vec::new();
         for (name, expr) in share(&mut exprs, tuple, library) {
-            let bound = Bound::new(&expr, &Tuple::new(fields.clone()), parameters, library)?;
+            let bound = BoundExpr::new(&expr, &Tuple::new(fields.clone()), parameters, library)?;
             let (atom, nullable) = bound.atom();
             fields.push(Field { name, item: Item::Atom(atom.clone()), nullable });
             shared.push(bound);
         }
         let scope = Tuple::new(fields);
-        let grows = shared.iter().any(Bound::grows) || exprs.iter().any(grows_in);
+        let grows = shared.iter().any(BoundExpr::grows) || exprs.iter().any(grows_in);
         let output = |expr: &Expr| match expr {
             Expr::Field(name) if scope.index_of(name).is_some() => {
                 Ok(Output::Passed(scope.index_of(name).unwrap_or_default()))
             }
-            _ => Ok(Output::Computed(Bound::new(expr, &scope, parameters, library)?)),
+            _ => Ok(Output::Computed(BoundExpr::new(expr, &scope, parameters, library)?)),
         };
         let outputs = exprs.iter().map(output).collect::<Result<Vec<_>>>()?;
         Ok(Projector { used, shared, outputs, grows })
     }
 
-    /// As a run has it.
+    /// Compiles the expressions for a run.
     pub(crate) fn start(&self, run: &Run) -> Projection {
-        let output = |output: &Output<Bound>| match output {
+        let output = |output: &Output<BoundExpr>| match output {
             Output::Passed(index) => Output::Passed(*index),
             Output::Computed(bound) => Output::Computed(Computation::start(bound, run)),
         };
@@ -95,14 +95,14 @@ impl Projector {
 }
 
 impl Projection {
-    /// Of how many tuples at once the fields are to be computed, where values may be long.
+    /// The number of tuples to compute at a time, if values can be long.
     pub(crate) fn piece_rows(&self, chunk: &Chunk) -> Option<usize> {
         let run = self.run.as_ref()?;
         piece_rows(chunk, run, |sample| self.apply_at_once(sample).map(drop))
     }
 
-    /// The fields computed from a chunk. The selection stays where every field is passed on;
-    /// otherwise the tuples that count are gathered once, so that no expression sees the others.
+    /// Computes the fields of a chunk. If every field is passed on, the selection stays; otherwise
+    /// the selected tuples are compacted once, so that no expression sees the others.
     pub(crate) fn apply(&self, chunk: &Chunk) -> Result<Chunk> {
         let Some(run) = &self.run else { return self.apply_at_once(chunk) };
         let apply = |piece: &Chunk| self.apply_at_once(piece);
@@ -114,7 +114,7 @@ impl Projection {
         )?)
     }
 
-    /// As [`Projection::apply`], without asking whether values are long.
+    /// Like [`Projection::apply`], without limiting the length of values.
     pub(crate) fn apply_at_once(&self, chunk: &Chunk) -> Result<Chunk> {
         let stored = chunk.stored();
         let mut chunk =
@@ -137,9 +137,8 @@ impl Projection {
     }
 }
 
-/// Takes sub-expressions that occur more than once, and are evaluated for every tuple anyway, out
-/// of `exprs`, leaving a field in their place. Gives them with their names, in the order of
-/// evaluation.
+/// Extracts sub-expressions that occur more than once and are always evaluated, and replaces them
+/// in `exprs` by a field. Returns them with their names, in the order of evaluation.
 fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>, Expr)> {
     let mut nodes = 0;
     let mut volatile = false;
@@ -168,13 +167,12 @@ fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>,
         shared.iter_mut().for_each(|(_, place)| replace(place, &expr, &field));
         shared.push((name, expr));
     }
-    // A later one may be part of an earlier one, never the other way round.
+    // A later expression may be part of an earlier one, but not the reverse.
     shared.reverse();
     shared
 }
 
-/// The largest expression that occurs at least twice among those that are evaluated
-/// unconditionally.
+/// Returns the largest expression that occurs at least twice among those that are always evaluated.
 fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
     let mut found = Vec::new();
     exprs.for_each(|expr| unconditional(expr, &mut found));
@@ -192,8 +190,8 @@ fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
     best.map(|(_, expr)| expr.clone())
 }
 
-/// The computations within `expr` that happen for every tuple: not those in branches, later
-/// operands of AND, OR and COALESCE, or inside `try`, which may raise where they must not be seen.
+/// Collects the computations in `expr` that run for every tuple. Excludes branches, later operands
+/// of AND, OR and COALESCE, and `try`, where evaluating early could raise a spurious error.
 fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
     match expr {
         Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Try(_) => return,
@@ -209,8 +207,8 @@ fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
             branches.first().into_iter().for_each(|(condition, _)| unconditional(condition, found));
         }
     }
-    // A type may hang on whether an operand is a constant: those stay, and are computed while
-    // binding anyway.
+    // A function's type may depend on whether an operand is constant. Constants stay in place;
+    // binding evaluates them anyway.
     if reads(expr) {
         found.push(expr);
     }

@@ -1,4 +1,4 @@
-//! Reduce: aggregates over all tuples (Modularis §3.2).
+//! `reduce`: aggregates over all tuples (Modularis §3.2).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,16 +21,15 @@ use tessera_vector::{Chunk, Column};
 
 /// Aggregates over all tuples.
 ///
-/// * **Input** any tuple; **output** one field per aggregate, one tuple, also when there is no
+/// * **Input** any tuple; **output** one tuple with one field per aggregate, also for an empty
 ///   input (counts are then 0, other aggregates NULL).
 /// * **Parameters** `aggregates` = `{name = {function = sum, args = [x], distinct = true, filter =
-///   x > 0, order_by =
-///   [{field = y}], limit = 3}}`.
-/// * **Memory** one state per aggregate and worker; what percentiles, `mode`, `DISTINCT` and
-///   `ORDER BY` keep leaves memory in sorted runs when the budget is spoken for, unless the result
-///   has all of it. **Blocks** until all input has come. **Order** of the input matters to
-///   functions such as `array_agg`: they see the source's.
-/// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
+///   x > 0, order_by = [{field = y}], limit = 3}}`.
+/// * **Memory** one state per aggregate and worker. The values that percentiles, `mode`, `DISTINCT`
+///   and `ORDER BY` hold are spilled as sorted runs when the budget is exhausted, unless the result
+///   contains all of them. **Blocks** until the input is complete. **Order** of the input matters
+///   to functions such as `array_agg`: they see that of the source.
+/// * **Errors** a sum out of range (`overflow`), and those of the arguments.
 ///
 /// | in: x | `{s = {function = sum, args = [x]}, n = {function = count, args = []}}` |
 /// |---|---|
@@ -41,7 +40,7 @@ pub struct Reduce;
 impl Descriptor for Reduce {
     tessera_operator::describe!(
         "reduce",
-        "Aggregates over all tuples, one tuple.",
+        "Aggregates over all tuples into one tuple.",
         ["aggregates", "partial"],
         1,
         1
@@ -49,9 +48,9 @@ impl Descriptor for Reduce {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all_unless_partial(node, edge, 0)?;
+        describe::require_all_unless_partial(node, edge, 0)?;
         let fields = output_fields(&calls(node)?, &edge.tuple, inputs)?;
-        Ok(describe::gives_one(edge, Tuple::new(fields), Order::Source))
+        Ok(describe::single_edge(edge, Tuple::new(fields), Order::Source))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -66,12 +65,15 @@ impl SubOperator for Reduce {
         let outputs = lowering.output.tuple.fields();
         let program =
             Program::bind(&calls, outputs, &tuple, lowering.parameters, lowering.library, 0)?;
-        Ok(Operator::Sink(Arc::new(Lowered { inputs: inputs.into(), program: Arc::new(program) })))
+        Ok(Operator::Sink(Arc::new(ReduceOperator {
+            inputs: inputs.into(),
+            program: Arc::new(program),
+        })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct ReduceOperator {
     inputs: Arc<[usize]>,
     program: Arc<Program>,
 }
@@ -82,12 +84,12 @@ struct ReduceRun {
     program: Arc<Program>,
     compiled: Option<Arc<Compiled>>,
     run: Run,
-    /// Where values that states keep go when there is no room for them.
+    /// The scratch file for values of states that exceed the budget.
     file: Arc<SpillFile>,
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     held_bytes: Arc<AtomicUsize>,
-    /// Whether values have left memory.
-    has_left: Arc<AtomicBool>,
+    /// Whether any values have been spilled.
+    has_spilled: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -102,16 +104,16 @@ struct ReduceWorker {
     position: (u64, u64),
     file: Arc<SpillFile>,
     held_bytes: Arc<AtomicUsize>,
-    has_left: Arc<AtomicBool>,
+    has_spilled: Arc<AtomicBool>,
 }
 
-impl Sink for Lowered {
+impl Sink for ReduceOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let (inputs, program) = (self.inputs.clone(), self.program.clone());
         let compiled = Compiled::start(&program, inputs.len(), false, run);
-        let (file, held_bytes, has_left) = (SpillFile::new(run), Arc::default(), Arc::default());
+        let (file, held_bytes, has_spilled) = (SpillFile::new(run), Arc::default(), Arc::default());
         let run = run.clone();
-        Ok(Arc::new(ReduceRun { inputs, program, compiled, run, file, held_bytes, has_left }))
+        Ok(Arc::new(ReduceRun { inputs, program, compiled, run, file, held_bytes, has_spilled }))
     }
 }
 
@@ -130,7 +132,7 @@ impl ReduceRun {
             position: (0, 0),
             file: self.file.clone(),
             held_bytes: self.held_bytes.clone(),
-            has_left: self.has_left.clone(),
+            has_spilled: self.has_spilled.clone(),
         })
     }
 }
@@ -140,11 +142,11 @@ impl SinkRun for ReduceRun {
         Ok(Box::new(self.new_worker()?))
     }
 
-    fn reads_lying(&self) -> bool {
-        self.compiled.as_ref().is_some_and(|compiled| compiled.reads_lying())
+    fn accepts_lazy(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.accepts_lazy())
     }
 
-    fn takes_long(&self) -> bool {
+    fn accepts_long_chunks(&self) -> bool {
         self.compiled.as_ref().is_some_and(|compiled| compiled.is_all())
     }
 
@@ -154,14 +156,14 @@ impl SinkRun for ReduceRun {
             Some(first) => first,
             None => self.new_worker()?,
         };
-        let has_left = self.has_left.load(sync::Ordering::Relaxed);
-        if has_left {
-            all.leave()?;
+        let has_spilled = self.has_spilled.load(sync::Ordering::Relaxed);
+        if has_spilled {
+            all.spill()?;
         }
         for mut worker in workers {
-            // Nothing is copied then.
-            if has_left {
-                worker.leave()?;
+            // Merging spilled states copies no values.
+            if has_spilled {
+                worker.spill()?;
             }
             for (state, from) in all.states.iter_mut().zip(&mut worker.states) {
                 from.seal(&worker.area)?;
@@ -204,21 +206,20 @@ impl SinkWorker for ReduceWorker {
 }
 
 impl ReduceWorker {
-    /// Counts the memory that is held; where that is more than there may be, values that states
-    /// keep leave.
+    /// Accounts for the memory of the states; spills their values if the budget is exceeded.
     fn account(&mut self) -> Result<()> {
         let (before, after) = (self.reservation.bytes(), self.bytes());
         let held = self.held_bytes.load(sync::Ordering::Relaxed);
         if after > before && !self.run.context.may_hold(held, after - before) {
-            return self.leave();
+            return self.spill();
         }
         self.hold(after)
     }
 
-    /// Values that states keep leave memory, as far as they can.
-    fn leave(&mut self) -> Result<()> {
-        self.states.iter_mut().try_for_each(|state| state.leave(&self.file))?;
-        self.has_left.store(true, sync::Ordering::Relaxed);
+    /// Spills the values that states hold, as far as they support it.
+    fn spill(&mut self) -> Result<()> {
+        self.states.iter_mut().try_for_each(|state| state.spill(&self.file))?;
+        self.has_spilled.store(true, sync::Ordering::Relaxed);
         self.hold(self.bytes())
     }
 

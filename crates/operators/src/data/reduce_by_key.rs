@@ -1,4 +1,4 @@
-//! ReduceByKey: aggregates over the tuples of each key (Modularis §3.2).
+//! `reduce_by_key`: aggregates over the tuples of each key (Modularis §3.2).
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use tessera_state::aggregate::{calls, output_fields};
 use tessera_state::group_table::{Grouping, Limits, PartialGrouping};
 use tessera_types::{Field, Result, Tuple};
 
-/// One tuple per distinct key: the keys, then the aggregates over the tuples with that key.
+/// Yields one tuple per distinct key: the keys, then the aggregates over the tuples with that key.
 ///
 /// * **Input** any tuple; **output** the key fields, then one field per aggregate. Without
-///   aggregates: the distinct keys. No input, no output.
+///   aggregates: the distinct keys. Empty for an empty input.
 /// * **Parameters** `keys` = `[names]`; `aggregates` as for [`super::Reduce`].
-/// * Keys that are NULL are one key, as are `-0.0` and `0.0`, and all NaNs.
-/// * **Memory** a record per group; each worker has a table of its own up to the size of a cache,
-///   then groups flow to partitions, which leave memory where they are more than there may be.
-///   **Blocks** until all input has come. **Order** none is promised.
-/// * With `partial`, what each worker sees is grouped by itself, in a table the size of a cache
-///   that is passed on when it is full: a key can come several times, and nothing blocks.
-/// * **Errors** a sum that leaves its type (`overflow`), and whatever arguments raise.
+/// * All NULL keys are one key, as are `-0.0` and `0.0`, and all NaNs.
+/// * **Memory** a record per group. Each worker fills its own table of the size of a cache; beyond
+///   that, groups move to partitions, which are spilled when they exceed the budget. **Blocks**
+///   until the input is complete. **Order** not promised.
+/// * With `partial`, each worker groups its own tuples in a table of the size of a cache, which is
+///   emitted when full: a key can occur several times, and nothing blocks.
+/// * **Errors** a sum out of range (`overflow`), and those of the arguments.
 ///
 /// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
 /// |---|---|
@@ -41,7 +41,7 @@ impl Descriptor for ReduceByKey {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
-        describe::wants_all_unless_partial(node, edge, 0)?;
+        describe::require_all_unless_partial(node, edge, 0)?;
         let keys = describe::keys(&edge.tuple, &node.params.names("keys")?, "key")?;
         let mut fields: Vec<Field> =
             keys.iter().map(|&key| edge.tuple.fields()[key].clone()).collect();
@@ -60,7 +60,7 @@ impl SubOperator for ReduceByKey {
     }
 }
 
-/// Lowers a node, its table limited.
+/// Lowers a node with limits on the size of its table.
 pub(crate) fn lower_with(node: &Node, lowering: &Lowering<'_>, limits: Limits) -> Result<Operator> {
     let keys = describe::keys(&lowering.inputs[0].tuple, &node.params.names("keys")?, "key")?;
     let grouping = Grouping::bind(&keys, &calls(node)?, lowering, (limits, node.estimated_rows))?;

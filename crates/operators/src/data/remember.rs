@@ -1,37 +1,37 @@
-//! `remember`: tuples that were not there before.
+//! `remember`: keeps tuples that have not been seen before.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::array::UInt32Array;
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::describe::{collection, edges, field_name, gives_one, wants_all};
+use tessera_operator::describe::{collection, edges, field_name, require_all, single_edge};
 use tessera_operator::stream_util::{DeferredSource, chunks_source};
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
-use tessera_rows::{Collected, KeepingRows, RowLayout, RowsKeeper};
+use tessera_rows::{Collected, RowLayout, RowsCollector, RowsCollectorWorker};
 use tessera_state::group_table::{KeyLayout, Table};
 use tessera_types::{Error, Field, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column};
 
-use super::remember_spilled::{Partitioned, SetInFile, assign};
+use super::remember_spilled::{PartitionWriter, SpilledSet, assign};
 
-/// The format of what is known, in plans.
+/// The collection format of a set, in plans.
 const SET: &str = "set";
-/// The field that holds it.
+/// The output field that holds the set.
 const KNOWN_FIELD: &str = "known";
 
-/// Keeps the tuples that are not in a set yet, each once (NULLs equal), and yields them with the
-/// set that has them too.
+/// Yields the tuples that are not in a set yet, each once (NULLs equal), and the set with them
+/// added.
 ///
 /// With a set of `1, 2` on its side, `2, 3, 3` becomes `<data: rows of 3, known: set of 1, 2, 3>`;
-/// without a side the set starts empty. A set never changes for those who hold it: it is a prefix
-/// of a table that grows, and only who adds to an older prefix pays for a copy. Holds the set and
-/// the new tuples, which leave memory when the budget is spoken for: then the set lies in a file by
-/// partitions of its hashes, and tuples are looked up a partition after the other in the end, in no
-/// order. Ends its pipeline. Errors: fields that hold collections.
+/// without a side the set starts empty. A set is immutable: it is a prefix of a growing table, and
+/// only adding to an older prefix copies it. Holds the set and the new tuples. When the budget is
+/// exhausted, both are spilled: the set is partitioned by hash in a scratch file, and tuples are
+/// looked up at the end, partition by partition, in no order. Ends its pipeline. Errors: fields
+/// that hold collections.
 #[derive(Debug)]
 pub struct Remember;
 
@@ -47,10 +47,10 @@ impl Descriptor for Remember {
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edges = edges(inputs)?;
         let edge = edges.last().ok_or_else(|| Error::internal("a sub-operator without an edge"))?;
-        wants_all(edge, edges.len() - 1)?;
+        require_all(edge, edges.len() - 1)?;
         if let Some(field) = edge.tuple.fields().iter().find(|field| field.atom().is_none()) {
             return Err(Error::semantic(format!(
-                "field {} holds a collection, and sets hold values",
+                "field {} holds a collection; remember takes only values",
                 quote_name(&field.name)
             )));
         }
@@ -59,7 +59,7 @@ impl Descriptor for Remember {
             let (_, known) = collection(&side.tuple, &name, SET)?;
             if known.tuple != edge.tuple {
                 return Err(Error::semantic(format!(
-                    "field {} is a set of {}, and the tuples to be looked up are {}",
+                    "field {} is a set of {}, but the tuples are {}",
                     quote_name(&name),
                     known.tuple,
                     edge.tuple
@@ -67,12 +67,12 @@ impl Descriptor for Remember {
             }
         } else if node.param("known").is_some() {
             return Err(Error::semantic(
-                "parameter known names a field of the side, and there is no side",
+                "parameter known needs a side that has a set; add this input, or remove the parameter",
             ));
         }
         let data = Field::collection("data", "rows", edge.tuple.clone());
         let known = Field::collection(KNOWN_FIELD, SET, edge.tuple.clone());
-        Ok(gives_one(edge, Tuple::new(vec![data, known]), Order::Source))
+        Ok(single_edge(edge, Tuple::new(vec![data, known]), Order::Source))
     }
 
     fn role(&self, node: &Node) -> Role {
@@ -91,74 +91,78 @@ impl SubOperator for Remember {
             _ => None,
         };
         let keys = Arc::new(KeyLayout::new(&types, u64::MAX)?);
-        Ok(Operator::Sink(Arc::new(Lowered { rows: RowLayout::new(&edge.tuple)?, keys, known })))
+        Ok(Operator::Sink(Arc::new(RememberOperator {
+            rows: RowLayout::new(&edge.tuple)?,
+            keys,
+            known,
+        })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct RememberOperator {
     rows: Arc<RowLayout>,
     keys: Arc<KeyLayout>,
-    /// The side's field with the set, where there is a side.
+    /// The field of the side that has the set, if there is a side.
     known: Option<usize>,
 }
 
-/// A set: the first tuples of what grows, in the order in which they came.
+/// A set: the first tuples of a growing table, in insertion order.
 #[derive(Debug)]
 struct Set {
-    grown: Arc<Mutex<Grown>>,
+    growing: Arc<Mutex<GrowingSet>>,
     tuples: usize,
 }
 
 #[derive(Debug)]
-struct Grown {
-    known: Known,
-    /// Somebody is adding to it.
+struct GrowingSet {
+    storage: SetStorage,
+    /// Whether a run is adding to it.
     claimed: bool,
     memory: Reservation,
 }
 
-/// The tuples of a set.
+/// The tuples of a growing table.
 #[derive(Debug)]
-enum Known {
+enum SetStorage {
     Memory(Table),
-    File(SetInFile),
+    File(SpilledSet),
 }
 
-impl Known {
+impl SetStorage {
     fn tuples(&self) -> usize {
         match self {
-            Known::Memory(table) => table.store.groups(),
-            Known::File(set) => set.tuples,
+            SetStorage::Memory(table) => table.store.groups(),
+            SetStorage::File(set) => set.tuples,
         }
     }
 }
 
 impl Set {
-    /// The set that new tuples are added to: this one if it is the newest, else a copy of it.
-    fn claim(&self, keys: &Arc<KeyLayout>, run: &Run) -> Result<Arc<Mutex<Grown>>> {
-        let mut grown = lock(&self.grown);
-        if !grown.claimed && grown.known.tuples() == self.tuples {
-            grown.claimed = true;
-            return Ok(self.grown.clone());
+    /// Returns the table that new tuples are added to: this one if it is the newest, else a copy.
+    fn claim(&self, keys: &Arc<KeyLayout>, run: &Run) -> Result<Arc<Mutex<GrowingSet>>> {
+        let mut growing = lock(&self.growing);
+        if !growing.claimed && growing.storage.tuples() == self.tuples {
+            growing.claimed = true;
+            return Ok(self.growing.clone());
         }
         let mut memory = Reservation::new(run.context.clone());
-        let known = match &grown.known {
-            Known::File(set) => Known::File(set.first(self.tuples)),
-            Known::Memory(all) => {
+        let storage = match &growing.storage {
+            SetStorage::File(set) => SetStorage::File(set.first(self.tuples)),
+            SetStorage::Memory(all) => {
                 let mut table = Table::of_keys(keys.clone())?;
                 table.assign(&all.store, 0, self.tuples, &mut Vec::new())?;
                 memory.resize(table.memory())?;
-                Known::Memory(table)
+                SetStorage::Memory(table)
             }
         };
-        Ok(Arc::new(Mutex::new(Grown { known, claimed: true, memory })))
+        Ok(Arc::new(Mutex::new(GrowingSet { storage, claimed: true, memory })))
     }
 }
 
-impl Sink for Lowered {
+impl Sink for RememberOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let grown = match (self.known, sides.first()) {
+        let growing = match (self.known, sides.first()) {
             (Some(field), Some(side)) => {
                 let tuple = side.single()?;
                 let column = tuple.column(field)?;
@@ -169,17 +173,17 @@ impl Sink for Lowered {
                 handle.get::<Set>()?.claim(&self.keys, run)?
             }
             _ => {
-                let known = Known::Memory(Table::of_keys(self.keys.clone())?);
+                let storage = SetStorage::Memory(Table::of_keys(self.keys.clone())?);
                 let memory = Reservation::new(run.context.clone());
-                Arc::new(Mutex::new(Grown { known, claimed: true, memory }))
+                Arc::new(Mutex::new(GrowingSet { storage, claimed: true, memory }))
             }
         };
         Ok(Arc::new(RememberRun {
-            keeping: KeepingRows::new(self.rows.clone(), run),
+            collector: RowsCollector::new(self.rows.clone(), run),
             tuple: self.rows.tuple().clone(),
             keys: self.keys.clone(),
             run: run.clone(),
-            grown,
+            growing,
             candidates: Arc::default(),
         }))
     }
@@ -187,91 +191,93 @@ impl Sink for Lowered {
 
 #[derive(Debug, Clone)]
 struct RememberRun {
-    keeping: Arc<KeepingRows>,
+    collector: Arc<RowsCollector>,
     tuple: Tuple,
     keys: Arc<KeyLayout>,
     run: Run,
-    grown: Arc<Mutex<Grown>>,
-    /// Tuples to be looked up in the end, where the set has left memory.
-    candidates: Arc<OnceLock<Partitioned>>,
+    growing: Arc<Mutex<GrowingSet>>,
+    /// Tuples to look up at the end, if the set is spilled.
+    candidates: Arc<OnceLock<PartitionWriter>>,
 }
 
 struct RememberWorker {
     shared: RememberRun,
-    keeper: RowsKeeper,
+    local: RowsCollectorWorker,
 }
 
 impl SinkRun for RememberRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(RememberWorker { shared: self.clone(), keeper: self.keeping.keeper() }))
+        Ok(Box::new(RememberWorker { shared: self.clone(), local: self.collector.worker() }))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let workers = downcast_workers::<RememberWorker>(workers)?;
-        let keepers: Vec<RowsKeeper> = workers.into_iter().map(|worker| worker.keeper).collect();
+        let locals: Vec<RowsCollectorWorker> =
+            workers.into_iter().map(|worker| worker.local).collect();
         let chunk_rows = self.run.context.chunk_rows();
         if self.candidates.get().is_none() {
             return Ok(Finish {
                 tasks: Vec::new(),
-                output: chunks_source(vec![self.output(keepers)?], chunk_rows),
+                output: chunks_source(vec![self.output(locals)?], chunk_rows),
             });
         }
         let output = DeferredSource::new(1, chunk_rows);
         let made = output.clone();
         let task = move || {
-            let mut last = self.keeping.keeper();
+            let mut last = self.collector.worker();
             last.begin(u64::MAX);
             self.look_up(&mut last)?;
-            made.fill(0, vec![self.output(keepers.into_iter().chain([last]))?])
+            made.fill(0, vec![self.output(locals.into_iter().chain([last]))?])
         };
         Ok(Finish { tasks: vec![Box::new(task)], output })
     }
 }
 
 impl RememberRun {
-    /// The new tuples, and the set that has them.
-    fn output(&self, keepers: impl IntoIterator<Item = RowsKeeper>) -> Result<Chunk> {
-        let rows = self.keeping.collect(keepers)?;
+    /// Returns the new tuples, and the set that includes them.
+    fn output(&self, locals: impl IntoIterator<Item = RowsCollectorWorker>) -> Result<Chunk> {
+        let rows = self.collector.collect(locals)?;
         let tuples = {
-            let mut grown = lock(&self.grown);
-            grown.claimed = false;
-            grown.known.tuples()
+            let mut growing = lock(&self.growing);
+            growing.claimed = false;
+            growing.storage.tuples()
         };
-        let set = Set { grown: self.grown.clone(), tuples };
+        let set = Set { growing: self.growing.clone(), tuples };
         Ok(Chunk::new(vec![Column::handle(rows), Column::handle(set)], 1))
     }
 
-    /// Adds the candidates to a set that has left memory.
-    fn look_up(&self, new: &mut RowsKeeper) -> Result<()> {
-        let mut grown = lock(&self.grown);
-        match (&mut grown.known, self.candidates.get()) {
-            (Known::File(set), Some(candidates)) => {
+    /// Adds the candidates to a spilled set.
+    fn look_up(&self, new: &mut RowsCollectorWorker) -> Result<()> {
+        let mut growing = lock(&self.growing);
+        match (&mut growing.storage, self.candidates.get()) {
+            (SetStorage::File(set), Some(candidates)) => {
                 set.add(candidates, &self.tuple, new, &self.run)
             }
             _ => Err(Error::internal("candidates for a set in memory")),
         }
     }
 
-    /// Adds all tuples of a chunk to the set; the rows of those that were not in it. Nothing where
-    /// the set has left memory: the tuples are looked up in the end.
+    /// Adds all tuples of a chunk to the set; returns the positions of the new ones. Returns `None`
+    /// if the set is spilled: the tuples are then looked up at the end.
     fn add(&self, chunk: &Chunk) -> Result<Option<UInt32Array>> {
-        let mut grown = lock(&self.grown);
-        let Grown { known, memory, .. } = &mut *grown;
-        if let Known::Memory(table) = known {
-            // It is copied when it grows and when it leaves.
+        let mut growing = lock(&self.growing);
+        let GrowingSet { storage, memory, .. } = &mut *growing;
+        if let SetStorage::Memory(table) = storage {
+            // Growing and spilling copy the table.
             let more = table.memory() + 2 * chunk.value_bytes();
             if self.run.context.may_hold(memory.bytes(), more) {
                 return assign(table, &self.keys, chunk, memory, &self.run).map(Some);
             }
             let table = std::mem::replace(table, Table::of_keys(self.keys.clone())?);
-            *known = Known::File(SetInFile::of_table(table, &self.tuple, &self.keys, &self.run)?);
+            *storage =
+                SetStorage::File(SpilledSet::of_table(table, &self.tuple, &self.keys, &self.run)?);
             memory.resize(0)?;
         }
-        drop(grown);
+        drop(growing);
         let candidates = match self.candidates.get() {
             Some(candidates) => candidates,
             None => {
-                let new = Partitioned::new(&self.tuple, &self.keys, false, &self.run)?;
+                let new = PartitionWriter::new(&self.tuple, &self.keys, false, &self.run)?;
                 self.candidates.get_or_init(|| new)
             }
         };
@@ -281,7 +287,7 @@ impl RememberRun {
 
 impl SinkWorker for RememberWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.keeper.begin(position);
+        self.local.begin(position);
         Ok(())
     }
 
@@ -294,11 +300,11 @@ impl SinkWorker for RememberWorker {
         let columns =
             chunk.stored().iter().map(|column| column.take(&new)).collect::<Result<Vec<_>>>()?;
         let chunk = Chunk::new(columns, new.len());
-        self.keeper.append(chunk.value_bytes(), |rows| rows.append_chunk(&chunk, &[]).map(drop))
+        self.local.append(chunk.value_bytes(), |rows| rows.append_chunk(&chunk, &[]).map(drop))
     }
 
     fn end(&mut self) -> Result<()> {
-        self.keeper.end();
+        self.local.end();
         Ok(())
     }
 }
@@ -341,7 +347,7 @@ mod tests {
         let last = plan.add("remember", &[next, third], known);
         let mut scan = |node| plan.add("rows_scan", &[node], field("data"));
         let roots = [scan(start), scan(next), scan(other), scan(last)];
-        // All in one plan, so that they do run beside each other.
+        // All in one plan, so that they run concurrently.
         let all = plan.add("union", &roots, Params::new());
         for (chunk, workers) in SETTINGS {
             let long_one = format!("1 {long}");
@@ -361,8 +367,8 @@ mod tests {
         }
     }
 
-    /// A set in a scratch file gives the same answers as one in memory, and adding to a newer set
-    /// does not change an older one.
+    /// A spilled set gives the same results as one in memory, and adding to a newer set does not
+    /// change an older one.
     #[test]
     fn sets_leave_memory() {
         let mut plan = test_plan();

@@ -1,5 +1,5 @@
-//! What of a set, and of the tuples to be looked up in it, has left memory: both by partition, so
-//! that one partition of the set is in memory at a time.
+//! Spilled sets, and the tuples to look up in them: both by partition, so that only one partition
+//! of the set is in memory at a time.
 
 use std::sync::Arc;
 
@@ -10,46 +10,46 @@ use tessera_context::{Reservation, Run};
 use tessera_rows::spill::{
     PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
 };
-use tessera_rows::{Incoming, KeptChunk, RowLayout, RowsKeeper};
+use tessera_rows::{ResolvedColumns, RowLayout, RowsCollectorWorker, SpillableChunk};
 use tessera_state::group_table::{KeyLayout, Keys, Packed, Table};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-/// Tuples that are written at once.
+/// Tuples that are written at a time.
 const PIECE_ROWS: usize = 8_192;
 
 /// A set in a scratch file: its tuples by partition, each with its number.
 #[derive(Debug)]
-pub(super) struct SetInFile {
-    /// How many tuples it has.
+pub(super) struct SpilledSet {
+    /// The number of tuples in the set.
     pub(super) tuples: usize,
-    partitions: Vec<Vec<Known>>,
+    partitions: Vec<Vec<SetBlock>>,
 }
 
-/// Tuples of a set; those whose number is not below the limit belong to another set, which has the
-/// same block.
+/// A block of tuples of a set. Tuples with numbers at or above the limit belong to another set,
+/// which shares the block.
 #[derive(Debug, Clone)]
-struct Known {
-    block: KeptChunk,
+struct SetBlock {
+    block: SpillableChunk,
     below: i64,
 }
 
-/// What writes tuples by partition.
+/// Writes tuples by partition.
 #[derive(Debug)]
-pub(super) struct Partitioned {
+pub(super) struct PartitionWriter {
     keys: Arc<KeyLayout>,
     written: SpilledPartitions,
     file: Arc<SpillFile>,
 }
 
-impl Partitioned {
-    /// Nothing yet; `numbered` tuples have their numbers in a further column.
+impl PartitionWriter {
+    /// Creates an empty writer; `numbered` tuples have their number as an extra column.
     pub(super) fn new(
         tuple: &Tuple,
         keys: &Arc<KeyLayout>,
         numbered: bool,
         run: &Run,
-    ) -> Result<Partitioned> {
+    ) -> Result<PartitionWriter> {
         let mut fields = tuple.fields().to_vec();
         fields.extend(numbered.then(|| Field::new("", Atom::Int64)));
         for (number, field) in fields.iter_mut().enumerate() {
@@ -57,16 +57,16 @@ impl Partitioned {
         }
         let (layout, file) = (RowLayout::new(&Tuple::new(fields))?, SpillFile::new(run));
         let written = SpilledPartitions::new(file.clone(), layout, run.context.clone());
-        Ok(Partitioned { keys: keys.clone(), written, file })
+        Ok(PartitionWriter { keys: keys.clone(), written, file })
     }
 
-    /// Takes the tuples of a chunk without selection.
+    /// Appends the tuples of a chunk without selection.
     pub(super) fn put(&self, chunk: &Chunk) -> Result<()> {
         let (rows, mut packed) = (chunk.rows(), Packed::default());
         self.keys.pack(&chunk.stored()[..self.keys.len()], rows, &mut packed)?;
         let mut positions: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         (0..rows).for_each(|row| positions[partition_of(packed.record(row)[0])].push(row as u32));
-        let incoming = Incoming::new(chunk.stored(), rows)?;
+        let incoming = ResolvedColumns::new(chunk.stored(), rows)?;
         for (partition, positions) in
             positions.iter().enumerate().filter(|(_, list)| !list.is_empty())
         {
@@ -80,16 +80,16 @@ impl Partitioned {
     }
 }
 
-impl SetInFile {
-    /// A table leaves memory.
+impl SpilledSet {
+    /// Spills a table.
     pub(super) fn of_table(
         mut table: Table,
         tuple: &Tuple,
         keys: &Arc<KeyLayout>,
         run: &Run,
     ) -> Result<Self> {
-        let mut set = SetInFile { tuples: 0, partitions: vec![Vec::new(); PARTITIONS] };
-        let writer = Partitioned::new(tuple, keys, true, run)?;
+        let mut set = SpilledSet { tuples: 0, partitions: vec![Vec::new(); PARTITIONS] };
+        let writer = PartitionWriter::new(tuple, keys, true, run)?;
         let all = table.store.finish()?;
         drop(table);
         while set.tuples < all.rows() {
@@ -102,39 +102,39 @@ impl SetInFile {
         Ok(set)
     }
 
-    /// Its first tuples as a set of their own.
-    pub(super) fn first(&self, tuples: usize) -> SetInFile {
-        let limit = |known: &Known| Known {
-            block: known.block.clone(),
-            below: known.below.min(tuples as i64),
+    /// Returns the set of the first tuples.
+    pub(super) fn first(&self, tuples: usize) -> SpilledSet {
+        let limit = |set_block: &SetBlock| SetBlock {
+            block: set_block.block.clone(),
+            below: set_block.below.min(tuples as i64),
         };
         let partitions =
             self.partitions.iter().map(|part| part.iter().map(limit).collect()).collect();
-        SetInFile { tuples, partitions }
+        SpilledSet { tuples, partitions }
     }
 
-    /// Adds what was written.
-    fn take(&mut self, writer: &Partitioned) -> Result<()> {
+    /// Adds the blocks of a writer.
+    fn take(&mut self, writer: &PartitionWriter) -> Result<()> {
         for (partition, part) in self.partitions.iter_mut().enumerate() {
             let blocks = writer.blocks(partition)?;
             part.extend(blocks.into_iter().map(|block| {
-                let block = KeptChunk::in_file(&writer.file, block);
-                Known { block, below: i64::MAX }
+                let block = SpillableChunk::in_file(&writer.file, block);
+                SetBlock { block, below: i64::MAX }
             }));
         }
         Ok(())
     }
 
-    /// Adds candidates that it does not have; `new` keeps them too.
+    /// Adds the candidates that it lacks, and appends them to `new`.
     pub(super) fn add(
         &mut self,
-        candidates: &Partitioned,
+        candidates: &PartitionWriter,
         tuple: &Tuple,
-        new: &mut RowsKeeper,
+        new: &mut RowsCollectorWorker,
         run: &Run,
     ) -> Result<()> {
         let keys = &candidates.keys;
-        let writer = Partitioned::new(tuple, keys, true, run)?;
+        let writer = PartitionWriter::new(tuple, keys, true, run)?;
         let mut memory = Reservation::new(run.context.clone());
         for partition in 0..PARTITIONS {
             let blocks = candidates.blocks(partition)?;
@@ -142,8 +142,8 @@ impl SetInFile {
                 continue;
             }
             let mut table = Table::of_keys(keys.clone())?;
-            for known in &self.partitions[partition] {
-                assign(&mut table, keys, &known.tuples()?, &mut memory, run)?;
+            for set_block in &self.partitions[partition] {
+                assign(&mut table, keys, &set_block.tuples()?, &mut memory, run)?;
             }
             for block in blocks {
                 let chunk = read_tuples(&candidates.file, &block)?;
@@ -162,7 +162,7 @@ impl SetInFile {
     }
 }
 
-impl Known {
+impl SetBlock {
     fn tuples(&self) -> Result<Chunk> {
         let chunk = self.block.chunk()?;
         let Some((numbers, columns)) = chunk.stored().split_last() else {
@@ -179,7 +179,7 @@ impl Known {
     }
 }
 
-/// Tuples with their numbers, from one on, as the last column.
+/// Appends a column with the numbers of the tuples, starting at `first`.
 fn numbered(chunk: &Chunk, first: usize) -> Chunk {
     let numbers = (first as i64..).take(chunk.rows());
     let mut columns = chunk.stored().to_vec();
@@ -187,8 +187,8 @@ fn numbered(chunk: &Chunk, first: usize) -> Chunk {
     chunk.with_stored(columns)
 }
 
-/// Adds all tuples of a chunk to a table, which counts as `memory`; the rows of those that were not
-/// in it.
+/// Adds all tuples of a chunk to a table accounted to `memory`; returns the positions of the new
+/// ones.
 pub(super) fn assign(
     table: &mut Table,
     keys: &Arc<KeyLayout>,
@@ -202,7 +202,7 @@ pub(super) fn assign(
     let mut next = table.store.groups() as u32;
     table.assign(&packed, 0, chunk.rows(), &mut groups)?;
     memory.resize(table.memory())?;
-    // A tuple's number is the number of tuples before it, so that new ones come in order.
+    // A new tuple's group number is the number of groups before it.
     let mut new = Vec::new();
     for (row, group) in groups.iter().enumerate() {
         if *group == next {

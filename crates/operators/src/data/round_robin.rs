@@ -1,8 +1,8 @@
-//! `round_robin`: tuples dealt out in turns.
+//! `round_robin`: deals tuples out to partitions in turn.
 
 use std::sync::Arc;
 
-use tessera_operator::describe::{count, edge, gives_one, wants_all};
+use tessera_operator::describe::{count, edge, require_all, single_edge};
 use tessera_operator::partitions::{PARTITION_BITS_MAX, partitions_tuple};
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
@@ -11,12 +11,12 @@ use tessera_types::{Error, Result};
 
 use crate::data::partition::{PartitionSink, Router};
 
-/// Deals tuples out to `fan_out` partitions in turns, so that they get about the same number
-/// whatever the values are.
+/// Deals tuples out to `fan_out` partitions in turn, so that their sizes are about equal for any
+/// values.
 ///
 /// `1, 2, 3` with `fan_out = 2` gives `(0, rows of 1 and 3), (1, rows of 2)`: always `fan_out`
-/// tuples, in order. Each worker deals for itself. Holds the tuples, as rows; ends its pipeline; no
-/// order within a partition.
+/// tuples, in order. Each worker deals its own tuples. Holds the tuples, as rows; ends its
+/// pipeline; partitions are unordered.
 #[derive(Debug)]
 pub struct RoundRobin;
 
@@ -24,16 +24,14 @@ fn fan_out(node: &Node) -> Result<usize> {
     let most = 1 << PARTITION_BITS_MAX;
     match count(node, "fan_out")? {
         Some(fan_out) if (1..=most).contains(&fan_out) => Ok(fan_out),
-        _ => Err(Error::semantic(format!(
-            "parameter fan_out must be given, and be between 1 and {most}"
-        ))),
+        _ => Err(Error::semantic(format!("parameter fan_out must be a number from 1 to {most}"))),
     }
 }
 
 impl Descriptor for RoundRobin {
     tessera_operator::describe!(
         "round_robin",
-        "Deals tuples out to partitions in turns.",
+        "Deals tuples out to partitions in turn.",
         ["fan_out"],
         1,
         1
@@ -41,9 +39,9 @@ impl Descriptor for RoundRobin {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all(edge, 0)?;
+        require_all(edge, 0)?;
         fan_out(node)?;
-        Ok(gives_one(edge, partitions_tuple(&edge.tuple), Order::Source))
+        Ok(single_edge(edge, partitions_tuple(&edge.tuple), Order::Source))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -54,7 +52,7 @@ impl Descriptor for RoundRobin {
 impl SubOperator for RoundRobin {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let layout = RowLayout::new(&lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(PartitionSink::new(Router::Turns(fan_out(node)?), layout))))
+        Ok(Operator::Sink(Arc::new(PartitionSink::new(Router::RoundRobin(fan_out(node)?), layout))))
     }
 }
 
@@ -92,6 +90,6 @@ mod tests {
             assert_eq!(found, numbers);
         }
         let root = plan.add("round_robin", &[table], Params::new().with("fan_out", 0));
-        assert!(plan.verify(root).unwrap_err().to_string().contains("between 1 and"));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("from 1 to"));
     }
 }

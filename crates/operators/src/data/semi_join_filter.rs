@@ -1,4 +1,4 @@
-//! `semi_join_filter`: drops tuples that no join further down can match.
+//! `semi_join_filter`: drops tuples that cannot match a join further down the stream.
 
 use std::sync::Arc;
 
@@ -12,20 +12,18 @@ use tessera_state::sideways::{KeyFilter, filter_keys};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-/// `semi_join_filter`: passes the tuples of `T` on whose `keys` may be among those of a build; some
-/// others pass, too.
+/// `semi_join_filter`: drops tuples of `T` whose `keys` are not among those of a build, except for
+/// false positives.
 ///
-/// * Inputs: a side of tuples as `key_filter` yields them, and `T`. Output `T`, order kept. Never
-///   blocks.
+/// * Inputs: a side of tuples from a `key_filter`, and `T`. Output `T`, order kept. Never blocks.
 /// * `keys`: fields of `T`, of the types of the filter's keys, in their order. `told` = a name
-///   (optional): scans that know it drop such tuples themselves, before they decode the rest of
-///   them.
-/// * Several tuples of the side are the filters of parts of the build; none, or a NULL, say
-///   nothing, and all tuples pass. So do they once it has turned out that too few are dropped.
+///   (optional): scans that subscribe to this name drop such tuples before they decode the
+///   remaining columns.
+/// * Several tuples of the side are the filters of parts of the build. All tuples pass if the side
+///   is empty or NULL, or once too few tuples are dropped.
 /// * With the keys `3, 9, 4` on the side, `1, 3, 5, 9, 9` becomes `3, 9, 9`.
-/// * For tuples that are dropped without a match only: before inner and semi joins, not where they
-///   would be seen again.
-/// * Memory: the filter's bytes; where they are not to be had, all tuples pass.
+/// * Valid only before joins that drop tuples without a match: inner and semi joins.
+/// * Memory: the filter's bytes; if the budget lacks them, all tuples pass.
 /// * Source: the semi-join reduction of distributed databases; Bloom filters as in
 ///   `sideways/bloom.rs`.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +45,7 @@ impl Descriptor for SemiJoinFilter {
         let theirs = filter_keys(&side.tuple)?;
         let names = node.params.names("keys")?;
         let mine = describe::keys(&stream.tuple, &names, "key")?;
-        told(node)?;
+        filter_name(node)?;
         if mine.len() != theirs.len() {
             return Err(Error::semantic(format!(
                 "semi_join_filter has {} keys and its filter {}; name as many",
@@ -71,30 +69,30 @@ impl Descriptor for SemiJoinFilter {
     }
 }
 
-/// The name under which scans know the filter.
-fn told(node: &Node) -> Result<Option<Arc<str>>> {
+/// Returns the name under which the filter is published to scans.
+fn filter_name(node: &Node) -> Result<Option<Arc<str>>> {
     node.param("told").map(|_| node.params.name("told").cloned()).transpose()
 }
 
 impl SubOperator for SemiJoinFilter {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let keys = describe::keys(&lowering.inputs[1].tuple, &node.params.names("keys")?, "key")?;
-        Ok(Operator::Stream(Arc::new(Lowered {
+        Ok(Operator::Stream(Arc::new(SemiJoinFilterOperator {
             node: lowering.inputs[0].tuple.clone(),
             keys,
-            told: told(node)?,
+            name: filter_name(node)?,
         })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct SemiJoinFilterOperator {
     node: tessera_types::Tuple,
     keys: Vec<usize>,
-    told: Option<Arc<str>>,
+    name: Option<Arc<str>>,
 }
 
-impl Stream for Lowered {
+impl Stream for SemiJoinFilterOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let side =
             sides.first().ok_or_else(|| Error::internal("a semi_join_filter without a side"))?;
@@ -102,27 +100,31 @@ impl Stream for Lowered {
         let mut memory = Reservation::new(run.context.clone());
         let filter =
             filter.filter(|filter| memory.grow(filter.memory_bytes()).is_ok()).map(Arc::new);
-        if let (Some(name), Some(filter)) = (&self.told, &filter) {
+        if let (Some(name), Some(filter)) = (&self.name, &filter) {
             run.board.publish(name, filter.clone());
         }
-        let dropping =
-            Dropping { filter, keys: self.keys.clone(), run: run.clone(), _memory: memory };
+        let dropping = SemiJoinFilterRun {
+            filter,
+            keys: self.keys.clone(),
+            run: run.clone(),
+            _memory: memory,
+        };
         Ok(packed_transform_run(dropping, run.context.chunk_rows()))
     }
 }
 
 #[derive(Debug)]
-struct Dropping {
+struct SemiJoinFilterRun {
     filter: Option<Arc<KeyFilter>>,
     keys: Vec<usize>,
     run: Run,
     _memory: Reservation,
 }
 
-impl Transform for Dropping {
+impl Transform for SemiJoinFilterRun {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
         let Some(filter) =
-            self.filter.as_ref().filter(|filter| filter.is_on() && !filter.is_heard())
+            self.filter.as_ref().filter(|filter| filter.is_on() && !filter.is_applied())
         else {
             return Ok(chunk);
         };
@@ -147,7 +149,7 @@ mod tests {
         Params::new().with("keys", names(list))
     }
 
-    /// The stream with what the build does not have dropped.
+    /// Adds a filter to a stream that drops tuples without a match in the build.
     fn filtered(
         plan: &mut TestPlan,
         (table, of_table): (NodeId, &[&str]),
@@ -216,7 +218,7 @@ mod tests {
                         expected,
                         "{list:?} null_equal {null_equal} chunks {chunk}"
                     );
-                    // NULLs pass where the build has some.
+                    // NULLs pass if the build has NULLs.
                     let left = plan.run(dropped, chunk, workers).unwrap().num_rows();
                     assert!(
                         left < expected.len() + 700,
@@ -295,6 +297,6 @@ mod tests {
         refused(&["k"], &["a"], "cast one of them");
         refused(&["k"], &["b", "a"], "name as many");
         refused(&["l"], &["b"], "the keys of the build");
-        refused(&[], &["b"], "no filter of keys");
+        refused(&[], &["b"], "not a key filter");
     }
 }

@@ -1,4 +1,4 @@
-//! `series`: numbers or moments one after the other.
+//! `series`: generates numbers or timestamps between two bounds.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType,
 };
 use tessera_context::{Context, Run};
-use tessera_functions::Moments;
+use tessera_functions::TimestampSeries;
 use tessera_operator::describe::{edge, passes, typed};
 use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Role};
@@ -17,23 +17,23 @@ use tessera_vector::{Chunk, Column};
 
 use crate::data::projector::{Projection, Projector};
 
-/// Gives for each tuple the numbers from `start` to `stop`, `step` apart, in the field `into`; the
+/// Generates for each tuple the numbers from `start` to `stop` by `step`, in the field `into`; the
 /// other fields are repeated.
 ///
 /// `<k: int64>` = `5, 9` with `into = n`, `start = k`, `stop = 8::int64`, `step = 2::int64` gives
-/// `(5, 5), (5, 7)`. Without `inclusive`, `stop` itself is left out. Moments (`timestamp<us>`) are
-/// an interval apart. A tuple of which one of the three is NULL vanishes. Holds a chunk, never
-/// blocks, keeps the order. Errors: those of the expressions; a step of nothing.
+/// `(5, 5), (5, 7)`. Without `inclusive`, `stop` itself is excluded. Timestamps (`timestamp<us>`)
+/// step by an interval. A tuple with a NULL bound or step yields nothing. Holds a chunk, never
+/// blocks, keeps the order. Errors: those of the expressions; a step of zero.
 #[derive(Debug)]
 pub struct Series;
 
-/// The bounds, in the order in which they are computed.
+/// The parameters with the bounds, in the order in which they are computed.
 const BOUNDS: [&str; 3] = ["start", "stop", "step"];
 
 impl Descriptor for Series {
     tessera_operator::describe!(
         "series",
-        "Gives for each tuple the numbers or moments between two bounds.",
+        "Generates for each tuple the numbers or timestamps between two bounds.",
         ["into", "start", "stop", "step", "inclusive"],
         1,
         1
@@ -54,7 +54,7 @@ impl Descriptor for Series {
                 Item::Atom(atom) => atom,
                 other => {
                     return Err(Error::semantic(format!(
-                        "{bound} is {other} where a value is wanted"
+                        "{bound} is {other}; series expects a value"
                     )));
                 }
             });
@@ -83,7 +83,7 @@ impl Descriptor for Series {
     }
 }
 
-/// The name of the new field.
+/// Returns the name of the new field.
 fn into(node: &Node) -> Result<Arc<str>> {
     match node.params.expr("into")? {
         Expr::Field(name) => Ok(name.clone()),
@@ -147,11 +147,11 @@ impl StreamRun for SeriesRun {
 
 struct SeriesWorker {
     run: SeriesRun,
-    current: Option<Current>,
+    current: Option<CurrentChunk>,
 }
 
-/// A chunk, its bounds, the next tuple, and what is left of the series of the one before.
-struct Current {
+/// A chunk, its bounds, the next tuple, and the rest of the current tuple's series.
+struct CurrentChunk {
     chunk: Chunk,
     bounds: Vec<ArrayRef>,
     row: usize,
@@ -160,11 +160,11 @@ struct Current {
 
 enum Rest {
     Numbers { next: i64, step: i64, left: u128 },
-    Moments(Moments),
+    TimestampSeries(TimestampSeries),
 }
 
-impl Current {
-    /// Begins the series of the next tuple that has one; none when there are no more tuples.
+impl CurrentChunk {
+    /// Starts the series of the next tuple that has one; `None` after the last tuple.
     fn begin(&mut self, atom: &Atom, inclusive: bool) -> Result<Option<()>> {
         let row = self.row;
         if row == self.chunk.rows() {
@@ -187,7 +187,7 @@ impl Current {
                     self.value::<TimestampMicrosecondType>(1, row)?,
                 );
                 let step = self.value::<IntervalMonthDayNanoType>(2, row)?;
-                Rest::Moments(Moments::new(start, stop, step, inclusive)?)
+                Rest::TimestampSeries(TimestampSeries::new(start, stop, step, inclusive)?)
             }
         };
         Ok(Some(()))
@@ -200,7 +200,7 @@ impl Current {
             .ok_or_else(|| Error::internal("a bound of another type"))
     }
 
-    /// Up to `most` values, and the tuple of each.
+    /// Generates up to `most` values, and the tuple of each.
     fn next(&mut self, most: usize, run: &SeriesRun) -> Result<(Vec<i64>, Vec<u32>)> {
         let (mut values, mut parents) = (Vec::with_capacity(most), Vec::new());
         loop {
@@ -216,7 +216,7 @@ impl Current {
                     *next = first.wrapping_add(by.wrapping_mul(taken as i64));
                     *left -= taken as u128;
                 }
-                Rest::Moments(moments) => {
+                Rest::TimestampSeries(moments) => {
                     for moment in moments.by_ref().take(room) {
                         values.push(moment?);
                     }
@@ -232,7 +232,7 @@ impl Current {
     }
 }
 
-/// How many numbers a series has.
+/// Returns the length of a series.
 fn count([start, stop, step]: [i64; 3], inclusive: bool) -> Result<u128> {
     if step == 0 {
         return Err(Error::data("step size cannot equal zero")
@@ -254,7 +254,7 @@ impl StreamWorker for SeriesWorker {
         let bounds = self.run.projection.apply(&chunk)?.compact()?;
         let bounds = bounds.stored().iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
         let rest = Rest::Numbers { next: 0, step: 1, left: 0 };
-        self.current = Some(Current { chunk, bounds, row: 0, rest });
+        self.current = Some(CurrentChunk { chunk, bounds, row: 0, rest });
         Ok(())
     }
 
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(series(tuple, rows, bounds(), true).unwrap(), expected);
         assert_eq!(series(tuple, rows, bounds(), false).unwrap(), ["5 2 5", "5 2 7", "9 -1 9"]);
         assert_eq!(series(tuple, "1 0", bounds(), true).unwrap_err().code(), Code::Data);
-        // Up to the last number there is, and beyond many chunks.
+        // Ends at the largest number, and spans many chunks.
         let ends = [Expr::int64(i64::MAX - 2), Expr::int64(i64::MAX), Expr::int64(2)];
         let expected = [format!("1 {}", i64::MAX - 2), format!("1 {}", i64::MAX)];
         assert_eq!(series("<a: int64>", "1", ends, true).unwrap(), expected);

@@ -1,28 +1,28 @@
-//! Sort keys as bytes: what `sort`, `top_k` and `merge` compare.
+//! Sort keys as comparable bytes, for `sort`, `top_k` and `merge`.
 
 use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 
-use tessera_functions::one_nan::normalised;
+use tessera_functions::canonical::canonical_values;
 use tessera_operator::describe::sort_keys;
 use tessera_plan::{Node, SortKey};
 use tessera_types::{Atom, Error, Result, Tuple};
 use tessera_vector::Chunk;
 
-/// Makes bytes of sort keys that compare as SQL orders the keys: strings by their bytes, NaN above
-/// all numbers and equal to itself, -0 equal to 0, intervals by their length with months of 30
-/// days, NULLs and directions as the keys say.
+/// Encodes sort keys as bytes that compare in SQL order: strings by their bytes, NaN above all
+/// numbers and equal to itself, -0 equal to 0, intervals by length with months of 30 days, NULLs
+/// and directions by the parameters of each key.
 #[derive(Debug)]
 pub(crate) struct KeyEncoder {
     keys: Vec<(usize, SortKey)>,
     converter: RowConverter,
-    /// The length of every key, where it is the same for all.
+    /// The length of every key, if all have the same.
     fixed_bytes: Option<usize>,
 }
 
-/// Checks that values of these keys can be ordered, and gives the keys.
+/// Returns the keys of a node; checks that their values can be ordered.
 pub(crate) fn checked_keys(node: &Node, tuple: &Tuple) -> Result<Vec<SortKey>> {
     let keys = sort_keys(node, tuple)?;
     sort_fields(tuple, &keys)?;
@@ -32,7 +32,8 @@ pub(crate) fn checked_keys(node: &Node, tuple: &Tuple) -> Result<Vec<SortKey>> {
 fn sort_fields(tuple: &Tuple, keys: &[(usize, SortKey)]) -> Result<Vec<SortField>> {
     let field = |(index, key): &(usize, SortKey)| {
         let field = &tuple.fields()[*index];
-        let atom = field.atom().ok_or_else(|| Error::internal("a sort key that is no value"))?;
+        let atom =
+            field.atom().ok_or_else(|| Error::internal("a sort key that is a collection"))?;
         let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
         let form = match atom {
             Atom::Interval => DataType::Decimal128(38, 0),
@@ -52,7 +53,7 @@ fn sort_fields(tuple: &Tuple, keys: &[(usize, SortKey)]) -> Result<Vec<SortField
 }
 
 impl KeyEncoder {
-    /// An encoder of the parameter `keys` of a node.
+    /// Creates an encoder for the parameter `keys` of a node.
     pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
         let keys = sort_keys(node, tuple)?;
         let converter = RowConverter::new(sort_fields(tuple, &keys)?)?;
@@ -63,13 +64,13 @@ impl KeyEncoder {
                 Some(Atom::Interval) => Some(16),
                 Some(atom) => atom.width_bytes(),
             };
-            // A value is preceded by a byte that says whether it is there.
+            // A validity byte precedes each value.
             fixed_bytes = fixed_bytes.zip(width).map(|(sum, width)| sum + 1 + width);
         }
         Ok(KeyEncoder { keys, converter, fixed_bytes })
     }
 
-    /// The length of every key, where it is the same for all.
+    /// The length of every key, if all have the same.
     pub(crate) fn fixed_bytes(&self) -> Option<usize> {
         self.fixed_bytes
     }
@@ -79,19 +80,20 @@ impl KeyEncoder {
         self.keys[0].0
     }
 
-    /// The first key's direction and where it puts NULLs.
+    /// The first key's direction and position of NULLs.
     pub(crate) fn first(&self) -> &SortKey {
         &self.keys[0].1
     }
 
-    /// The first key's values, in the form that is encoded.
+    /// The first key's values, normalized as for encoding.
     pub(crate) fn first_values(&self, chunk: &Chunk) -> Result<ArrayRef> {
-        normalised(chunk.column(self.keys[0].0)?.plain()?)
+        canonical_values(chunk.column(self.keys[0].0)?.plain()?)
     }
 
-    /// The keys of the tuples that count.
+    /// Encodes the keys of the selected tuples.
     pub(crate) fn encode(&self, chunk: &Chunk) -> Result<Rows> {
-        let columns = self.keys.iter().map(|(index, _)| normalised(chunk.column(*index)?.plain()?));
+        let columns =
+            self.keys.iter().map(|(index, _)| canonical_values(chunk.column(*index)?.plain()?));
         Ok(self.converter.convert_columns(&columns.collect::<Result<Vec<_>>>()?)?)
     }
 }

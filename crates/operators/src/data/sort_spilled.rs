@@ -1,4 +1,4 @@
-//! Sorted runs that have left memory, and their merge.
+//! Spilled sorted runs, and their merge.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,27 +12,27 @@ use tessera_state::loser_tree::LoserTree;
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column, interleave_columns};
 
-use super::sort::Sorted;
+use super::sort::SortedRuns;
 
-/// Bytes of a block, about: of each run one is in memory while runs are merged.
+/// Approximate bytes of a block; a merge has one block of each run in memory.
 const BLOCK_BYTES: usize = 128 << 10;
-/// Tuples of a block.
+/// The fewest tuples of a block.
 const BLOCK_ROWS_MIN: usize = 16;
 const BLOCK_ROWS_MAX: usize = 8_192;
-/// Blocks whose tuples make a chunk of the output, where a whole chunk would be longer.
+/// Blocks that make an output chunk if a whole chunk would be too long.
 const OUTPUT_BLOCKS: usize = 8;
-/// Runs that are merged at once.
+/// The most runs merged at once.
 const RUNS_MAX: usize = 64;
-/// Bytes of a key that are kept in memory for each block: keys may be as long as tuples.
+/// Bytes of a key that are held in memory per block: keys can be as long as tuples.
 const BORDER_BYTES: usize = 64;
 
-/// The sorted runs of one sort that have left memory.
+/// The spilled sorted runs of one sort.
 #[derive(Debug)]
 pub(super) struct SpilledRuns {
     file: Arc<SpillFile>,
     context: Arc<dyn Context>,
     runs: Mutex<Vec<SpilledRun>>,
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     held_bytes: AtomicUsize,
 }
 
@@ -42,12 +42,12 @@ struct SpilledRun {
     blocks: Vec<SortedBlock>,
 }
 
-/// Tuples in order, with their keys as the last column.
+/// A block of sorted tuples, with their keys as the last column.
 #[derive(Debug, Clone)]
 struct SortedBlock {
     tuples: TupleBlock,
-    /// The first bytes of the first key. Borders are such bytes too, so that those of two blocks
-    /// stand to a border as the keys do.
+    /// The first bytes of the first key. Borders are truncated the same way, so that they compare
+    /// with blocks as whole keys do.
     first_key: Box<[u8]>,
 }
 
@@ -61,17 +61,17 @@ impl SpilledRuns {
         })
     }
 
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Runs hold so many bytes more.
+    /// Adds to the bytes held.
     pub(super) fn grow(&self, bytes: usize) {
         self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether no run has left.
+    /// Returns whether no run has been spilled.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
@@ -80,8 +80,8 @@ impl SpilledRuns {
         lock(&self.runs)
     }
 
-    /// Runs leave memory, merged to one.
-    pub(super) fn write(&self, sorted: &Sorted) -> Result<()> {
+    /// Merges runs and spills the result as one run.
+    pub(super) fn write(&self, sorted: &SortedRuns) -> Result<()> {
         let (entries, bytes) = (sorted.merge(None, None)?, sorted.bytes());
         let rows =
             (BLOCK_BYTES * entries.len() / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
@@ -96,9 +96,9 @@ impl SpilledRuns {
         Ok(())
     }
 
-    /// Merges runs until few enough are left to be merged when they are read; cuts them for so many
+    /// Merges runs until few enough remain for the final merge; splits that between `parts`
     /// readers.
-    fn prepare(&self, parts: usize) -> Result<Prepared> {
+    fn prepare(&self, parts: usize) -> Result<MergePlan> {
         let mut runs = std::mem::take(&mut *self.lock());
         while runs.len() > RUNS_MAX {
             let rest = runs.split_off(RUNS_MAX);
@@ -117,7 +117,7 @@ impl SpilledRuns {
             .filter_map(|part| firsts.get(part * firsts.len() / parts).cloned())
             .collect();
         borders.dedup();
-        Ok(Prepared { runs, borders })
+        Ok(MergePlan { runs, borders })
     }
 }
 
@@ -143,25 +143,25 @@ fn with_keys(chunk: Chunk, keys: BinaryArray) -> Chunk {
     chunk.with_stored(columns)
 }
 
-/// The keys of tuples: the last column.
+/// Returns the keys of tuples: the last column.
 fn keys_of(chunk: &Chunk) -> Result<BinaryArray> {
     let last = chunk.stored().last().ok_or_else(|| Error::internal("tuples without their keys"))?;
     let keys = last.plain()?;
     let keys = keys.as_any().downcast_ref::<BinaryArray>();
-    Ok(keys.ok_or_else(|| Error::internal("keys that are no bytes"))?.clone())
+    Ok(keys.ok_or_else(|| Error::internal("sort keys that are not bytes"))?.clone())
 }
 
 #[derive(Debug)]
-struct Prepared {
+struct MergePlan {
     runs: Vec<SpilledRun>,
     borders: Vec<Box<[u8]>>,
 }
 
-/// All tuples in order: a morsel for each range of keys.
+/// All tuples in order: one morsel for each range of keys.
 #[derive(Debug)]
 pub(super) struct SpilledOutput {
     spilled: Arc<SpilledRuns>,
-    prepared: OnceLock<Prepared>,
+    prepared: OnceLock<MergePlan>,
 }
 
 impl SpilledOutput {
@@ -169,8 +169,8 @@ impl SpilledOutput {
         Arc::new(SpilledOutput { spilled, prepared: OnceLock::new() })
     }
 
-    /// The last runs leave too, and all are made ready to be read; once.
-    pub(super) fn prepare(&self, last: &Sorted) -> Result<()> {
+    /// Spills the last runs and prepares all for reading; called once.
+    pub(super) fn prepare(&self, last: &SortedRuns) -> Result<()> {
         if last.rows() > 0 {
             self.spilled.write(last)?;
         }
@@ -194,7 +194,7 @@ impl SourceRun for SpilledOutput {
         let (from, upto) = (border(morsel.checked_sub(1)), border(Some(morsel)));
         let SpilledRuns { file, context, .. } = &*self.spilled;
         let merge = Merge::new(file, context, &prepared.runs, from, upto)?;
-        // Long tuples come in chunks of some blocks.
+        // Long tuples are read in chunks of a few blocks.
         let block_rows = prepared.runs.iter().map(SpilledRun::block_rows).min().unwrap_or(1);
         let chunk_rows = context.chunk_rows().min(block_rows * OUTPUT_BLOCKS);
         Ok(Box::new(MergeReader { merge, chunk_rows }))
@@ -210,11 +210,11 @@ impl Reader for MergeReader {
     fn step(&mut self) -> Result<Step> {
         let Some(chunk) = self.merge.next(self.chunk_rows)? else { return Ok(Step::Done) };
         let columns = &chunk.stored()[..chunk.width() - 1];
-        Ok(Step::HasOutput(Chunk::new(columns.to_vec(), chunk.rows()).with_own_strings()))
+        Ok(Step::HasOutput(Chunk::new(columns.to_vec(), chunk.rows()).with_compact_strings()))
     }
 }
 
-/// Merges runs, from one key up to (not including) another.
+/// Merges runs from one key up to, not including, another.
 struct Merge {
     file: Arc<SpillFile>,
     context: Arc<dyn Context>,
@@ -224,13 +224,13 @@ struct Merge {
     memory: Reservation,
 }
 
-/// What is left of a run.
+/// The rest of a run.
 struct Cursor {
     blocks: std::vec::IntoIter<SortedBlock>,
     chunk: Chunk,
     keys: BinaryArray,
     row: usize,
-    /// Number among the blocks of the output chunk that is being made.
+    /// The current block's number among the blocks of the next output chunk.
     slot: Option<usize>,
 }
 
@@ -239,7 +239,7 @@ impl Cursor {
         (self.row < self.keys.len()).then(|| self.keys.value(self.row))
     }
 
-    /// Goes on to the next tuple, or to the first of the next block.
+    /// Moves to the next tuple, reading the next block if needed.
     fn advance(&mut self, file: &SpillFile) -> Result<()> {
         self.row += 1;
         if self.row < self.keys.len() {
@@ -252,7 +252,7 @@ impl Cursor {
     }
 }
 
-/// Runs that have ended come last; keys differ, since each ends with the tuple's place.
+/// Finished runs come last. Keys differ, since each ends with the tuple's place.
 fn is_first(cursors: &[Cursor], a: usize, b: usize) -> bool {
     match (cursors[a].key(), cursors[b].key()) {
         (Some(x), Some(y)) => x < y,
@@ -271,7 +271,7 @@ impl Merge {
         let mut memory = Reservation::new(context.clone());
         let mut cursors = Vec::new();
         for run in runs {
-            // The block before the first that begins at the border or behind it may reach beyond
+            // The block before the first one that begins at or after the border may extend beyond
             // it.
             let first = from.as_ref().map_or(0, |from| {
                 run.blocks.partition_point(|block| block.first_key < *from).saturating_sub(1)
@@ -297,7 +297,7 @@ impl Merge {
         Ok(Merge { file: file.clone(), context: context.clone(), cursors, upto, tree, memory })
     }
 
-    /// The next tuples with their keys, at most `rows`.
+    /// Returns the next tuples with their keys, at most `rows`.
     fn next(&mut self, rows: usize) -> Result<Option<Chunk>> {
         self.context.check()?;
         let mut blocks: Vec<Chunk> = Vec::new();

@@ -7,40 +7,40 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arrow::array::{Array, ArrayRef, UInt32Array};
 
 use tessera_context::{Context, Reservation, Run};
-use tessera_operator::describe::{count, edge, gives_one, wants_all_unless_partial};
+use tessera_operator::describe::{count, edge, require_all_unless_partial, single_edge};
 use tessera_operator::stream_util::DeferredSource;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
-use tessera_state::sideways::{Threshold as Told, within};
+use tessera_state::sideways::{Threshold as PublishedThreshold, within};
 use tessera_types::{Error, Field, Result};
 use tessera_vector::{Chunk, Column, interleave_columns};
 
 use crate::data::sort_keys::{KeyEncoder, checked_keys};
 
-use compiled::{AskedThreshold, CompiledThreshold};
+use compiled::{CompiledThreshold, ThresholdRequestCell};
 
-/// Candidates a worker gathers beyond those it must keep before it throws the others away. Few:
-/// then the threshold is known after the first chunk, and stays sharp.
+/// Candidates that a worker gathers beyond the required ones before it prunes. Few, so that a
+/// threshold is known after the first chunk and stays tight.
 const SLACK_ROWS: usize = 256;
 
-/// Sorts by `keys`, skips `offset` tuples (optional) and gives the next `limit`: a sort and a limit
-/// that hold no more than they need.
+/// Sorts by `keys`, skips `offset` tuples (optional) and yields the next `limit`: a sort and a
+/// limit in bounded memory.
 ///
-/// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker keeps its best
-/// candidates; a tuple that comes behind the last of them costs one comparison of its first key.
-/// Order and ties are those of `sort`. Holds about twice `limit + offset` tuples for each worker;
-/// ends its pipeline. With `threshold` = a name, scans that know this name hear behind which value
-/// of the first key nothing is wanted any more.
+/// `3, 1, 2` with `keys = [{field = a}], limit = 2` gives `1, 2`. Each worker holds its best
+/// candidates; a tuple after the last of them costs one comparison of its first key. Order and ties
+/// are those of `sort`. Holds about twice `limit + offset` tuples per worker; ends its pipeline.
+/// With `threshold` = a name, it publishes the largest useful value of the first key to scans that
+/// subscribe to this name.
 #[derive(Debug)]
 pub struct TopK;
 
 impl Descriptor for TopK {
     tessera_operator::describe!(
         "top_k",
-        "Gives the first tuples of a sort.",
+        "Yields the first tuples of a sort.",
         ["keys", "limit", "offset", "partial", "threshold"],
         1,
         1
@@ -48,13 +48,13 @@ impl Descriptor for TopK {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        wants_all_unless_partial(node, edge, 0)?;
+        require_all_unless_partial(node, edge, 0)?;
         if count(node, "limit")?.is_none() {
             return Err(Error::semantic("parameter limit is missing; without a limit use sort"));
         }
         count(node, "offset")?;
         threshold(node)?;
-        Ok(gives_one(edge, edge.tuple.clone(), Order::Sorted(checked_keys(node, &edge.tuple)?)))
+        Ok(single_edge(edge, edge.tuple.clone(), Order::Sorted(checked_keys(node, &edge.tuple)?)))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -69,63 +69,72 @@ impl SubOperator for TopK {
         let first = tuple.fields()[encoder.first_field()].clone();
         let limit = count(node, "limit")?.unwrap_or(0);
         let offset = count(node, "offset")?.unwrap_or(0);
-        let (threshold, asked) = (threshold(node)?, Arc::default());
-        Ok(Operator::Sink(Arc::new(Lowered { encoder, first, limit, offset, threshold, asked })))
+        let (threshold, request) = (threshold(node)?, Arc::default());
+        Ok(Operator::Sink(Arc::new(TopKOperator {
+            encoder,
+            first,
+            limit,
+            offset,
+            threshold,
+            request,
+        })))
     }
 }
 
-/// The name of the threshold that is told.
+/// Returns the name under which the threshold is published.
 fn threshold(node: &Node) -> Result<Option<Arc<str>>> {
     node.param("threshold").map(|_| node.params.name("threshold").cloned()).transpose()
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct TopKOperator {
     encoder: Arc<KeyEncoder>,
     /// The field of the first key.
     first: Field,
     limit: usize,
     offset: usize,
     threshold: Option<Arc<str>>,
-    asked: Arc<AskedThreshold>,
+    request: Arc<ThresholdRequestCell>,
 }
 
-impl Lowered {
-    fn kept(&self) -> usize {
+impl TopKOperator {
+    fn kept_rows(&self) -> usize {
         if self.limit == 0 { 0 } else { self.limit.saturating_add(self.offset) }
     }
 }
 
-impl Sink for Lowered {
+impl Sink for TopKOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let (lowered, context) = (self.clone(), run.context.clone());
-        let told = self.threshold.as_ref().map(|name| run.board.find_or_publish::<Told>(name));
+        let (operator, context) = (self.clone(), run.context.clone());
+        let published = self
+            .threshold
+            .as_ref()
+            .map(|name| run.board.find_or_publish::<PublishedThreshold>(name));
         let key = (self.encoder.first(), self.encoder.first_field(), &self.first);
-        let compiled = CompiledThreshold::start(&self.asked, key, run);
-        Ok(Arc::new(TopKRun { lowered, context, threshold: Arc::default(), told, compiled }))
+        let compiled = CompiledThreshold::start(&self.request, key, run);
+        Ok(Arc::new(TopKRun { operator, context, threshold: Arc::default(), published, compiled }))
     }
 }
 
 #[derive(Debug)]
 struct TopKRun {
-    lowered: Lowered,
+    operator: TopKOperator,
     context: Arc<dyn Context>,
-    /// The best of the workers' last candidates; written when a worker throws away, read once a
-    /// chunk.
+    /// The best of the workers' last candidates; written after pruning, read once per chunk.
     threshold: Arc<RwLock<Option<Threshold>>>,
-    told: Option<Arc<Told>>,
+    published: Option<Arc<PublishedThreshold>>,
     compiled: Option<Arc<CompiledThreshold>>,
 }
 
-/// A candidate so good that whatever sorts behind it is not among the first ones.
+/// The last useful candidate: no tuple that sorts after it can be in the result.
 #[derive(Debug, Clone)]
 struct Threshold {
     rank: Rank,
-    /// The value of its first key, an array of one, where values can be compared with it.
+    /// The value of its first key, as an array of one, if it can be compared.
     first: Option<ArrayRef>,
 }
 
-/// What candidates are ordered by: the key, then the place in the source.
+/// The order of candidates: the key, then the place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     key: Box<[u8]>,
@@ -140,10 +149,10 @@ struct Candidate {
 }
 
 struct TopKWorker {
-    lowered: Lowered,
+    operator: TopKOperator,
     context: Arc<dyn Context>,
     threshold: Arc<RwLock<Option<Threshold>>>,
-    told: Option<Arc<Told>>,
+    published: Option<Arc<PublishedThreshold>>,
     compiled: Option<Arc<CompiledThreshold>>,
     position: u64,
     sequence: u64,
@@ -155,10 +164,10 @@ struct TopKWorker {
 impl SinkRun for TopKRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         Ok(Box::new(TopKWorker {
-            lowered: self.lowered.clone(),
+            operator: self.operator.clone(),
             context: self.context.clone(),
             threshold: self.threshold.clone(),
-            told: self.told.clone(),
+            published: self.published.clone(),
             compiled: self.compiled.clone(),
             position: 0,
             sequence: 0,
@@ -169,7 +178,7 @@ impl SinkRun for TopKRun {
     }
 
     fn satisfied(&self) -> bool {
-        self.lowered.limit == 0
+        self.operator.limit == 0
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
@@ -182,7 +191,7 @@ impl SinkRun for TopKRun {
 }
 
 impl TopKRun {
-    /// The first ones among the candidates of all workers.
+    /// Returns the first tuples among the candidates of all workers.
     fn gather(&self, workers: Vec<TopKWorker>) -> Result<Vec<Chunk>> {
         let (mut candidates, mut chunks) = (Vec::new(), Vec::new());
         for worker in workers {
@@ -193,8 +202,8 @@ impl TopKRun {
             chunks.extend(worker.chunks);
         }
         candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
-        candidates.truncate(self.lowered.kept());
-        let first = self.lowered.offset.min(candidates.len());
+        candidates.truncate(self.operator.kept_rows());
+        let first = self.operator.offset.min(candidates.len());
         candidates[first..]
             .chunks(self.context.chunk_rows())
             .map(|part| gather(&chunks, part))
@@ -215,7 +224,7 @@ fn gather(chunks: &[Chunk], candidates: &[Candidate]) -> Result<Chunk> {
     Ok(Chunk::new((0..width).map(column).collect::<Result<_>>()?, places.len()))
 }
 
-/// How many tuples that count stand before each of some positions; both ascend.
+/// Returns how many selected tuples precede each of some positions; both ascend.
 fn places_of(chunk: &Chunk, positions: &[u32]) -> Vec<u64> {
     let Some(selection) = chunk.selection() else {
         return positions.iter().map(|p| u64::from(*p)).collect();
@@ -233,7 +242,7 @@ impl SinkWorker for TopKWorker {
 
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.context.check()?;
-        if self.lowered.limit == 0 {
+        if self.operator.limit == 0 {
             return Ok(());
         }
         let start = self.sequence;
@@ -244,7 +253,7 @@ impl SinkWorker for TopKWorker {
         if chunk.is_empty() {
             return Ok(());
         }
-        let keys = self.lowered.encoder.encode(&chunk)?;
+        let keys = self.operator.encoder.encode(&chunk)?;
         let number = self.chunks.len() as u32;
         let before = self.candidates.len();
         for (row, place) in places.iter().enumerate() {
@@ -265,17 +274,17 @@ impl SinkWorker for TopKWorker {
             self.memory.grow(chunk.value_bytes() + keys + entries)?;
             self.chunks.push(chunk);
         }
-        let kept = self.lowered.kept();
+        let kept = self.operator.kept_rows();
         if self.candidates.len() >= kept.saturating_mul(2).max(kept.saturating_add(SLACK_ROWS)) {
-            self.throw_away()?;
+            self.prune()?;
         }
         Ok(())
     }
 }
 
 impl TopKWorker {
-    /// The tuples of a chunk that are not behind a value of the first key, and the place of each,
-    /// counted in the chunk as it came.
+    /// Returns the tuples of a chunk that are not after a value of the first key, with their places
+    /// in the original chunk.
     fn not_behind(&self, chunk: Chunk, first: Option<&ArrayRef>) -> Result<(Chunk, Vec<u64>)> {
         let Some(first) = first else {
             let rows = chunk.rows() as u64;
@@ -286,20 +295,20 @@ impl TopKWorker {
         {
             let places = places_of(&chunk, &positions);
             let candidates = chunk.select(Arc::new(UInt32Array::from(positions))).compact()?;
-            return Ok((candidates.with_own_strings(), places));
+            return Ok((candidates.with_compact_strings(), places));
         }
-        let encoder = &self.lowered.encoder;
+        let encoder = &self.operator.encoder;
         let mask = within(encoder.first(), encoder.first_values(&chunk)?, first)?;
         let places = mask.values().set_indices().map(|place| place as u64).collect();
-        // With strings of their own: few tuples would keep those of all others alive.
-        Ok((chunk.filter(&mask).compact()?.with_own_strings(), places))
+        // With their own strings: a few tuples must not keep those of all others alive.
+        Ok((chunk.filter(&mask).compact()?.with_compact_strings(), places))
     }
 
-    /// Keeps the best candidates, and tells the other workers of the last of them.
-    fn throw_away(&mut self) -> Result<()> {
+    /// Prunes to the best candidates, and publishes the last of them.
+    fn prune(&mut self) -> Result<()> {
         self.candidates.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
-        self.candidates.truncate(self.lowered.kept());
-        let tuples = gather(&self.chunks, &self.candidates)?.with_own_strings();
+        self.candidates.truncate(self.operator.kept_rows());
+        let tuples = gather(&self.chunks, &self.candidates)?.with_compact_strings();
         for (row, candidate) in self.candidates.iter_mut().enumerate() {
             (candidate.chunk, candidate.row) = (0, row as u32);
         }
@@ -307,14 +316,14 @@ impl TopKWorker {
         let entries = self.candidates.len() * size_of::<Candidate>();
         self.memory.resize(tuples.value_bytes() + keys + entries)?;
         if let Some(last) = self.candidates.last() {
-            let first = self.lowered.encoder.first_values(&tuples.slice(tuples.rows() - 1, 1))?;
+            let first = self.operator.encoder.first_values(&tuples.slice(tuples.rows() - 1, 1))?;
             let first =
                 (!first.data_type().is_nested() && !first.data_type().is_null()).then_some(first);
             let threshold = Threshold { rank: last.rank.clone(), first };
             let mut shared = self.threshold.write().unwrap_or_else(PoisonError::into_inner);
             if shared.as_ref().is_none_or(|shared| threshold.rank < shared.rank) {
-                if let (Some(told), Some(first)) = (&self.told, &threshold.first) {
-                    told.set(first.clone());
+                if let (Some(published), Some(first)) = (&self.published, &threshold.first) {
+                    published.set(first.clone());
                 }
                 *shared = Some(threshold);
             }
@@ -332,7 +341,7 @@ mod tests {
 
     use crate::testing::test_plan;
 
-    /// Equal to a sort and a limit.
+    /// Checks that `top_k` equals a sort and a limit.
     fn agrees(text: &str, list: &[(&str, bool, bool)], limit: i64, offset: i64) {
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64?, b: string?, i: int64>", text));

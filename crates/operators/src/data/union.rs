@@ -1,16 +1,16 @@
-//! `union`: one stream after the other.
+//! `union`: concatenates its inputs.
 
 use tessera_operator::describe::edges;
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Parallelism, Role, Traits};
 use tessera_types::{Error, Result, Tuple, quote_name};
 
-/// All tuples of the first input, then all of the second, and so on; duplicates stay (Modularis
-/// §2.3.2).
+/// Yields all tuples of the first input, then all of the second, and so on; duplicates stay
+/// (Modularis §2.3.2).
 ///
-/// `1, 2` and `2, 3` give `1, 2, 2, 3`. The inputs have the same fields; one that may be NULL in
-/// any of them may be NULL in the output. Holds nothing, never blocks, keeps the order within and
-/// among its inputs.
+/// `1, 2` and `2, 3` give `1, 2, 2, 3`. The inputs have the same fields; an output field can be
+/// NULL if it can be in any input. Holds nothing, never blocks, keeps the order within and among
+/// its inputs.
 #[derive(Debug)]
 pub struct Union;
 

@@ -1,4 +1,4 @@
-//! `unnest`: a tuple per element of a list.
+//! `unnest`: yields a tuple for each element of a list.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column};
 
-/// Replaces the lists named by `fields` by their elements: a tuple for each position, the other
-/// fields repeated.
+/// Replaces the lists named by `fields` by their elements: one tuple per position, the other fields
+/// repeated.
 ///
 /// `<k, l: list<int64>>` = `(a, [1, 2]), (b, [])` with `fields = [l]` gives `(a, 1), (a, 2)`.
-/// Several lists are unnested side by side, shorter ones padded with NULL. A tuple whose lists are
-/// all empty or NULL vanishes, unless `outer` is true: then it stays once, with NULLs. Holds a
-/// chunk, never blocks, keeps the order.
+/// Several lists are unnested in parallel, shorter ones padded with NULL. A tuple whose lists are
+/// all empty or NULL is dropped, unless `outer` is true: then it yields one tuple with NULLs. Holds
+/// a chunk, never blocks, keeps the order.
 #[derive(Debug)]
 pub struct Unnest;
 
 impl Descriptor for Unnest {
     tessera_operator::describe!(
         "unnest",
-        "Gives a tuple for each element of its lists.",
+        "Yields a tuple for each element of its lists.",
         ["fields", "outer"],
         1,
         1
@@ -45,7 +45,7 @@ impl Descriptor for Unnest {
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
                 return Err(Error::semantic(format!(
-                    "field {} is to be unnested twice",
+                    "field {} is named twice in parameter fields of unnest",
                     quote_name(name)
                 )));
             }
@@ -53,7 +53,7 @@ impl Descriptor for Unnest {
             let Item::Atom(Atom::List(slot)) = &field.item else {
                 let found = &field.item;
                 return Err(Error::semantic(format!(
-                    "field {} is {found} where a list is wanted",
+                    "field {} is {found}; unnest expects a list",
                     quote_name(name)
                 )));
             };
@@ -82,58 +82,59 @@ impl SubOperator for Unnest {
             .iter()
             .map(|name| Ok(describe::field(tuple, name, "field")?.0))
             .collect::<Result<Arc<[usize]>>>()?;
-        Ok(Operator::Stream(Arc::new(Lowered { lists, outer: node.params.flag("outer")? })))
+        Ok(Operator::Stream(Arc::new(UnnestOperator { lists, outer: node.params.flag("outer")? })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct UnnestOperator {
     lists: Arc<[usize]>,
     outer: bool,
 }
 
-impl Stream for Lowered {
+impl Stream for UnnestOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(UnnestRun { lowered: self.clone(), context: run.context.clone() }))
+        Ok(Arc::new(UnnestRun { operator: self.clone(), context: run.context.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct UnnestRun {
-    lowered: Lowered,
+    operator: UnnestOperator,
     context: Arc<dyn Context>,
 }
 
 impl StreamRun for UnnestRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let (lowered, context) = (self.lowered.clone(), self.context.clone());
-        Ok(Box::new(UnnestWorker { lowered, context, current: None }))
+        let (operator, context) = (self.operator.clone(), self.context.clone());
+        Ok(Box::new(UnnestWorker { operator, context, current: None }))
     }
 }
 
 struct UnnestWorker {
-    lowered: Lowered,
+    operator: UnnestOperator,
     context: Arc<dyn Context>,
-    current: Option<Current>,
+    current: Option<CurrentChunk>,
 }
 
-/// A chunk being unnested, and where: the next tuple and the next position in its lists.
-struct Current {
+/// A chunk being unnested, the next tuple, and the next position in its lists.
+struct CurrentChunk {
     chunk: Chunk,
     lists: Vec<ListArray>,
     row: usize,
     element: usize,
 }
 
-impl Current {
-    /// How many tuples come of a tuple.
+impl CurrentChunk {
+    /// Returns how many output tuples a tuple yields.
     fn count(&self, row: usize, outer: bool) -> usize {
         let length =
             |list: &ListArray| if list.is_valid(row) { list.value_length(row) as usize } else { 0 };
         self.lists.iter().map(length).max().unwrap_or(0).max(usize::from(outer))
     }
 
-    /// Up to `most` tuples: their tuple of the chunk, and their position in each list's values.
+    /// Returns up to `most` tuples: the input tuple of each, and its position in each list's
+    /// values.
     fn next(&mut self, most: usize, outer: bool) -> (Vec<u32>, Vec<Vec<Option<u32>>>) {
         let mut parents = Vec::new();
         let mut elements = vec![Vec::new(); self.lists.len()];
@@ -165,15 +166,15 @@ impl StreamWorker for UnnestWorker {
             let list = array.as_list_opt::<i32>();
             list.cloned().ok_or_else(|| Error::internal("a list that is not in its plain form"))
         };
-        let lists = self.lowered.lists.iter().map(list).collect::<Result<Vec<_>>>()?;
-        self.current = Some(Current { chunk, lists, row: 0, element: 0 });
+        let lists = self.operator.lists.iter().map(list).collect::<Result<Vec<_>>>()?;
+        self.current = Some(CurrentChunk { chunk, lists, row: 0, element: 0 });
         Ok(())
     }
 
     fn step(&mut self) -> Result<Step> {
         let Some(current) = &mut self.current else { return Ok(Step::NeedInput) };
         self.context.check()?;
-        let (parents, elements) = current.next(self.context.chunk_rows(), self.lowered.outer);
+        let (parents, elements) = current.next(self.context.chunk_rows(), self.operator.outer);
         if parents.is_empty() {
             self.current = None;
             return Ok(Step::NeedInput);
@@ -181,7 +182,7 @@ impl StreamWorker for UnnestWorker {
         let rows = parents.len();
         let parents = UInt32Array::from(parents);
         let columns = current.chunk.stored().iter().enumerate().map(|(field, column)| {
-            match self.lowered.lists.iter().position(|list| *list == field) {
+            match self.operator.lists.iter().position(|list| *list == field) {
                 None => column.take(&parents),
                 Some(list) => {
                     let positions = UInt32Array::from(elements[list].clone());
@@ -283,6 +284,6 @@ mod tests {
         let table = plan.table(table());
         let root = plan.add("unnest", &[table], Params::new().with("fields", names(&["k"])));
         let message = plan.verify(root).unwrap_err().to_string();
-        assert!(message.contains("field k is int64 where a list is wanted"), "{message}");
+        assert!(message.contains("field k is int64; unnest expects a list"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! `values`: tuples written in the plan.
+//! `values`: constant tuples.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::compute;
 
 use tessera_context::Run;
-use tessera_functions::Bound;
+use tessera_functions::BoundExpr;
 use tessera_operator::describe::{edge, passes};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Source, SourceRun, SubOperator};
@@ -17,7 +17,7 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple, quote_name};
 use tessera_vector::{Chunk, Column};
 
-/// The tuples written in `rows`, of the type `columns`.
+/// Yields the tuples in `rows`, of the type `columns`.
 ///
 /// `columns = <a: int64>, rows = [[1], [2]]` gives `1, 2`. The expressions are constants: they can
 /// read parameters of the plan, but no field. Holds the tuples, never blocks, keeps the order.
@@ -51,7 +51,7 @@ impl Descriptor for Values {
                     type_of(expr, scope).map_err(|error| error.context(here()))?;
                 if field.atom() != Some(&atom) {
                     return Err(Error::semantic(format!(
-                        "{}: {atom} where {} is declared",
+                        "{}: {atom}, but {} is declared",
                         here(),
                         field.item
                     )));
@@ -73,7 +73,7 @@ impl Descriptor for Values {
     }
 }
 
-/// The expressions of each row, as many as there are columns.
+/// Returns the expressions of each row, one per column.
 fn rows(node: &Node, columns: &Tuple) -> Result<Vec<Vec<Expr>>> {
     let wrong = || Error::semantic("parameter rows must be rows in brackets: [[1, 'a'], [2, 'b']]");
     let Some(Value::List(rows)) = node.params.get("rows") else { return Err(wrong()) };
@@ -91,7 +91,7 @@ fn rows(node: &Node, columns: &Tuple) -> Result<Vec<Vec<Expr>>> {
     rows.iter().enumerate().map(row).collect()
 }
 
-/// A cell as an expression; a bare number, text or truth value is taken as of its column's type.
+/// Returns a cell as an expression; a bare number, text or boolean gets its column's type.
 fn cell(field: &Field, value: &Value) -> Option<Expr> {
     Some(match value {
         Value::Expr(expr) => expr.clone(),
@@ -112,22 +112,23 @@ impl SubOperator for Values {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let columns = node.params.tuple("columns")?;
         let empty = Tuple::empty();
-        let bind = |expr: &Expr| Bound::new(expr, &empty, lowering.parameters, lowering.library);
+        let bind =
+            |expr: &Expr| BoundExpr::new(expr, &empty, lowering.parameters, lowering.library);
         let rows = rows(node, columns)?
             .iter()
             .map(|row| row.iter().map(bind).collect::<Result<Vec<_>>>())
             .collect::<Result<Vec<_>>>()?;
-        Ok(Operator::Source(Arc::new(Lowered { width: columns.len(), rows })))
+        Ok(Operator::Source(Arc::new(ValuesOperator { width: columns.len(), rows })))
     }
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct ValuesOperator {
     width: usize,
-    rows: Vec<Vec<Bound>>,
+    rows: Vec<Vec<BoundExpr>>,
 }
 
-impl Source for Lowered {
+impl Source for ValuesOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let chunk_rows = run.context.chunk_rows();
         let unit = Chunk::unit();
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn cells_are_checked() {
         for (rows, expected) in [
-            (vec![vec![Expr::string("x")]], "row 0, field a: string where int64 is declared"),
+            (vec![vec![Expr::string("x")]], "row 0, field a: string, but int64 is declared"),
             (vec![vec![Expr::null(Atom::Int64)]], "may be NULL"),
             (vec![vec![Expr::int64(1)], vec![]], "row 1 has 0 values for 1 columns"),
             (vec![vec![Expr::field("b")]], "there is no field b"),

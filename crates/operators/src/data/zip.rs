@@ -1,4 +1,4 @@
-//! `zip`: streams of the same length, side by side.
+//! `zip`: pairs streams of the same length by position.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-/// The first tuple of every input as one tuple, then the second ones, and so on (Modularis §2.3.2).
+/// Yields the first tuples of all inputs as one tuple, then the second ones, and so on (Modularis
+/// §2.3.2).
 ///
-/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (2, y)`. It pairs what belongs together by
-/// position, such as the partitions of two inputs that were partitioned alike. Starts when its
-/// inputs are complete and holds them; keeps the order. Errors: a length that differs.
+/// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (2, y)`. Used to pair, for example, the
+/// partitions of two inputs with the same partitioning. Starts when its inputs are complete and
+/// holds them; keeps the order. Errors: inputs of different lengths.
 #[derive(Debug)]
 pub struct Zip;
 
@@ -56,14 +57,14 @@ impl Descriptor for Zip {
 
 impl SubOperator for Zip {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Source(Arc::new(Lowered)))
+        Ok(Operator::Source(Arc::new(ZipOperator)))
     }
 }
 
 #[derive(Debug)]
-struct Lowered;
+struct ZipOperator;
 
-impl Source for Lowered {
+impl Source for ZipOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let rows: Vec<usize> = sides.iter().map(|side| side.rows()).collect();
         if let Some(other) = rows.iter().position(|count| *count != rows[0]) {
@@ -76,7 +77,7 @@ impl Source for Lowered {
     }
 }
 
-/// Pairs the chunks, cut wherever one of the inputs has a border.
+/// Pairs the chunks, splitting at the chunk borders of every input.
 fn zip(sides: &[Arc<Collected>]) -> Result<Vec<Chunk>> {
     let mut cursors: Vec<Cursor> = sides.iter().map(Cursor::new).collect::<Result<_>>()?;
     let mut zipped = Vec::new();
@@ -105,7 +106,7 @@ impl Cursor {
         Ok(Cursor { chunks: side.chunks().collect::<Result<_>>()?, offset: 0 })
     }
 
-    /// Tuples left in the current chunk; 0 at the end.
+    /// The number of tuples left in the current chunk; 0 at the end.
     fn left(&mut self) -> usize {
         while let Some(chunk) = self.chunks.front() {
             if self.offset < chunk.rows() {

@@ -1,4 +1,4 @@
-//! What the verifier says of nested plans on platforms.
+//! Tests that the verifier checks nested plans on platforms.
 
 use tessera_context::testing::batch;
 use tessera_operator::testing::{TestPlan, names};

@@ -1,4 +1,4 @@
-//! Sub-operators that run nested plans (architecture §5).
+//! Sub-operators that run nested plans.
 
 #[cfg(test)]
 mod executor_tests;
@@ -13,8 +13,8 @@ pub use repeat::Loop;
 use tessera_operator::Registry;
 use tessera_operator::platform::{Exchange, Executor};
 
-/// Registers the sub-operators of this folder. A platform puts an executor and an exchange that run
-/// ([`OnPlatform`](tessera_operator::platform::OnPlatform)) in the place of the abstract ones.
+/// Registers the orchestration sub-operators. A platform replaces the abstract executor and
+/// exchange ([`PlatformOperator`](tessera_operator::platform::PlatformOperator)) by its own.
 pub fn register(registry: &mut Registry) {
     registry.register(Exchange);
     registry.register(Executor);

@@ -1,4 +1,4 @@
-//! `nested_map`: a plan for every tuple.
+//! `nested_map`: runs a nested plan for every tuple.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Item, Result, Tuple};
 use tessera_vector::{Chunk, concat_chunks};
 
-/// The most results a worker remembers; when there are more, it forgets all and starts anew.
+/// The most results that a worker caches; a full cache is cleared.
 const REMEMBERED_MAX: usize = 4_096;
-/// And so many bytes of the budget, but not more than this.
+/// The cache also takes at most this fraction of the memory budget.
 const REMEMBERED_SHARE: usize = 128;
 const REMEMBERED_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a remembered result beside its values, about.
+/// Approximate overhead of a cached result, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// Results that are passed on together take this part of the budget, about.
+/// Results that are output together take about this fraction of the memory budget.
 const OUTPUT_SHARE: usize = 64;
 
 /// Runs its nested plan for every tuple and yields the one tuple of each run (Modularis §2.3.2).
 ///
-/// With a nested plan that counts the tuples of the collection it is given, `(a, rows of 3), (b,
-/// rows of 5)` becomes `3, 5`. A run whose tuple consists of values is remembered: equal tuples run
-/// once in a while, not each time. Holds a chunk and what it remembers; never blocks; keeps the
-/// order. Errors: a run that does not yield exactly one tuple, and those of the nested plan.
+/// With a nested plan that counts the tuples of its input collection, `(a, rows of 3), (b, rows of
+/// 5)` becomes `3, 5`. Results are cached for tuples without collections, so that the plan does not
+/// run again for each equal tuple. Holds a chunk and the cache; never blocks; keeps the order.
+/// Errors: a run that does not yield exactly one tuple, and those of the nested plan.
 #[derive(Debug)]
 pub struct NestedMap;
 
@@ -60,8 +60,7 @@ impl Descriptor for NestedMap {
     }
 }
 
-/// What a nested plan that runs for each tuple of the input starts with: the tuple, seen by one
-/// worker whole.
+/// The input edge of a nested plan that runs for each tuple: one worker sees the whole tuple.
 pub(crate) fn nested_input(inputs: &[Edge]) -> Result<Edge> {
     let input = inputs.first().ok_or_else(|| Error::internal("no input"))?;
     let traits = Traits { device: input.traits.device, ..Traits::DRIVER };
@@ -77,11 +76,11 @@ impl SubOperator for NestedMap {
         let remembers =
             values(input) && values(&lowering.output.tuple) && !input.is_empty() && repeatable;
         let key = remembers.then(|| input.clone());
-        Ok(Operator::Stream(Arc::new(Lowered { key })))
+        Ok(Operator::Stream(Arc::new(NestedMapOperator { key })))
     }
 }
 
-/// Whether a run can give another result than the one before it for the same tuple.
+/// Returns whether two runs for the same tuple can give different results.
 fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
     let node = |node: &Node| {
         node.params.iter().any(|(_, value)| value_is_volatile(value, functions))
@@ -109,12 +108,12 @@ fn value_is_volatile(value: &Value, functions: &dyn Functions) -> bool {
 }
 
 #[derive(Debug)]
-struct Lowered {
-    /// The input's type, where results are remembered.
+struct NestedMapOperator {
+    /// The input's type, if results are cached.
     key: Option<Tuple>,
 }
 
-impl Stream for Lowered {
+impl Stream for NestedMapOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let (plan, key) = (nested_plan(run)?, self.key.clone());
         Ok(Arc::new(NestedMapRun { plan, key, context: run.context.clone() }))
@@ -152,7 +151,7 @@ impl StreamRun for NestedMapRun {
     }
 }
 
-/// Results of earlier runs, by the bytes of their tuples.
+/// Cached results of earlier runs, by the bytes of their tuples.
 struct Memory {
     converter: RowConverter,
     results: HashMap<Box<[u8]>, Chunk>,
@@ -165,7 +164,7 @@ impl Memory {
         self.results.get(key).cloned()
     }
 
-    /// Remembers a result, and forgets the others when there are too many.
+    /// Caches a result; clears the cache first if it is full.
     fn insert(&mut self, key: &[u8], result: &Chunk) {
         let bytes = ENTRY_BYTES + key.len() + result.value_bytes();
         if self.results.len() >= REMEMBERED_MAX || self.bytes + bytes > self.bytes_max {
@@ -174,7 +173,7 @@ impl Memory {
         }
         if bytes <= self.bytes_max {
             self.bytes += bytes;
-            self.results.insert(key.into(), result.with_own_strings());
+            self.results.insert(key.into(), result.with_compact_strings());
         }
     }
 }
@@ -186,11 +185,11 @@ struct NestedMapWorker {
     input: Option<Input>,
 }
 
-/// Tuples that the nested plan runs for.
+/// A chunk of tuples that the nested plan runs for.
 struct Input {
     chunk: Chunk,
     keys: Option<Rows>,
-    /// The first that it has not run for.
+    /// The first tuple that it has not run for.
     next: usize,
 }
 
@@ -211,7 +210,7 @@ pub(crate) fn run_once(
     let result = plan.run(tuple, context)?;
     result.single().map_err(|_| {
         Error::data(format!(
-            "the nested plan of {operator} must yield exactly one tuple for each that it is run for, but yielded {}",
+            "the nested plan of {operator} must yield exactly one tuple per run, but yielded {}",
             result.rows()
         ))
     })
@@ -232,7 +231,7 @@ impl StreamWorker for NestedMapWorker {
         Ok(())
     }
 
-    /// Results of the next tuples: as many as are not too long together.
+    /// Yields the results of the next tuples, up to a limit on their bytes.
     fn step(&mut self) -> Result<Step> {
         let Some(mut input) = self.input.take() else { return Ok(Step::NeedInput) };
         let limit = self.context.memory_bytes() / OUTPUT_SHARE;
@@ -272,8 +271,7 @@ mod tests {
     use super::*;
     use crate::testing::test_plan;
 
-    /// A nested plan that filters `1, 2, 3` down to what exceeds `$x`, and keeps the first `limit`
-    /// of them.
+    /// A nested plan that filters `1, 2, 3` by `> $x`, and yields the first `limit` of them.
     fn nested(plan: &TestPlan, limit: i64) -> Plan {
         let mut builder = Builder::new("<x: int64?>".parse().unwrap());
         let table = builder.add("given", &[], plan.given(batch("<a: int64>", "1|2|3")));

@@ -1,4 +1,4 @@
-//! `parameter_lookup`: the tuple a nested plan is run for.
+//! `parameter_lookup`: the parameter tuple of a plan.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::Result;
 
-/// Yields the parameter tuple of the plan it stands in, once (Modularis §2.3.2).
+/// Yields the parameter tuple of its plan, once (Modularis §2.3.2).
 ///
-/// In a nested plan that is run for `(1, rows)` it yields `(1, rows)`. At the top of a plan it
-/// yields the tuple without fields. Holds nothing, never blocks.
+/// In a nested plan that runs for `(1, rows)` it yields `(1, rows)`. In a top-level plan it yields
+/// the tuple without fields. Holds nothing, never blocks.
 #[derive(Debug)]
 pub struct ParameterLookup;
 
 impl Descriptor for ParameterLookup {
     tessera_operator::describe!(
         "parameter_lookup",
-        "Yields the tuple its plan is run for.",
+        "Yields the parameter tuple of its plan.",
         [],
         0,
         0
@@ -37,14 +37,14 @@ impl Descriptor for ParameterLookup {
 
 impl SubOperator for ParameterLookup {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Source(Arc::new(Lowered)))
+        Ok(Operator::Source(Arc::new(ParameterLookupOperator)))
     }
 }
 
 #[derive(Debug)]
-struct Lowered;
+struct ParameterLookupOperator;
 
-impl Source for Lowered {
+impl Source for ParameterLookupOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         Ok(chunks_source(vec![run.parameters.clone()], run.context.chunk_rows()))
     }

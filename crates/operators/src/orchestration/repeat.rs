@@ -1,4 +1,4 @@
-//! `loop`: a plan, again and again.
+//! `loop`: runs a plan on its own result.
 
 use std::sync::Arc;
 
@@ -17,14 +17,13 @@ use tessera_vector::{Chunk, Column};
 use crate::orchestration::nested_map::{nested_input, run_once};
 
 /// Runs its nested plan on each tuple, then on the result, and so on, while the result's field
-/// `while` is true, or, where it holds a collection of rows, while that is not empty (Modularis
-/// §2.3.2).
+/// `while` is true, or, if it is a collection of rows, while it is not empty (Modularis §2.3.2).
 ///
 /// `<n, more>` = `(1, true)` with a nested plan that doubles `n` and sets `more` to `n < 8` becomes
 /// `(8, false)`; with `each`, it becomes `(1, true), (2, true), (4, true), (8, false)`: the tuple
-/// itself and that of every run, each as soon as it is there. At least one run is made; false and
-/// NULL end it. Holds a tuple; keeps the order. Errors: `limit` runs without an end; a run that
-/// does not yield exactly one tuple.
+/// itself and the result of every run, each as soon as it is computed. The plan runs at least once;
+/// false and NULL end the loop. Holds a tuple; keeps the order. Errors: more than `limit` runs; a
+/// run that does not yield exactly one tuple.
 #[derive(Debug)]
 pub struct Loop;
 
@@ -56,13 +55,13 @@ impl Descriptor for Loop {
         };
         if !fits {
             return Err(Error::semantic(format!(
-                "field {field} must be boolean or rows to be looped on"
+                "field {field} is neither boolean nor rows; name such a field in parameter while of loop"
             )));
         }
         node.params.flag("each")?;
         if count(node, "limit")?.is_none_or(|limit| limit == 0) {
             return Err(Error::semantic(
-                "parameter limit must be given and positive: the most runs that are made",
+                "parameter limit of loop must be a positive number: the most runs",
             ));
         }
         let result = &inputs.nested.first().ok_or_else(|| Error::internal("no nested plan"))?.tuple;
@@ -72,8 +71,7 @@ impl Descriptor for Loop {
             });
         if !fits {
             return Err(Error::semantic(format!(
-                "its nested plan takes {tuple} and yields {result}; the result of one run is the input of the next, so \
-                 both must be of the same type"
+                "the nested plan of loop takes {tuple} and yields {result}; both must have the same type"
             )));
         }
         let order = if edge.order == Order::None { Order::None } else { Order::Source };
@@ -91,38 +89,38 @@ impl SubOperator for Loop {
         let (condition, _) = field(&lowering.inputs[0].tuple, &name, "field")?;
         let limit = count(node, "limit")?.unwrap_or(1);
         let each = node.params.flag("each")?;
-        Ok(Operator::Stream(Arc::new(Lowered { name, condition, limit, each })))
+        Ok(Operator::Stream(Arc::new(LoopOperator { name, condition, limit, each })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct LoopOperator {
     name: Arc<str>,
     condition: usize,
     limit: usize,
     each: bool,
 }
 
-impl Stream for Lowered {
+impl Stream for LoopOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        let (lowered, plan) = (self.clone(), nested_plan(run)?);
-        Ok(Arc::new(LoopRun { lowered, plan, context: run.context.clone() }))
+        let (operator, plan) = (self.clone(), nested_plan(run)?);
+        Ok(Arc::new(LoopRun { operator, plan, context: run.context.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct LoopRun {
-    lowered: Lowered,
+    operator: LoopOperator,
     plan: Arc<dyn NestedPlan>,
     context: Arc<dyn Context>,
 }
 
 impl StreamRun for LoopRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let (lowered, plan) = (self.lowered.clone(), self.plan.clone());
+        let (operator, plan) = (self.operator.clone(), self.plan.clone());
         let context = self.context.clone();
         Ok(Box::new(LoopWorker {
-            lowered,
+            operator,
             plan,
             context,
             pending: Chunk::unit().slice(0, 0),
@@ -133,20 +131,20 @@ impl StreamRun for LoopRun {
 }
 
 struct LoopWorker {
-    lowered: Lowered,
+    operator: LoopOperator,
     plan: Arc<dyn NestedPlan>,
     context: Arc<dyn Context>,
-    /// What was pushed, and the next tuple of it.
+    /// The input chunk, and its next tuple.
     pending: Chunk,
     next: usize,
-    /// The tuple to run on, and how many runs there were.
+    /// The tuple to run on, and the number of runs so far.
     at: Option<(Chunk, usize)>,
 }
 
 impl LoopWorker {
-    /// Runs once; whether that was the last time.
+    /// Runs once; returns the result, and whether the loop is finished.
     fn run(&self, tuple: Chunk, runs: usize) -> Result<(Chunk, bool)> {
-        let Lowered { name, condition, limit, .. } = &self.lowered;
+        let LoopOperator { name, condition, limit, .. } = &self.operator;
         self.context.check()?;
         let result = run_once(&*self.plan, tuple, &self.context, "loop")?;
         if !goes_on(&result.column(*condition)?)? {
@@ -158,15 +156,14 @@ impl LoopWorker {
         Err(Error::new(
             Code::Limit,
             format!(
-                "field {} says to go on after {limit} runs of the loop; raise its parameter limit, or see why it does \
-                 not end",
+                "loop has not ended after {limit} runs, by field {}; raise its parameter limit, or check its condition",
                 quote_name(name)
             ),
         ))
     }
 }
 
-/// Whether the only value of a column is true, or a collection that is not empty.
+/// Returns whether the only value of a column is true, or a non-empty collection.
 fn goes_on(column: &Column) -> Result<bool> {
     if let Column::Handles(handles) = column {
         let rows = handles.first().map(|handle| handle.get::<Rows>()).transpose()?;
@@ -183,7 +180,7 @@ impl StreamWorker for LoopWorker {
     }
 
     fn step(&mut self) -> Result<Step> {
-        let each = self.lowered.each;
+        let each = self.operator.each;
         loop {
             let Some((tuple, runs)) = self.at.take() else {
                 if self.next == self.pending.rows() {

@@ -1,13 +1,13 @@
-//! Rules of CASE and coalesce: what is never needed is not evaluated.
+//! Rules for CASE and coalesce that remove unreachable branches.
 
 use tessera_plan::Expr;
 
-use super::{Known, Rewritten, Simplifier, is_null, truth};
+use super::{RewriteResult, Simplifier, TypeContext, is_null, truth};
 
-impl<K: Known> Simplifier<'_, K> {
-    pub(super) fn dead_branches(&self, expr: Expr) -> Rewritten {
+impl<K: TypeContext> Simplifier<'_, K> {
+    pub(super) fn dead_branches(&self, expr: Expr) -> RewriteResult {
         let Expr::Case { branches, mut otherwise } = expr else { return Err(expr) };
-        let atom = branches.first().and_then(|(_, value)| self.known.atom(value));
+        let atom = branches.first().and_then(|(_, value)| self.context.atom(value));
         let decided = branches.iter().any(|(condition, _)| truth(condition).is_some());
         let Some(atom) = atom.filter(|_| decided) else {
             return Err(Expr::Case { branches, otherwise });
@@ -30,7 +30,7 @@ impl<K: Known> Simplifier<'_, K> {
         })
     }
 
-    pub(super) fn coalesce_values(&self, expr: Expr) -> Rewritten {
+    pub(super) fn coalesce_values(&self, expr: Expr) -> RewriteResult {
         let Expr::Coalesce(list) = expr else { return Err(expr) };
         let is_value = |operand: &Expr| matches!(operand, Expr::Constant(..)) && !is_null(operand);
         let last = list.len().saturating_sub(1);
@@ -40,7 +40,7 @@ impl<K: Known> Simplifier<'_, K> {
                 || is_value(operand) && position < last
         };
         let applies = list.len() == 1 || list.iter().enumerate().any(needless);
-        let atom = list.first().and_then(|first| self.known.atom(first));
+        let atom = list.first().and_then(|first| self.context.atom(first));
         let Some(atom) = atom.filter(|_| applies) else { return Err(Expr::Coalesce(list)) };
         let mut flat = Vec::with_capacity(list.len());
         for operand in list {

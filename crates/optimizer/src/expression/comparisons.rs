@@ -1,4 +1,4 @@
-//! Rules of comparisons and other calls.
+//! Rules for comparisons and other calls.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use tessera_functions::scalar::per_second;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
-use super::{Known, Rewritten, Simplifier, is_null, truth};
+use super::{RewriteResult, Simplifier, TypeContext, is_null, truth};
 
-impl<K: Known> Simplifier<'_, K> {
-    pub(super) fn strict_null(&self, expr: Expr) -> Rewritten {
+impl<K: TypeContext> Simplifier<'_, K> {
+    pub(super) fn strict_null(&self, expr: Expr) -> RewriteResult {
         match &expr {
             Expr::Call { function, args } if is_strict(function) && args.iter().any(is_null) => {
-                self.known.atom(&expr).map(Expr::null).ok_or(expr)
+                self.context.atom(&expr).map(Expr::null).ok_or(expr)
             }
             _ => Err(expr),
         }
     }
 
-    pub(super) fn flip_comparison(&self, expr: Expr) -> Rewritten {
+    pub(super) fn flip_comparison(&self, expr: Expr) -> RewriteResult {
         let (name, left, right) = compared(expr)?;
         match (&left, &right) {
             (Expr::Constant(..), other) if !matches!(other, Expr::Constant(..)) => {
@@ -31,7 +31,7 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn distinct_from_null(&self, expr: Expr) -> Rewritten {
+    pub(super) fn distinct_from_null(&self, expr: Expr) -> RewriteResult {
         let (name, left, right) = compared(expr)?;
         match &*name {
             "is_distinct" if is_null(&right) => Ok(self.negated(Expr::IsNull(Box::new(left)))),
@@ -40,7 +40,7 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn boolean_equality(&self, expr: Expr) -> Rewritten {
+    pub(super) fn boolean_equality(&self, expr: Expr) -> RewriteResult {
         let (name, left, right) = compared(expr)?;
         let same = match (&*name, &right) {
             ("eq", Expr::Constant(Scalar::Boolean(value), _)) => Some(*value),
@@ -54,11 +54,11 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn unwrap_cast(&self, expr: Expr) -> Rewritten {
+    pub(super) fn unwrap_cast(&self, expr: Expr) -> RewriteResult {
         let (name, left, right) = compared(expr)?;
         let unwrapped = match (&left, &right) {
             (Expr::Cast { input, to, .. }, Expr::Constant(_, atom)) if to == atom => {
-                let from = self.known.atom(input).filter(|from| keeps_order(from, to));
+                let from = self.context.atom(input).filter(|from| keeps_order(from, to));
                 from.and_then(|from| self.converted(&right, &from))
             }
             _ => None,
@@ -69,7 +69,7 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    /// The constant of another type that converts to this one.
+    /// Converts a constant to another type; `None` if it does not convert back to the same value.
     fn converted(&self, constant: &Expr, to: &Atom) -> Option<Expr> {
         let Expr::Constant(_, atom) = constant else { return None };
         let safe = |input: &Expr, to: &Atom| {
@@ -85,14 +85,14 @@ impl<K: Known> Simplifier<'_, K> {
         (truth(&equal) == Some(Some(true))).then_some(value)
     }
 
-    pub(super) fn date_comparison(&self, expr: Expr) -> Rewritten {
+    pub(super) fn date_comparison(&self, expr: Expr) -> RewriteResult {
         let (name, left, right) = compared(expr)?;
-        // With `safe`, a day that is no timestamp is NULL.
+        // With `safe`, a date without a timestamp would become NULL.
         let of_days = match (&left, &right) {
             (
                 Expr::Cast { input, to, safe: false },
                 Expr::Constant(Scalar::Integer(count), atom),
-            ) if to == atom && self.known.atom(input) == Some(Atom::Date) => match to {
+            ) if to == atom && self.context.atom(input) == Some(Atom::Date) => match to {
                 Atom::Timestamp(unit, None) => date_comparison(&name, *unit, *count),
                 _ => None,
             },
@@ -106,12 +106,12 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn like_without_wildcards(&self, expr: Expr) -> Rewritten {
+    pub(super) fn like_without_wildcards(&self, expr: Expr) -> RewriteResult {
         match expr {
             Expr::Call { function, args } if &*function == "like" => match &args[..] {
                 [text, Expr::Constant(Scalar::String(pattern), Atom::String)]
                     if !pattern.contains(['%', '_', '\\'])
-                        && self.known.atom(text) == Some(Atom::String) =>
+                        && self.context.atom(text) == Some(Atom::String) =>
                 {
                     Ok(Expr::Call { function: "eq".into(), args })
                 }
@@ -121,7 +121,7 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn negate_comparison(&self, expr: Expr) -> Rewritten {
+    pub(super) fn negate_comparison(&self, expr: Expr) -> RewriteResult {
         let Expr::Not(inner) = expr else { return Err(expr) };
         match *inner {
             Expr::Call { function, args } => match negated(&function) {
@@ -133,12 +133,12 @@ impl<K: Known> Simplifier<'_, K> {
     }
 }
 
-/// The comparison that an expression is: name, left and right side; the expression itself, where it
-/// is none.
+/// Splits a comparison into its name, left and right side; returns any other expression as an
+/// error.
 fn compared(expr: Expr) -> Result<(Arc<str>, Expr, Expr), Expr> {
     match expr {
         Expr::Call { function, mut args }
-            if args.len() == 2 && Comparison::named(&function).is_some() =>
+            if args.len() == 2 && Comparison::from_name(&function).is_some() =>
         {
             match (args.pop(), args.pop()) {
                 (Some(right), Some(left)) => Ok((function, left, right)),
@@ -149,7 +149,7 @@ fn compared(expr: Expr) -> Result<(Arc<str>, Expr, Expr), Expr> {
     }
 }
 
-/// Whether a cast keeps every value of `from` and their order, and never raises.
+/// Whether a cast preserves the values of `from` and their order, and never raises an error.
 fn keeps_order(from: &Atom, to: &Atom) -> bool {
     let exact = match (from, to) {
         (from, Atom::Float64) => matches!(
@@ -169,11 +169,11 @@ fn keeps_order(from: &Atom, to: &Atom) -> bool {
     exact && !cast_raises(from, to)
 }
 
-/// A comparison of a day's midnight with a timestamp as one of days.
+/// Rewrites the comparison of a day's midnight with a timestamp as a comparison of days.
 fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static str, i128)> {
     let per_day = i128::from(per_second(unit)) * 86_400;
     let (day, midnight) = match i64::try_from(count) {
-        // Infinity is a date, too.
+        // Infinity is a valid date.
         Ok(i64::MAX) => (i32::MAX.into(), true),
         Ok(i64::MIN) => (i32::MIN.into(), true),
         _ => (count.div_euclid(per_day), count.rem_euclid(per_day) == 0),
@@ -189,7 +189,7 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
     })
 }
 
-/// The comparison of the operands the other way round.
+/// Returns the comparison with exchanged operands.
 fn flipped(name: Arc<str>) -> Arc<str> {
     match &*name {
         "lt" => "gt".into(),
@@ -200,7 +200,7 @@ fn flipped(name: Arc<str>) -> Arc<str> {
     }
 }
 
-/// The comparison that is true where this one is false.
+/// Returns the negated comparison.
 fn negated(name: &str) -> Option<&'static str> {
     Some(match name {
         "eq" => "not_eq",

@@ -1,19 +1,19 @@
-//! Rules of AND, OR and NOT.
+//! Rules for AND, OR and NOT.
 
 use tessera_plan::Expr;
 
-use super::{Known, Rewritten, Simplifier, truth};
+use super::{RewriteResult, Simplifier, TypeContext, truth};
 
-/// Repeated operands are looked for in lists up to this length; looking takes time quadratic in it.
+/// The maximum length of lists that are searched for repeated operands, which takes quadratic time.
 const REPEATED_MAX: usize = 64;
 
-impl<K: Known> Simplifier<'_, K> {
-    /// NOT of an expression, simplified.
+impl<K: TypeContext> Simplifier<'_, K> {
+    /// Returns the simplified negation of an expression.
     pub(super) fn negated(&self, inner: Expr) -> Expr {
         self.node(Expr::Not(Box::new(inner)))
     }
 
-    pub(super) fn double_not(&self, expr: Expr) -> Rewritten {
+    pub(super) fn double_not(&self, expr: Expr) -> RewriteResult {
         match expr {
             Expr::Not(inner) => match *inner {
                 Expr::Not(inner) => Ok(*inner),
@@ -23,19 +23,20 @@ impl<K: Known> Simplifier<'_, K> {
         }
     }
 
-    pub(super) fn push_not(&self, expr: Expr) -> Rewritten {
+    pub(super) fn push_not(&self, expr: Expr) -> RewriteResult {
         let Expr::Not(inner) = expr else { return Err(expr) };
         let negated =
             |list: Vec<Expr>| list.into_iter().map(|operand| self.negated(operand)).collect();
         match *inner {
             Expr::And(list) => Ok(Expr::Or(negated(list))),
-            // Equalities of one value with constants are looked up as a set, also when negated.
+            // Equalities of one value with constants are evaluated as a set lookup, also when
+            // negated.
             Expr::Or(list) if !is_set(&list) => Ok(Expr::And(negated(list))),
             other => Err(Expr::Not(Box::new(other))),
         }
     }
 
-    pub(super) fn flatten_connectives(&self, expr: Expr) -> Rewritten {
+    pub(super) fn flatten_connectives(&self, expr: Expr) -> RewriteResult {
         let (list, any) = connective(expr)?;
         let is_same =
             |operand: &Expr| matches!((operand, any), (Expr::And(_), false) | (Expr::Or(_), true));
@@ -53,7 +54,7 @@ impl<K: Known> Simplifier<'_, K> {
         Ok(connected(flat, any))
     }
 
-    pub(super) fn neutral_operands(&self, expr: Expr) -> Rewritten {
+    pub(super) fn neutral_operands(&self, expr: Expr) -> RewriteResult {
         let (mut list, any) = connective(expr)?;
         let before = list.len();
         list.retain(|operand| truth(operand) != Some(Some(!any)));
@@ -62,15 +63,15 @@ impl<K: Known> Simplifier<'_, K> {
         if is_less { Ok(rest) } else { Err(rest) }
     }
 
-    pub(super) fn deciding_operand(&self, expr: Expr) -> Rewritten {
+    pub(super) fn deciding_operand(&self, expr: Expr) -> RewriteResult {
         let (mut list, any) = connective(expr)?;
         let Some(deciding) = list.iter().position(|operand| truth(operand) == Some(Some(any)))
         else {
             return Err(connected(list, any));
         };
-        // Operands before it count only if they raise, or keep one behind them from raising; those
-        // behind it are never evaluated.
-        let raising = list[..deciding].iter().rposition(|before| self.known.stays(before));
+        // Operands before it matter only if they can raise an error or prevent a later one from
+        // raising it; those after it are never evaluated.
+        let raising = list[..deciding].iter().rposition(|before| self.context.must_stay(before));
         let kept = raising.map_or(0, |last| last + 1);
         if kept == deciding && deciding + 1 == list.len() && kept > 0 {
             return Err(connected(list, any));
@@ -80,7 +81,7 @@ impl<K: Known> Simplifier<'_, K> {
         Ok(connected(list, any))
     }
 
-    pub(super) fn repeated_operands(&self, expr: Expr) -> Rewritten {
+    pub(super) fn repeated_operands(&self, expr: Expr) -> RewriteResult {
         let (list, any) = connective(expr)?;
         let before = list.len();
         let mut kept: Vec<Expr> = Vec::with_capacity(before);
@@ -98,7 +99,7 @@ impl<K: Known> Simplifier<'_, K> {
     }
 }
 
-/// The operands of AND or, with `true`, of OR; the expression itself, where it is neither.
+/// Returns the operands of AND, or of OR with `true`; returns any other expression as an error.
 fn connective(expr: Expr) -> Result<(Vec<Expr>, bool), Expr> {
     match expr {
         Expr::And(list) => Ok((list, false)),
@@ -107,7 +108,7 @@ fn connective(expr: Expr) -> Result<(Vec<Expr>, bool), Expr> {
     }
 }
 
-/// AND or, with `any`, OR of operands: of one the operand, of none the value that is neutral.
+/// Connects operands by AND, or by OR with `any`; without operands, returns the neutral value.
 fn connected(mut list: Vec<Expr>, any: bool) -> Expr {
     match (list.len(), any) {
         (0, _) => Expr::boolean(!any),

@@ -1,10 +1,10 @@
-//! Simplification of expressions while planning: constants are folded, and predicates get the forms
-//! that scans can prune by.
+//! Simplification of expressions during planning: folds constants and brings predicates into forms
+//! that scans can use for pruning.
 //!
-//! Each rule is one function that says when it applies; [`tessera_plan::rule::RULES`] lists them. A
-//! rule gives the same value for every tuple: with NULLs (three-valued logic), NaN (the greatest
-//! value, equal to itself), and errors. It drops an operand only if that cannot raise, or stands
-//! beside a NULL that is written down, as in PostgreSQL. None copies a volatile one.
+//! Each rule is one function; [`tessera_plan::rule::RULES`] lists them. A rule preserves the value
+//! for every tuple, including NULLs (three-valued logic), NaN (the greatest value, equal to itself)
+//! and errors. It removes an operand only if that cannot raise an error, or if another operand is a
+//! literal NULL, as in PostgreSQL. No rule duplicates a volatile operand.
 
 mod branches;
 mod comparisons;
@@ -18,29 +18,30 @@ use tessera_functions::Library;
 use tessera_plan::{Expr, Rule, Rules, Scalar};
 use tessera_types::Atom;
 
-/// What a planner knows about the expressions it simplifies.
-pub trait Known {
-    /// The type of an expression; none where it is not known.
+/// The planner's knowledge of expressions.
+pub trait TypeContext {
+    /// Returns the type of an expression; `None` if unknown.
     fn atom(&self, expr: &Expr) -> Option<Atom>;
 
-    /// Whether the expression must not be dropped or copied: it can raise, or it is volatile.
-    fn stays(&self, expr: &Expr) -> bool;
+    /// Whether the expression must not be removed or copied: it can raise an error, or it is
+    /// volatile.
+    fn must_stay(&self, expr: &Expr) -> bool;
 }
 
-/// Simplifies expressions.
+/// A simplifier of expressions.
 #[derive(Debug, Clone, Copy)]
 pub struct Simplifier<'a, K> {
     library: &'a Library,
-    known: K,
+    context: K,
     rules: Rules,
 }
 
-/// What a rule makes of an expression; as an error, the expression to which it does not apply.
-type Rewritten = Result<Expr, Expr>;
+/// The rewritten expression, or the original one as an error if the rule does not apply.
+type RewriteResult = Result<Expr, Expr>;
 
-impl<'a, K: Known> Simplifier<'a, K> {
-    /// The rules, in the order in which they are tried.
-    const REWRITES: [(Rule, fn(&Self, Expr) -> Rewritten); 18] = [
+impl<'a, K: TypeContext> Simplifier<'a, K> {
+    /// The rules in the order they are tried.
+    const REWRITES: [(Rule, fn(&Self, Expr) -> RewriteResult); 18] = [
         (Rule::FoldConstants, Self::fold_constants),
         (Rule::SameTypeCast, Self::same_type_cast),
         (Rule::StrictNull, Self::strict_null),
@@ -61,18 +62,18 @@ impl<'a, K: Known> Simplifier<'a, K> {
         (Rule::CoalesceValues, Self::coalesce_values),
     ];
 
-    /// One that evaluates constants with these functions.
-    pub fn new(library: &'a Library, known: K) -> Self {
-        Simplifier { library, known, rules: Rules::ALL }
+    /// Creates a simplifier that evaluates constants with these functions.
+    pub fn new(library: &'a Library, context: K) -> Self {
+        Simplifier { library, context, rules: Rules::ALL }
     }
 
-    /// The same with these rules only.
+    /// Restricts the simplifier to these rules.
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         Simplifier { rules, ..self }
     }
 
-    /// The whole expression, simplified from its leaves up.
+    /// Simplifies a whole expression from its leaves up.
     pub fn tree(&self, mut expr: Expr) -> Expr {
         for child in expr.children_mut() {
             let taken = mem::replace(child, Expr::boolean(false));
@@ -81,7 +82,7 @@ impl<'a, K: Known> Simplifier<'a, K> {
         self.node(expr)
     }
 
-    /// An expression whose operands are simplified already.
+    /// Simplifies an expression with simplified operands.
     pub fn node(&self, mut expr: Expr) -> Expr {
         'changed: loop {
             for (_, rewrite) in Self::REWRITES.iter().filter(|(rule, _)| self.rules.has(*rule)) {
@@ -97,13 +98,13 @@ impl<'a, K: Known> Simplifier<'a, K> {
         }
     }
 
-    fn fold_constants(&self, expr: Expr) -> Rewritten {
+    fn fold_constants(&self, expr: Expr) -> RewriteResult {
         tessera_functions::constant(&expr, self.library).ok_or(expr)
     }
 
-    fn same_type_cast(&self, expr: Expr) -> Rewritten {
+    fn same_type_cast(&self, expr: Expr) -> RewriteResult {
         match expr {
-            Expr::Cast { input, to, .. } if self.known.atom(&input).as_ref() == Some(&to) => {
+            Expr::Cast { input, to, .. } if self.context.atom(&input).as_ref() == Some(&to) => {
                 Ok(*input)
             }
             other => Err(other),
@@ -111,16 +112,17 @@ impl<'a, K: Known> Simplifier<'a, K> {
     }
 
     fn is_boolean(&self, expr: &Expr) -> bool {
-        self.known.atom(expr) == Some(Atom::Boolean)
+        self.context.atom(expr) == Some(Atom::Boolean)
     }
 }
 
-/// Whether this is NULL as it is written.
+/// Whether this is a literal NULL.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Constant(Scalar::Null, _))
 }
 
-/// The value of a boolean constant, none within for NULL; none where it is no boolean constant.
+/// Returns the value of a boolean constant, with `Some(None)` for NULL; `None` for any other
+/// expression.
 fn truth(expr: &Expr) -> Option<Option<bool>> {
     match expr {
         Expr::Constant(Scalar::Boolean(value), _) => Some(Some(*value)),

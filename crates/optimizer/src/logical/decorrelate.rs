@@ -1,8 +1,8 @@
-//! Correlated subqueries as plain joins, where that is possible: conditions on outer fields move
-//! out of the subquery and become conditions of the join; an aggregate on the way gets their fields
-//! as keys.
+//! Decorrelation: turns correlated subqueries into plain joins where possible. Conditions on outer
+//! fields move out of the subquery and become join conditions; an aggregate in between gets their
+//! fields as keys.
 //!
-//! What cannot be moved stays correlated and becomes a nested plan.
+//! Other subqueries stay correlated and become nested plans.
 
 use std::collections::HashSet;
 
@@ -16,30 +16,30 @@ use crate::logical::relation::{
     Aggregate, Join, Kind, Name, Relation, inline, parameters, parameters_to_fields, substitute,
 };
 
-/// Aggregate functions whose result is the same in any order of their input.
+/// Aggregate functions that do not depend on the order of their input.
 const ORDER_FREE: [&str; 7] = ["count", "sum", "min", "max", "avg", "bool_and", "bool_or"];
 
-/// A subquery without its conditions on outer fields.
-struct Pulled {
+/// A subquery and the conditions on outer fields that were moved out of it.
+struct DecorrelatedSubquery {
     relation: Relation,
     conditions: Vec<Expr>,
-    /// For an aggregate without groups: how its results are computed once the join has supplied
-    /// NULLs for no tuples.
+    /// For an aggregate without keys: its results, computed after the join has supplied NULLs for
+    /// empty groups.
     lifted: Option<Vec<(Name, Expr)>>,
 }
 
 impl Fields<'_> {
-    /// The relation with as few correlated joins as can be.
+    /// Removes correlated joins where possible.
     pub fn decorrelate(&mut self, relation: Relation) -> Relation {
         self.decorrelate_within(relation, false)
     }
 
-    /// `nested`: in a part that may become a nested plan.
+    /// With `nested`, the relation may be part of a nested plan.
     fn decorrelate_within(&mut self, mut relation: Relation, nested: bool) -> Relation {
         if let Relation::Filter { input, predicates } = relation {
             let types = self.types();
             relation = match types.uses(Rule::LateralLimit) {
-                true => sink(*input, predicates, &|predicate| types.stays(predicate)),
+                true => sink(*input, predicates, &|predicate| types.must_stay(predicate)),
                 false => Relation::Filter { input, predicates },
             };
         }
@@ -49,7 +49,7 @@ impl Fields<'_> {
             _ => false,
         };
         for (position, input) in relation.inputs_mut().into_iter().enumerate() {
-            let taken = std::mem::replace(input, Relation::nothing());
+            let taken = std::mem::replace(input, Relation::placeholder());
             *input = self.decorrelate_within(taken, nested || inside && position > 0);
         }
         match relation {
@@ -61,7 +61,7 @@ impl Fields<'_> {
                 }
             }
             Relation::Join(mut join) => {
-                // One row whatever the input: no need to watch for a second.
+                // The subquery has exactly one row, so a second one need not be detected.
                 if self.types().uses(Rule::SingleRowSubquery)
                     && join.kind == Kind::Single
                     && join.conditions.is_empty()
@@ -76,8 +76,7 @@ impl Fields<'_> {
     }
 
     fn decorrelate_join(&mut self, join: Join, nested: bool) -> Relation {
-        // What is volatile is computed for each row of the left side. A join that knows unknown
-        // from false reads nothing of it.
+        // A volatile subquery is computed for each left row. A null-aware join cannot be rewritten.
         if join.null_aware || self.types().is_volatile(&join.right) {
             return Relation::Join(Box::new(join));
         }
@@ -85,8 +84,9 @@ impl Fields<'_> {
         let exists = matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark);
         let mut conditions = join.conditions.clone();
         let attempt = self.pull(unsorted(join.right.clone()), &outer, exists, &mut conditions);
-        let reads_outer =
-            |pulled: &Pulled| pulled.relation.parameters().iter().any(|name| outer.contains(name));
+        let reads_outer = |pulled: &DecorrelatedSubquery| {
+            pulled.relation.parameters().iter().any(|name| outer.contains(name))
+        };
         let Some(pulled) = attempt.filter(|pulled| !reads_outer(pulled)) else {
             return self.limit_by_value(join, nested).unwrap_or_else(Relation::Join);
         };
@@ -95,7 +95,7 @@ impl Fields<'_> {
         conditions.extend(pulled.conditions);
         let lifted = match (kind, pulled.lifted) {
             (Kind::Single | Kind::Left | Kind::Inner, Some(lifted)) => {
-                // Conditions on the aggregate's result hold for what is computed after the join.
+                // Conditions on the aggregate apply to its results after the join.
                 if !join.conditions.is_empty() {
                     return self.lateral_with_condition(
                         left,
@@ -135,8 +135,8 @@ impl Fields<'_> {
         }
     }
 
-    /// A lateral aggregate without groups, with conditions of its own: they are tested on the
-    /// lifted results.
+    /// Joins with a lateral aggregate without keys that has its own conditions, which are tested on
+    /// the lifted results.
     fn lateral_with_condition(
         &mut self,
         left: Relation,
@@ -172,21 +172,22 @@ impl Fields<'_> {
         Relation::Map { input: Box::new(joined), exprs }
     }
 
-    /// Takes the conditions on outer fields out of a relation; `None` where one cannot be.
+    /// Moves the conditions on outer fields out of a relation; `None` if one of them cannot be
+    /// moved.
     fn pull(
         &mut self,
         relation: Relation,
         outer: &HashSet<Name>,
         exists: bool,
         own: &mut Vec<Expr>,
-    ) -> Option<Pulled> {
+    ) -> Option<DecorrelatedSubquery> {
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
         if !relation.parameters().iter().any(|name| outer.contains(name)) {
-            return Some(Pulled { relation, conditions: Vec::new(), lifted: None });
+            return Some(DecorrelatedSubquery { relation, conditions: Vec::new(), lifted: None });
         }
         match relation {
             Relation::Filter { input, predicates } => {
-                let Pulled { relation, mut conditions, lifted } =
+                let DecorrelatedSubquery { relation, mut conditions, lifted } =
                     self.pull(*input, outer, exists, own)?;
                 if lifted.is_some() {
                     return None;
@@ -194,8 +195,8 @@ impl Fields<'_> {
                 let mut stay = Vec::new();
                 let mut moved = false;
                 for mut predicate in predicates.iter().flat_map(Expr::conjuncts) {
-                    // What may raise stays behind a condition that moves out.
-                    if reads(&predicate) || moved && self.types().stays(&predicate) {
+                    // A predicate that can raise an error stays behind a condition that moves out.
+                    if reads(&predicate) || moved && self.types().must_stay(&predicate) {
                         parameters_to_fields(&mut predicate, outer);
                         conditions.push(predicate);
                         moved = true;
@@ -203,7 +204,11 @@ impl Fields<'_> {
                         stay.push(predicate);
                     }
                 }
-                Some(Pulled { relation: relation.filtered(stay), conditions, lifted: None })
+                Some(DecorrelatedSubquery {
+                    relation: relation.filtered(stay),
+                    conditions,
+                    lifted: None,
+                })
             }
             Relation::Map { input, exprs } => self.pull_map(*input, exprs, outer, exists, own),
             Relation::Join(join) => self.pull_join(*join, outer),
@@ -212,9 +217,9 @@ impl Fields<'_> {
                 self.pull(*input, outer, exists, own)
             }
             Relation::Sort { input, mut keys, limit: None, offset: 0 } => {
-                // What reads outer fields alone is the same for all tuples of one subquery.
+                // A sort key over outer fields only is constant within one subquery.
                 keys.retain(|key| !reads(&key.expr) || !key.expr.fields().is_empty());
-                let Pulled { relation, conditions, lifted } =
+                let DecorrelatedSubquery { relation, conditions, lifted } =
                     self.pull(*input, outer, exists, own)?;
                 if keys.iter().any(|key| reads(&key.expr)) || lifted.is_some() {
                     return None;
@@ -225,7 +230,7 @@ impl Fields<'_> {
                         Relation::Sort { input: Box::new(relation), keys, limit: None, offset: 0 }
                     }
                 };
-                Some(Pulled { relation, conditions, lifted: None })
+                Some(DecorrelatedSubquery { relation, conditions, lifted: None })
             }
             Relation::Sort { input, limit: Some(1..), offset: 0, .. }
             | Relation::Limit { input, limit: Some(1..), offset: 0 }
@@ -244,8 +249,9 @@ impl Fields<'_> {
         outer: &HashSet<Name>,
         exists: bool,
         own: &mut Vec<Expr>,
-    ) -> Option<Pulled> {
-        let Pulled { relation, conditions, lifted } = self.pull(input, outer, exists, own)?;
+    ) -> Option<DecorrelatedSubquery> {
+        let DecorrelatedSubquery { relation, conditions, lifted } =
+            self.pull(input, outer, exists, own)?;
         if let Some(below) = lifted {
             let lifted = exprs
                 .into_iter()
@@ -255,7 +261,7 @@ impl Fields<'_> {
                     (name, expr)
                 })
                 .collect();
-            return Some(Pulled { relation, conditions, lifted: Some(lifted) });
+            return Some(DecorrelatedSubquery { relation, conditions, lifted: Some(lifted) });
         }
         let mut kept: Vec<(Name, Expr)> = Vec::new();
         for (name, mut expr) in exprs {
@@ -266,7 +272,7 @@ impl Fields<'_> {
             if !exists {
                 return None;
             }
-            // Only conditions can read it: they compute it themselves.
+            // Only conditions can read the field, so they compute it themselves.
             parameters_to_fields(&mut expr, outer);
             for condition in own.iter_mut() {
                 substitute(condition, &|field| (*field == name).then(|| expr.clone()));
@@ -280,14 +286,14 @@ impl Fields<'_> {
                 }
             }
         }
-        Some(Pulled {
+        Some(DecorrelatedSubquery {
             relation: Relation::Map { input: Box::new(relation), exprs: kept },
             conditions,
             lifted: None,
         })
     }
 
-    fn pull_join(&mut self, join: Join, outer: &HashSet<Name>) -> Option<Pulled> {
+    fn pull_join(&mut self, join: Join, outer: &HashSet<Name>) -> Option<DecorrelatedSubquery> {
         let Join { kind, left, right, conditions, mark, null_aware, correlated } = join;
         if correlated {
             return None;
@@ -332,7 +338,11 @@ impl Fields<'_> {
             null_aware,
             correlated: false,
         };
-        Some(Pulled { relation: Relation::Join(Box::new(join)), conditions: pulled, lifted: None })
+        Some(DecorrelatedSubquery {
+            relation: Relation::Join(Box::new(join)),
+            conditions: pulled,
+            lifted: None,
+        })
     }
 
     fn pull_aggregate(
@@ -340,21 +350,21 @@ impl Fields<'_> {
         aggregate: Aggregate,
         outer: &HashSet<Name>,
         exists: bool,
-    ) -> Option<Pulled> {
+    ) -> Option<DecorrelatedSubquery> {
         let Aggregate { input, mut keys, sets, grouping, mut calls } = aggregate;
         let scalar = keys.is_empty();
         if sets.is_some() || scalar && exists {
             return None;
         }
-        // The order of its input is that of the tuples of each group.
+        // Each group's tuples keep the order of the input.
         let free = calls.iter().all(|(_, call)| ORDER_FREE.contains(&&*call.function));
         let input = if free { unsorted(input) } else { input };
-        let Pulled { relation, conditions, lifted } =
+        let DecorrelatedSubquery { relation, conditions, lifted } =
             self.pull(input, outer, false, &mut Vec::new())?;
         let inside: HashSet<Name> = relation.names().into_iter().collect();
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
         let own_exprs = Relation::Aggregate(Box::new(Aggregate {
-            input: Relation::nothing(),
+            input: Relation::placeholder(),
             keys: keys.clone(),
             sets: None,
             grouping: None,
@@ -388,7 +398,7 @@ impl Fields<'_> {
                     if !matches!(&*call.function, "count" | "approx_distinct" | "regr_count") {
                         return (name.clone(), Expr::Field(name.clone()));
                     }
-                    // Of no tuples there are none, not NULL.
+                    // The count of no tuples is 0, not NULL.
                     let atom = self.atoms().get(name).cloned().unwrap_or(Atom::Int64);
                     let inner = self.fresh(name, atom.clone());
                     let outer = std::mem::replace(name, inner.clone());
@@ -398,7 +408,7 @@ impl Fields<'_> {
                 .collect()
         });
         let aggregate = Aggregate { input: relation, keys, sets, grouping, calls };
-        Some(Pulled {
+        Some(DecorrelatedSubquery {
             relation: Relation::Aggregate(Box::new(aggregate)),
             conditions: outside,
             lifted,
@@ -406,7 +416,7 @@ impl Fields<'_> {
     }
 }
 
-/// The relation without an order that nothing above it reads.
+/// Removes a sort that has no effect on the result.
 fn unsorted(relation: Relation) -> Relation {
     match relation {
         Relation::Sort { input, limit: None, offset: 0, .. } => unsorted(*input),
@@ -417,7 +427,7 @@ fn unsorted(relation: Relation) -> Relation {
     }
 }
 
-/// An equality of an expression over fields inside with one over none of them: (inside, other).
+/// Splits an equality into the side over inner fields and the side over none of them.
 fn split_equality(condition: &Expr, inside: &HashSet<Name>) -> Option<(Expr, Expr)> {
     let Expr::Call { function, args } = condition else { return None };
     let ([a, b], "eq") = (args.as_slice(), &**function) else { return None };

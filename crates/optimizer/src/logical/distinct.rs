@@ -1,9 +1,9 @@
-//! Aggregates of distinct values as two groupings: first by the keys and the value, which leaves
-//! each value once, then by the keys. Counts, sums and extremes of other values are computed for
-//! the parts and merged.
+//! Rewrites DISTINCT aggregates as two groupings: the first by the keys and the value, which keeps
+//! each value once, the second by the keys. Counts, sums, minima and maxima of other values are
+//! computed in the first and merged in the second.
 //!
-//! Group tables are partitioned and typed; the sets of values that a function with DISTINCT keeps
-//! for each group are neither.
+//! This pays because group tables are partitioned and typed; the per-group sets of a DISTINCT
+//! function are neither.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +14,8 @@ use crate::logical::fields::Fields;
 use crate::logical::relation::{Aggregate, Call, Name, Relation, parameters};
 
 impl Fields<'_> {
-    /// The relation, of which these fields are read, with its groupings in two steps where their
-    /// distinct values are all the same.
+    /// Splits the groupings of a relation in two where their DISTINCT aggregates share one value.
+    /// `output` lists the fields that are read.
     pub fn group_distinct(&mut self, relation: Relation, output: &[Name]) -> Relation {
         if !self.types().uses(Rule::DistinctAggregates) {
             return relation;
@@ -26,21 +26,21 @@ impl Fields<'_> {
 
     fn group_distinct_read(&mut self, mut relation: Relation, read: &HashSet<Name>) -> Relation {
         for input in relation.inputs_mut() {
-            let taken = std::mem::replace(input, Relation::nothing());
+            let taken = std::mem::replace(input, Relation::placeholder());
             *input = self.group_distinct_read(taken, read);
         }
         match relation {
             Relation::Aggregate(mut aggregate) => {
-                // A value that nothing reads must not become a key, which is computed in any case
-                // and may raise an error.
+                // Drop unused DISTINCT aggregates: as a key the value would always be computed and
+                // might raise an error.
                 aggregate.calls.retain(|(name, call)| !call.distinct || read.contains(name));
-                self.in_two_steps(*aggregate)
+                self.split_grouping(*aggregate)
             }
             other => other,
         }
     }
 
-    fn in_two_steps(&mut self, aggregate: Aggregate) -> Relation {
+    fn split_grouping(&mut self, aggregate: Aggregate) -> Relation {
         let typed = |value: Expr| self.atom_of(&value).ok().map(|atom| (value, atom));
         let Some((value, atom)) = distinct_value(&aggregate)
             .filter(|value| !self.types().volatile(value) && self.parts_are_small(&aggregate))
@@ -69,12 +69,12 @@ impl Fields<'_> {
             let part = self.fresh("part", atom.clone());
             let function: Name =
                 if &*call.function == "count" { "sum".into() } else { call.function.clone() };
-            // A sum of sums may be wider than what it sums.
+            // A sum of sums may have a wider type than its input.
             let wide = self.library.aggregate(&function, &[(atom.clone(), true)], false);
             let merged = self.fresh("merged", wide.map_or_else(|_| atom.clone(), |(wide, _)| wide));
             let mut value = Expr::Field(merged.clone()).cast(atom.clone());
             if &*call.function == "count" {
-                // Of no tuples there are none, not NULL.
+                // The count of no tuples is 0, not NULL.
                 value = Expr::Coalesce(vec![value, Expr::Constant(Scalar::Integer(0), atom)]);
             }
             output.push((called, value));
@@ -103,8 +103,8 @@ impl Fields<'_> {
         Relation::Map { input: Box::new(Relation::Aggregate(Box::new(twice))), exprs: output }
     }
 
-    /// Whether what is not distinct has states of a fixed width: a string for each distinct value
-    /// costs more than the sets.
+    /// Whether all other aggregates have fixed-width partial states; a string for each distinct
+    /// value would cost more than the sets.
     fn parts_are_small(&self, aggregate: &Aggregate) -> bool {
         let fixed = |expr: &Expr| self.atom_of(expr).is_ok_and(|atom| atom.width_bytes().is_some());
         let small = |call: &Call| {
@@ -114,7 +114,7 @@ impl Fields<'_> {
     }
 }
 
-/// The fields of all relations within this one that something reads, where these of its own are.
+/// Returns the fields within the relation that are read if the fields in `output` are.
 fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
     let mut computed: HashMap<Name, Vec<Name>> = HashMap::new();
     let mut open = output.to_vec();
@@ -128,8 +128,7 @@ fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
     read
 }
 
-/// Adds what each field is computed from, and the fields that are read whatever becomes of the
-/// others.
+/// Collects the inputs of each computed field, and the fields that are read unconditionally.
 fn collect_reads(
     relation: &Relation,
     computed: &mut HashMap<Name, Vec<Name>>,
@@ -158,8 +157,8 @@ fn collect_reads(
     relation.inputs().into_iter().for_each(|input| collect_reads(input, computed, read));
 }
 
-/// The expression whose distinct values all calls with DISTINCT are of, where the others can be
-/// merged from parts. Functions for which the order of the values counts are left as they are.
+/// Returns the argument that all DISTINCT calls share, if the other calls can be merged from
+/// partial states. Functions that depend on the order of their input are not split.
 fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
     let value = match &aggregate.calls.iter().find(|(_, call)| call.distinct)?.1.args[..] {
         [value] => value,
@@ -168,7 +167,7 @@ fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
     let fits = |call: &Call| match &*call.function {
         _ if !call.order_by.is_empty() => false,
         "count" | "sum" | "min" | "max" if !call.distinct => true,
-        // An average is none of its parts' averages.
+        // An average cannot be merged from partial averages, so only DISTINCT ones qualify.
         "count" | "sum" | "avg" | "min" | "max" if call.distinct => {
             call.filter.is_none() && call.args == [value.clone()]
         }

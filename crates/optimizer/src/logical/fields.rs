@@ -1,4 +1,4 @@
-//! The fields of a query: their names, each used once, and their types.
+//! The fields of a query: their unique names and their types.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use tessera_functions::Library;
 use tessera_plan::{Expr, Rules, Scope, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
-use crate::logical::raise::Types;
 use crate::logical::relation::Name;
+use crate::logical::types::Types;
 
-/// Names and types of a query's fields. Every step from binding to lowering adds its own.
+/// The names and types of a query's fields. Every step from binding to lowering adds its own.
 #[derive(Debug)]
 pub struct Fields<'a> {
     /// The functions that expressions call.
     pub library: &'a Arc<Library>,
     used: HashSet<Name>,
-    /// The number that the next name of each base is tried with.
+    /// For each base name, the number to try next.
     numbers: HashMap<Name, usize>,
     atoms: HashMap<Name, Atom>,
-    /// The rewrites that are on.
+    /// The enabled rewrite rules.
     pub rules: Rules,
 }
 
 impl<'a> Fields<'a> {
-    /// No field yet.
+    /// Creates an empty set of fields.
     pub fn new(library: &'a Arc<Library>, rules: Rules) -> Self {
         Fields {
             library,
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The types of all fields.
+    /// Returns the types of all fields.
     pub fn into_atoms(self) -> HashMap<Name, Atom> {
         self.atoms
     }
@@ -45,16 +45,16 @@ impl<'a> Fields<'a> {
         &self.atoms
     }
 
-    /// The types of the fields so far, and the functions.
+    /// The types of the fields so far, with the function library and the rules.
     pub fn types(&self) -> Types<'_> {
         Types { library: self.library, atoms: &self.atoms, rules: self.rules }
     }
 
-    /// A name not used yet, as close to `base` as can be, for a field of this type.
+    /// Creates a field of this type with an unused name, `base` if possible.
     pub fn fresh(&mut self, base: &str, atom: Atom) -> Name {
         let mut name: Name = Arc::from(base);
         if !self.used.insert(name.clone()) {
-            // No name is given back, so the search goes on behind the last one found.
+            // Names are never released, so the search continues after the last number.
             let number = self.numbers.entry(name.clone()).or_insert(2);
             while !self.used.insert(name.clone()) {
                 name = Arc::from(format!("{base}_{number}"));
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
         name
     }
 
-    /// A name for a column of a table: its own, or with the table's in front.
+    /// Creates a field for a column of a table, named like the column or prefixed with the table.
     pub fn fresh_column(&mut self, table: &str, column: &str, atom: Atom) -> Name {
         if self.used.contains(column) {
             let table = table.rsplit(['/', '.']).next().unwrap_or(table);
@@ -74,19 +74,19 @@ impl<'a> Fields<'a> {
         self.fresh(column, atom)
     }
 
-    /// The type of a field.
+    /// Returns the type of a field.
     ///
     /// # Errors
-    /// There is no such field.
+    /// The field is unknown.
     pub fn atom(&self, name: &Name) -> Result<Atom> {
         let atom = self.atoms.get(name);
         atom.cloned().ok_or_else(|| Error::internal(format!("field {name} has no type yet")))
     }
 
-    /// The type of an expression over these fields.
+    /// Returns the type of an expression over these fields.
     ///
     /// # Errors
-    /// It has none.
+    /// The expression is ill-typed.
     pub fn atom_of(&self, expr: &Expr) -> Result<Atom> {
         if let Expr::Field(name) | Expr::Parameter(name) = expr {
             return self.atom(name);

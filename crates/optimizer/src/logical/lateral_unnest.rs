@@ -1,5 +1,4 @@
-//! `FROM t, unnest(t.l)`: a list of an outer row is unnested beside the row itself, without a
-//! nested plan.
+//! Rewrites `FROM t, unnest(t.l)` as an unnest of the outer relation, without a nested plan.
 
 use std::collections::HashSet;
 
@@ -7,25 +6,25 @@ use tessera_plan::Expr;
 
 use crate::logical::relation::{Join, Kind, Name, Relation, parameters_to_fields};
 
-/// What stands above the lists of a lateral side, the lowest last.
-enum Step {
+/// A map or filter above the lists of a lateral side, the lowest last.
+enum LateralStep {
     Map(Vec<(Name, Expr)>),
     Filter(Vec<Expr>),
 }
 
-/// Lists of an outer row and what is made of their elements.
-struct Lateral {
-    /// What the lists are computed from the outer row by.
+/// A lateral side that unnests lists of the outer row.
+struct LateralLists {
+    /// The lists as expressions over the outer row.
     lists: Vec<(Name, Expr)>,
-    /// Lists and their elements.
+    /// The list fields with the fields of their elements.
     elements: Vec<(Name, Name)>,
-    steps: Vec<Step>,
+    steps: Vec<LateralStep>,
 }
 
-/// The join as its left side with lists unnested, where it is that.
+/// Rewrites the join as an unnest of its left side.
 ///
 /// # Errors
-/// It is another join, which is given back.
+/// Returns the join itself if it has another form.
 pub(crate) fn unnested(join: Join) -> Result<Relation, Box<Join>> {
     let plain = join.mark.is_none() && !join.null_aware;
     let outer = match join.kind {
@@ -49,8 +48,10 @@ pub(crate) fn unnested(join: Join) -> Result<Relation, Box<Join>> {
     let mut relation = Relation::Unnest { input: Box::new(input), lists: lateral.elements, outer };
     for step in lateral.steps.into_iter().rev() {
         relation = match step {
-            Step::Map(exprs) => Relation::Map { input: Box::new(relation), exprs: beside(exprs) },
-            Step::Filter(mut predicates) => {
+            LateralStep::Map(exprs) => {
+                Relation::Map { input: Box::new(relation), exprs: beside(exprs) }
+            }
+            LateralStep::Filter(mut predicates) => {
                 predicates.iter_mut().for_each(|predicate| parameters_to_fields(predicate, &names));
                 relation.filtered(predicates)
             }
@@ -59,9 +60,9 @@ pub(crate) fn unnested(join: Join) -> Result<Relation, Box<Join>> {
     Ok(relation.filtered(join.conditions))
 }
 
-/// The lateral side as lists of one row; with `outer`, only where nothing is computed of elements
-/// that may be missing.
-fn lateral(relation: &Relation, outer: bool) -> Option<Lateral> {
+/// Matches a lateral side that unnests lists of one row; with `outer`, only without computations on
+/// elements, which may be missing.
+fn lateral(relation: &Relation, outer: bool) -> Option<LateralLists> {
     match relation {
         Relation::Map { input, exprs } => {
             let renames = exprs.iter().all(|(_, expr)| matches!(expr, Expr::Field(_)));
@@ -69,12 +70,12 @@ fn lateral(relation: &Relation, outer: bool) -> Option<Lateral> {
                 return None;
             }
             let mut lateral = lateral(input, outer)?;
-            lateral.steps.insert(0, Step::Map(exprs.clone()));
+            lateral.steps.insert(0, LateralStep::Map(exprs.clone()));
             Some(lateral)
         }
         Relation::Filter { input, predicates } if !outer => {
             let mut lateral = lateral(input, outer)?;
-            lateral.steps.insert(0, Step::Filter(predicates.clone()));
+            lateral.steps.insert(0, LateralStep::Filter(predicates.clone()));
             Some(lateral)
         }
         Relation::Unnest { input, lists, outer: false } => {
@@ -82,7 +83,7 @@ fn lateral(relation: &Relation, outer: bool) -> Option<Lateral> {
             let one_row = matches!(&**input, Relation::Values { tuple, rows } if tuple.is_empty() && rows.len() == 1);
             let only_lists =
                 exprs.iter().all(|(name, _)| lists.iter().any(|(list, _)| list == name));
-            (one_row && only_lists).then(|| Lateral {
+            (one_row && only_lists).then(|| LateralLists {
                 lists: exprs.clone(),
                 elements: lists.clone(),
                 steps: Vec::new(),

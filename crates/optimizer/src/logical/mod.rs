@@ -1,4 +1,4 @@
-//! Rewrites of relations.
+//! Logical optimization: rewrites of relations.
 
 pub(crate) mod decorrelate;
 pub(crate) mod distinct;
@@ -8,7 +8,7 @@ pub(crate) mod lateral_limit;
 pub(crate) mod lateral_unnest;
 pub(crate) mod order;
 pub(crate) mod push;
-pub(crate) mod raise;
 pub(crate) mod reduce;
 pub mod relation;
 pub(crate) mod strict;
+pub(crate) mod types;

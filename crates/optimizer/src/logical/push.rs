@@ -1,36 +1,36 @@
-//! Predicates moved to where they first can be tested.
+//! Predicate pushdown.
 //!
-//! Only predicates that cannot raise move; one that can stays where it was written, behind what
-//! stood before it. An outer join whose added NULLs a predicate rejects becomes an inner one.
-//! Equalities between the sides of inner joins always become conditions of these, whichever rules
-//! are on: without keys, a join compares all pairs.
+//! Only predicates that cannot raise errors move; others stay where they were written, behind the
+//! predicates before them. An outer join becomes an inner join if a predicate rejects its NULLs.
+//! Equalities between the sides of inner joins always become join conditions, regardless of the
+//! enabled rules: without keys, a join compares all pairs.
 
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::{Field, Tuple};
 
-use crate::logical::raise::Types;
 use crate::logical::relation::{
     Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute,
 };
 use crate::logical::strict::rejecting_fields;
+use crate::logical::types::Types;
 
-/// The relation with all its predicates as far down as they can be.
+/// Moves all predicates as far down as possible.
 pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
-    Push { types }.push(relation, Vec::new())
+    PushDown { types }.push(relation, Vec::new())
 }
 
-struct Push<'a> {
+struct PushDown<'a> {
     types: Types<'a>,
 }
 
-impl Push<'_> {
+impl PushDown<'_> {
     fn raises(&self, expr: &Expr) -> bool {
-        self.types.stays(expr)
+        self.types.must_stay(expr)
     }
 
-    /// A relation's fields without tuples; none where the type of one is not known.
+    /// Returns an empty relation with the same fields; `None` if the type of a field is unknown.
     fn empty(&self, relation: &Relation) -> Option<Relation> {
         let field =
             |name: Name| Some(Field::nullable(name.clone(), self.types.atoms.get(&name)?.clone()));
@@ -42,7 +42,7 @@ impl Push<'_> {
         self.types.uses(rule)
     }
 
-    /// Pushes predicates, none of which can raise, into a relation.
+    /// Pushes predicates that cannot raise errors into a relation.
     fn push(&self, relation: Relation, incoming: Vec<Expr>) -> Relation {
         if self.uses(Rule::EmptyFilter)
             && incoming.iter().any(is_never_true)
@@ -115,7 +115,7 @@ impl Push<'_> {
             }
             mut other => {
                 for input in other.inputs_mut() {
-                    let taken = std::mem::replace(input, Relation::nothing());
+                    let taken = std::mem::replace(input, Relation::placeholder());
                     *input = self.push(taken, Vec::new());
                 }
                 other.filtered(incoming)
@@ -123,7 +123,7 @@ impl Push<'_> {
         }
     }
 
-    /// The conjuncts of predicates, in order.
+    /// Returns the conjuncts of predicates, in order.
     fn conjuncts(&self, predicates: Vec<Expr>) -> Vec<Expr> {
         let mut all: Vec<Expr> = predicates.iter().flat_map(Expr::conjuncts).collect();
         if self.uses(Rule::FactorDisjunctions) {
@@ -135,8 +135,9 @@ impl Push<'_> {
         all
     }
 
-    /// Conjuncts that all branches of a disjunction share, and what is left of it. What can raise
-    /// or is volatile stays behind what stands before it in each branch.
+    /// Splits a disjunction into the conjuncts that all branches share and the rest. A conjunct
+    /// that can raise an error or is volatile remains in its branch, behind the conjuncts before
+    /// it.
     fn factored(&self, predicate: Expr) -> Vec<Expr> {
         let Expr::Or(branches) = predicate else { return vec![predicate] };
         let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
@@ -150,7 +151,7 @@ impl Push<'_> {
             branch.retain(|part| !shared.contains(part));
         }
         let mut result = shared;
-        // A branch of which nothing is left holds wherever the shared part does.
+        // If nothing is left of a branch, the shared part implies the disjunction.
         if !branches.iter().any(Vec::is_empty) {
             result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
         }
@@ -238,8 +239,8 @@ impl Push<'_> {
         self.sink(join).filtered(stay)
     }
 
-    /// A semi or anti join moved below the maps and filters that keep it from the joins it could be
-    /// ordered among.
+    /// Moves a semi or anti join below maps and filters, next to the joins with which it can be
+    /// ordered.
     fn sink(&self, mut join: Join) -> Relation {
         let filters = matches!(join.kind, Kind::Semi | Kind::Anti) && !join.correlated;
         if !filters
@@ -275,7 +276,7 @@ impl Push<'_> {
         }
     }
 
-    /// What a disjunction over both sides of a join implies for one side alone.
+    /// Returns the predicate on one side that a disjunction over both sides implies.
     fn implied(&self, condition: &Expr, side: &HashSet<Name>) -> Option<Expr> {
         let Expr::Or(branches) = condition else { return None };
         if self.raises(condition) {
@@ -299,7 +300,7 @@ impl Push<'_> {
     }
 }
 
-/// Whether only maps and filters stand between the relation and a join.
+/// Whether the relation is a join below maps and filters only.
 fn over_join(relation: &Relation) -> bool {
     match relation {
         Relation::Filter { input, .. } | Relation::Map { input, .. } => over_join(input),
@@ -308,8 +309,7 @@ fn over_join(relation: &Relation) -> bool {
     }
 }
 
-/// Whether a predicate is an equality that can be the key of a join: of expressions over different
-/// fields.
+/// Whether a predicate can be a join key: an equality of expressions over different fields.
 fn is_key(predicate: &Expr) -> bool {
     let Expr::Call { function, args } = predicate else { return false };
     let ([a, b], "eq" | "is_not_distinct") = (args.as_slice(), &**function) else { return false };
@@ -317,7 +317,7 @@ fn is_key(predicate: &Expr) -> bool {
     !a.is_empty() && !b.is_empty() && !a.iter().any(|name| b.contains(name))
 }
 
-/// Makes an outer join one that adds no NULLs where a predicate above rejects them.
+/// Turns an outer join into a stricter one if a predicate above rejects its NULLs.
 fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
     let rejected: HashSet<Name> = incoming.iter().flat_map(rejecting_fields).collect();
     let rejects = |side: &Relation| side.names().iter().any(|name| rejected.contains(name));
@@ -332,7 +332,7 @@ fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
     }
 }
 
-/// The first rows of an order, where only computed columns stand above it.
+/// Merges a limit into the sort below it; only maps are in between.
 fn first_of_sort(input: Relation, offset: u64, limit: u64) -> Relation {
     match input {
         Relation::Sort { input, keys, offset: 0, limit: None } => {
@@ -353,7 +353,7 @@ fn is_sorted(relation: &Relation) -> bool {
     }
 }
 
-/// Whether a predicate is true for no tuple.
+/// Whether a predicate is constant false or NULL.
 fn is_never_true(predicate: &Expr) -> bool {
     matches!(predicate, Expr::Constant(Scalar::Boolean(false) | Scalar::Null, _))
 }

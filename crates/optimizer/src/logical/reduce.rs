@@ -1,9 +1,10 @@
-//! Groups that nobody asks for: where a grouped relation is joined on its keys with a relation of
-//! few tuples, its input is first cut down by a semi join with that relation (the "magic set" of a
-//! decorrelated subquery: Seshadri et al., Cost-Based Optimization for Magic, 1996).
+//! Removes groups that a join would discard. Where a grouped relation is joined on its keys with a
+//! small relation, a semi join with the small relation first reduces the input of the grouping (the
+//! "magic set" of a decorrelated subquery: Seshadri et al., Cost-Based Optimization for Magic,
+//! 1996).
 //!
-//! The small relation then stands twice in the query, with equal names; the plan's `share_common`
-//! lets both joins probe one table.
+//! The small relation then occurs twice in the query, with equal names; the pass `share_common`
+//! lets both joins probe one hash table.
 
 use std::collections::HashMap;
 
@@ -12,18 +13,18 @@ use tessera_types::Result;
 
 use crate::logical::estimate::Estimates;
 use crate::logical::order::order_joins;
-use crate::logical::raise::Types;
 use crate::logical::relation::{Aggregate, Join, Kind, Name, Relation};
+use crate::logical::types::Types;
 
-/// How many groups there must be for each tuple of the relation that asks for them: if that has
-/// lost keys to predicates, and if it has not. Distinct values of sparse keys are estimated too
-/// high, and a whole table asks for all groups.
+/// The minimum number of groups per tuple of the small relation: if predicates have removed some of
+/// its keys, and if not. The second is larger because estimates of distinct values are too high for
+/// sparse keys, and a whole table needs all groups.
 const GROUPS_PER_TUPLE: f64 = 4.0;
 const GROUPS_PER_TUPLE_WHOLE: f64 = 100.0;
-/// A relation that has at most this share of a key's values left has lost some to predicates.
+/// Predicates have removed keys of a relation if at most this fraction of a key's values is left.
 const SHARE_LEFT_MAX: f64 = 0.5;
 
-/// The relation with its grouped inputs reduced where that is estimated to pay.
+/// Reduces the grouped inputs of joins where the estimated cost is lower.
 pub(crate) fn reduce_groups(
     mut relation: Relation,
     types: Types<'_>,
@@ -36,7 +37,7 @@ pub(crate) fn reduce_groups(
         let Join { kind, left, right, conditions, null_aware, correlated, .. } = &mut **join;
         let plain = !*correlated
             && !*null_aware
-            && !conditions.iter().any(|condition| types.stays(condition));
+            && !conditions.iter().any(|condition| types.must_stay(condition));
         if plain && !matches!(kind, Kind::Full) {
             reduce((right, left), conditions, types, estimates)?;
         }
@@ -45,31 +46,31 @@ pub(crate) fn reduce_groups(
         }
     }
     for input in relation.inputs_mut() {
-        let taken = std::mem::replace(input, Relation::nothing());
+        let taken = std::mem::replace(input, Relation::placeholder());
         *input = reduce_groups(taken, types, estimates)?;
     }
     Ok(relation)
 }
 
-/// Reduces the aggregate that `grouped` is made of, if it is, to the groups that `asking` asks for.
+/// Reduces the aggregate in `grouped`, if there is one, to the groups that match `filter`.
 fn reduce(
-    (grouped, asking): (&mut Relation, &Relation),
+    (grouped, filter): (&mut Relation, &Relation),
     conditions: &[Expr],
     types: Types<'_>,
     estimates: &Estimates,
 ) -> Result<()> {
-    // Estimates last: few joins have a grouping on a side.
+    // Check the shape before the estimates, which cost more: few joins have a grouping on a side.
     let names = grouped.names();
-    if groups(grouped, Vec::new()).is_none() || !same_each_time(asking, types) {
+    if groups(grouped, Vec::new()).is_none() || !is_deterministic(filter, types) {
         return Ok(());
     }
-    let (known, all) = (estimates.profile(asking), estimates.profile(grouped).rows);
+    let (known, all) = (estimates.profile(filter), estimates.profile(grouped).rows);
     if known.rows * GROUPS_PER_TUPLE > all {
         return Ok(());
     }
     let Some((aggregate, keys)) = groups(grouped, names) else { return Ok(()) };
-    // What asks may have to be computed twice.
-    if scanned(asking) > scanned(&aggregate.input) {
+    // The small relation may have to be computed twice.
+    if scanned(filter) > scanned(&aggregate.input) {
         return Ok(());
     }
     let mut matching = Vec::new();
@@ -90,13 +91,13 @@ fn reduce(
     if left > SHARE_LEFT_MAX && known.rows * GROUPS_PER_TUPLE_WHOLE > all {
         return Ok(());
     }
-    if matching.is_empty() || matching.iter().any(|condition| types.stays(condition)) {
+    if matching.is_empty() || matching.iter().any(|condition| types.must_stay(condition)) {
         return Ok(());
     }
     let semi = Join {
         kind: Kind::Semi,
-        left: std::mem::replace(&mut aggregate.input, Relation::nothing()),
-        right: asking.clone(),
+        left: std::mem::replace(&mut aggregate.input, Relation::placeholder()),
+        right: filter.clone(),
         conditions: matching,
         mark: None,
         null_aware: false,
@@ -106,7 +107,7 @@ fn reduce(
     Ok(())
 }
 
-/// The rows that a relation's scans read.
+/// The number of rows that the scans of a relation read.
 fn scanned(relation: &Relation) -> f64 {
     match relation {
         Relation::Scan { table, .. } => table.statistics.rows.unwrap_or_default(),
@@ -114,13 +115,13 @@ fn scanned(relation: &Relation) -> f64 {
     }
 }
 
-/// The aggregate below maps and filters, and what its keys are computed from by the name they have
-/// above, among `names`.
+/// Returns the aggregate below maps and filters, and the expressions of its keys by their names
+/// above, as far as these are in `names`.
 fn groups(
     relation: &mut Relation,
     names: Vec<Name>,
 ) -> Option<(&mut Aggregate, HashMap<Name, Expr>)> {
-    // The name above, and the one at this depth.
+    // Pairs of the name above and the name at this depth.
     let mut current: Vec<(Name, Name)> =
         names.into_iter().map(|name| (name.clone(), name)).collect();
     let mut at = relation;
@@ -152,10 +153,10 @@ fn groups(
     }
 }
 
-/// Whether computing the relation twice surely gives the same tuples: the groups asked for are then
-/// the ones that are joined. Aggregates of floats hang on the order of their input, limits on who
-/// comes first.
-fn same_each_time(relation: &Relation, types: Types<'_>) -> bool {
+/// Whether computing the relation twice yields the same tuples, so that the reduced groups are
+/// those that the join needs. Float aggregates depend on the order of their input, limits on the
+/// order of arrival.
+fn is_deterministic(relation: &Relation, types: Types<'_>) -> bool {
     let simple = match relation {
         Relation::Scan { .. }
         | Relation::Values { .. }
@@ -167,5 +168,5 @@ fn same_each_time(relation: &Relation, types: Types<'_>) -> bool {
     simple
         && relation.parameters().is_empty()
         && !relation.exprs().into_iter().any(|expr| types.volatile(expr))
-        && relation.inputs().into_iter().all(|input| same_each_time(input, types))
+        && relation.inputs().into_iter().all(|input| is_deterministic(input, types))
 }

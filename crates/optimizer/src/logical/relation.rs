@@ -1,8 +1,8 @@
-//! Relations: what a query means, between its text and sub-operators.
+//! Relations: the logical plan of a query, between its text and its sub-operators.
 //!
-//! Names are unique within a whole query, so that an expression can move anywhere its fields exist,
-//! and a rename costs nothing. A correlated subquery is a join whose right side reads fields of the
-//! left as parameters.
+//! Field names are unique within a query, so that an expression can move wherever its fields exist,
+//! and renaming is free. A correlated subquery is a join with a right side that reads fields of the
+//! left side as parameters.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,95 +15,96 @@ use crate::table::Table;
 /// The name of a field, unique within the query.
 pub type Name = Arc<str>;
 
-/// A relation.
+/// A node of the logical plan.
 #[derive(Debug, Clone)]
 pub enum Relation {
-    /// Tuples of a table that satisfy all predicates.
+    /// The tuples of a table that satisfy all predicates.
     Scan {
         /// The table.
         table: Arc<Table>,
         /// The fields, with the positions of their columns.
         columns: Vec<(Name, usize)>,
-        /// All of them hold.
+        /// The conjuncts of the predicate.
         predicates: Vec<Expr>,
     },
     /// Constant tuples.
     Values {
-        /// Their fields.
+        /// The type of the tuples.
         tuple: Tuple,
-        /// Their values.
+        /// The values, row by row.
         rows: Vec<Vec<Expr>>,
     },
-    /// Tuples that satisfy all predicates, tested in this order.
+    /// The tuples that satisfy all predicates, tested in this order.
     Filter {
-        /// Where they come from.
+        /// The input.
         input: Box<Relation>,
-        /// All of them hold.
+        /// The conjuncts of the predicate.
         predicates: Vec<Expr>,
     },
-    /// Exactly these fields.
+    /// A projection: exactly these fields.
     Map {
-        /// What they are computed from.
+        /// The input.
         input: Box<Relation>,
-        /// Each field with its expression.
+        /// The fields with their expressions.
         exprs: Vec<(Name, Expr)>,
     },
-    /// Two relations joined.
+    /// A join of two relations.
     Join(Box<Join>),
-    /// Groups.
+    /// A grouping with aggregates.
     Aggregate(Box<Aggregate>),
-    /// Sorted, and perhaps only the first ones.
+    /// A sort, optionally with a limit.
     Sort {
-        /// What is sorted.
+        /// The input.
         input: Box<Relation>,
-        /// By these.
+        /// The sort keys.
         keys: Vec<Key>,
-        /// How many are skipped.
+        /// The number of tuples to skip.
         offset: u64,
-        /// How many there are at most.
+        /// The maximum number of tuples.
         limit: Option<u64>,
     },
-    /// The first ones.
+    /// A limit without a sort.
     Limit {
-        /// Whose.
+        /// The input.
         input: Box<Relation>,
-        /// How many are skipped.
+        /// The number of tuples to skip.
         offset: u64,
-        /// How many there are at most.
+        /// The maximum number of tuples.
         limit: Option<u64>,
     },
-    /// Tuples of all inputs; each names the fields that become the output's, by position.
+    /// The concatenation of all inputs; the fields listed for each become the output fields by
+    /// position.
     Union {
         /// The inputs with their fields.
         inputs: Vec<(Relation, Vec<Name>)>,
         /// The fields of the output.
         names: Vec<Name>,
     },
-    /// Tuples of a base, then, again and again, of a step over those that the last time gave.
+    /// A recursive query.
     Recursive(Box<Recursive>),
-    /// In the step of a recursion: the tuples that the last time gave, with the fields at these
-    /// positions.
-    Work {
-        /// The `id` of the recursion.
+    /// In the step of a recursive query: the working table, that is the tuples of the previous
+    /// iteration.
+    WorkingTable {
+        /// The `id` of the recursive query.
         recursion: Name,
-        /// The fields, with their positions in its output.
+        /// The fields, with their positions in the output of the recursive query.
         columns: Vec<(Name, usize)>,
     },
-    /// Tuples that several places read, and that are others each time they are computed: all places
-    /// read the same. Relations with one `id` are one.
+    /// A volatile relation with several readers, which must all see the same tuples. Relations with
+    /// the same `id` are computed once.
     Shared {
-        /// Tells it apart from others.
+        /// The identity of the relation.
         id: Name,
-        /// The tuples.
+        /// The input.
         input: Box<Relation>,
     },
-    /// Elements in place of lists: (list, element).
+    /// Replaces lists by their elements.
     Unnest {
-        /// The tuples with the lists.
+        /// The input.
         input: Box<Relation>,
-        /// Each list, and the field of its elements.
+        /// The list fields with the fields of their elements.
         lists: Vec<(Name, Name)>,
-        /// Whether a tuple without elements stays, once, with NULL.
+        /// Whether a tuple without elements is kept once, with NULL.
         outer: bool,
     },
 }
@@ -111,64 +112,65 @@ pub enum Relation {
 /// A recursive query.
 #[derive(Debug, Clone)]
 pub struct Recursive {
-    /// What [`Relation::Work`] calls it.
+    /// The identity to which [`Relation::WorkingTable`] refers.
     pub id: Name,
-    /// The first tuples, and which fields of them become the output's.
+    /// The non-recursive term and its fields that become the output.
     pub base: (Relation, Vec<Name>),
-    /// What follows on the tuples before, likewise.
+    /// The recursive term, likewise.
     pub step: (Relation, Vec<Name>),
-    /// The output's fields.
+    /// The output fields.
     pub names: Vec<Name>,
-    /// A tuple that was there before does not come again.
+    /// Whether duplicates of earlier tuples are dropped (UNION instead of UNION ALL).
     pub distinct: bool,
 }
 
-/// How two relations are joined, seen from the left one.
+/// The kind of a join, as seen from the left side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Pairs that match.
+    /// Matching pairs.
     Inner,
-    /// The same, and what the left one has without a match.
+    /// Matching pairs, and left tuples without a match.
     Left,
-    /// The same, and what either has without a match.
+    /// Matching pairs, and tuples of either side without a match.
     Full,
-    /// What the left one has with a match.
+    /// Left tuples with a match.
     Semi,
-    /// What the left one has without a match.
+    /// Left tuples without a match.
     Anti,
-    /// The left one with a boolean field: whether there is a match.
+    /// Left tuples with a boolean field: whether there is a match.
     Mark,
-    /// As left; a second match is an error.
+    /// Like [`Kind::Left`], but a second match is an error.
     Single,
 }
 
-/// Two relations joined.
+/// A join of two relations.
 #[derive(Debug, Clone)]
 pub struct Join {
-    /// Which pairs and tuples come out.
+    /// The kind of the join.
     pub kind: Kind,
     /// The left relation.
     pub left: Relation,
     /// The right relation.
     pub right: Relation,
-    /// What a match satisfies, in the order of writing.
+    /// The join conditions, in the order they were written.
     pub conditions: Vec<Expr>,
     /// The field that [`Kind::Mark`] adds.
     pub mark: Option<Name>,
-    /// The only condition is an equality in the sense of `IN`: unknown when either side is NULL.
+    /// Whether the only condition is an equality with the semantics of `IN`: unknown if either side
+    /// is NULL.
     pub null_aware: bool,
-    /// The right side reads fields of the left one as parameters.
+    /// Whether the right side reads fields of the left side as parameters.
     pub correlated: bool,
 }
 
-/// A key of an order.
+/// A sort key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
-    /// What is compared.
+    /// The expression to compare.
     pub expr: Expr,
-    /// Greater values come first.
+    /// Whether larger values come first.
     pub descending: bool,
-    /// NULLs come before all values.
+    /// Whether NULLs come first.
     pub nulls_first: bool,
 }
 
@@ -177,41 +179,41 @@ pub struct Key {
 pub struct Call {
     /// The function.
     pub function: Name,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<Expr>,
-    /// Equal arguments count once.
+    /// Whether equal arguments are used once (DISTINCT).
     pub distinct: bool,
-    /// Only tuples for which it holds count.
+    /// The FILTER condition.
     pub filter: Option<Expr>,
-    /// The order in which it sees its arguments.
+    /// The order of the arguments (ORDER BY).
     pub order_by: Vec<Key>,
-    /// Of a list: how many values it has at most, the first ones.
+    /// For a list aggregate: the maximum number of values, of which the first ones are kept.
     pub limit: Option<u64>,
 }
 
-/// Groups of tuples with equal keys.
+/// A grouping by keys, with aggregates.
 #[derive(Debug, Clone)]
 pub struct Aggregate {
-    /// What is grouped.
+    /// The input.
     pub input: Relation,
     /// The fields of the keys, with their expressions.
     pub keys: Vec<(Name, Expr)>,
-    /// Positions of the keys of each grouping, when there are several.
+    /// The grouping sets, as positions of keys; `None` for a single grouping by all keys.
     pub sets: Option<Vec<Vec<usize>>>,
-    /// The field that tells the groupings apart: one bit per key, set where the key is not part of
-    /// the grouping.
+    /// The field that identifies the grouping set: one bit per key, set if the key is not part of
+    /// it.
     pub grouping: Option<(Name, Atom)>,
-    /// The fields of the aggregates.
+    /// The fields of the aggregates, with their calls.
     pub calls: Vec<(Name, Call)>,
 }
 
 impl Relation {
-    /// What stands in a place while its relation is taken out and rewritten.
-    pub fn nothing() -> Relation {
+    /// Returns a placeholder for a relation that is taken out and rewritten.
+    pub fn placeholder() -> Relation {
         Relation::Values { tuple: Tuple::empty(), rows: Vec::new() }
     }
 
-    /// The names of its fields, in no particular order.
+    /// Returns the names of its fields, in no particular order.
     pub fn names(&self) -> Vec<Name> {
         match self {
             Relation::Scan { columns, .. } => {
@@ -244,7 +246,7 @@ impl Relation {
             }
             Relation::Union { names, .. } => names.clone(),
             Relation::Recursive(recursive) => recursive.names.clone(),
-            Relation::Work { columns, .. } => {
+            Relation::WorkingTable { columns, .. } => {
                 columns.iter().map(|(name, _)| name.clone()).collect()
             }
             Relation::Unnest { input, lists, .. } => {
@@ -257,10 +259,12 @@ impl Relation {
         }
     }
 
-    /// The inputs.
+    /// Returns the inputs.
     pub fn inputs(&self) -> Vec<&Relation> {
         match self {
-            Relation::Scan { .. } | Relation::Values { .. } | Relation::Work { .. } => Vec::new(),
+            Relation::Scan { .. } | Relation::Values { .. } | Relation::WorkingTable { .. } => {
+                Vec::new()
+            }
             Relation::Recursive(recursive) => vec![&recursive.base.0, &recursive.step.0],
             Relation::Filter { input, .. }
             | Relation::Map { input, .. }
@@ -274,10 +278,12 @@ impl Relation {
         }
     }
 
-    /// The inputs, for rewriting.
+    /// Returns mutable references to the inputs.
     pub fn inputs_mut(&mut self) -> Vec<&mut Relation> {
         match self {
-            Relation::Scan { .. } | Relation::Values { .. } | Relation::Work { .. } => Vec::new(),
+            Relation::Scan { .. } | Relation::Values { .. } | Relation::WorkingTable { .. } => {
+                Vec::new()
+            }
             Relation::Recursive(recursive) => {
                 let Recursive { base, step, .. } = &mut **recursive;
                 vec![&mut base.0, &mut step.0]
@@ -297,7 +303,7 @@ impl Relation {
         }
     }
 
-    /// The expressions of this relation itself.
+    /// Returns the expressions of this node, without those of its inputs.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {
@@ -314,13 +320,13 @@ impl Relation {
             Relation::Limit { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
-            | Relation::Work { .. }
+            | Relation::WorkingTable { .. }
             | Relation::Shared { .. }
             | Relation::Unnest { .. } => Vec::new(),
         }
     }
 
-    /// The expressions of this relation itself, for rewriting.
+    /// Returns mutable references to the expressions of this node.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match self {
             Relation::Scan { predicates, .. } | Relation::Filter { predicates, .. } => {
@@ -338,13 +344,13 @@ impl Relation {
             Relation::Limit { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
-            | Relation::Work { .. }
+            | Relation::WorkingTable { .. }
             | Relation::Shared { .. }
             | Relation::Unnest { .. } => Vec::new(),
         }
     }
 
-    /// The parameters it reads that nothing within it provides.
+    /// Returns the free parameters: those that no join within the relation binds.
     pub fn parameters(&self) -> HashSet<Name> {
         let mut names = HashSet::new();
         for expr in self.exprs() {
@@ -370,7 +376,7 @@ impl Relation {
         names
     }
 
-    /// This relation filtered; without predicates, as it is.
+    /// Returns the relation with a filter on top; unchanged if there are no predicates.
     pub fn filtered(self, mut predicates: Vec<Expr>) -> Relation {
         if predicates.is_empty() {
             return self;
@@ -386,7 +392,7 @@ impl Relation {
 }
 
 impl Call {
-    /// All expressions in it.
+    /// Returns all expressions of the call.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
     }
@@ -397,7 +403,7 @@ impl Call {
     }
 }
 
-/// The parameters an expression reads.
+/// Returns the parameters that an expression reads.
 pub fn parameters(expr: &Expr) -> HashSet<Name> {
     let mut names = HashSet::new();
     expr.walk(&mut |expr| {
@@ -408,7 +414,7 @@ pub fn parameters(expr: &Expr) -> HashSet<Name> {
     names
 }
 
-/// Whether all fields the expression reads are among `names`.
+/// Whether all fields of the expression are among `names`.
 pub fn covered(expr: &Expr, names: &HashSet<Name>) -> bool {
     expr.fields().iter().all(|name| names.contains(name))
 }
@@ -426,14 +432,14 @@ pub fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<Expr>) 
     }
 }
 
-/// Replaces fields by what they are computed from, where `exprs` says.
+/// Replaces fields by their expressions in `exprs`.
 pub fn inline(expr: &mut Expr, exprs: &[(Name, Expr)]) {
     substitute(expr, &|name| {
         exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
     });
 }
 
-/// Reads parameters among `names` as fields.
+/// Turns the parameters among `names` into fields.
 pub fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
     if let Expr::Parameter(name) = expr
         && names.contains(name)
@@ -446,7 +452,7 @@ pub fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
     }
 }
 
-/// Reads parameters as the fields that stand in their place.
+/// Replaces parameters by the fields in `names`.
 pub fn substitute_parameters(expr: &mut Expr, names: &HashMap<Name, Name>) {
     if let Expr::Parameter(name) = expr {
         if let Some(field) = names.get(name) {

@@ -1,4 +1,4 @@
-//! What a NULL in a field does to an expression.
+//! Propagation of NULL from fields to expressions.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use tessera_plan::Expr;
 
 use crate::logical::relation::Name;
 
-/// Fields of which a NULL keeps the predicate from being true.
+/// Returns the fields for which NULL prevents the predicate from being true.
 pub(crate) fn rejecting_fields(predicate: &Expr) -> HashSet<Name> {
     match predicate {
         Expr::And(list) => list.iter().flat_map(rejecting_fields).collect(),
@@ -19,12 +19,12 @@ pub(crate) fn rejecting_fields(predicate: &Expr) -> HashSet<Name> {
     }
 }
 
-/// Fields of which a NULL makes the expression NULL.
+/// Returns the fields for which NULL makes the expression NULL.
 fn null_fields(expr: &Expr) -> HashSet<Name> {
     match expr {
         Expr::Field(name) => HashSet::from([name.clone()]),
         Expr::Cast { input, .. } | Expr::Not(input) => null_fields(input),
-        // An operand that is not NULL may decide.
+        // One operand that is not NULL may decide the result.
         Expr::And(list) | Expr::Or(list) => in_all(list, null_fields),
         Expr::Call { function, args } if is_strict(function) => {
             args.iter().flat_map(null_fields).collect()
@@ -39,7 +39,7 @@ fn in_all(list: &[Expr], fields: fn(&Expr) -> HashSet<Name>) -> HashSet<Name> {
     sets.fold(first, |shared, set| shared.intersection(&set).cloned().collect())
 }
 
-/// Functions that give NULL for a NULL argument.
+/// Whether a function returns NULL for a NULL argument.
 fn is_strict(function: &str) -> bool {
     matches!(
         function,

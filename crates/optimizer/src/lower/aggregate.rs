@@ -1,4 +1,4 @@
-//! Groupings, one or several over the same input.
+//! Lowering of groupings, including grouping sets.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::node::{add, field, fields_of};
 use super::union::merge_nullable;
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Aggregate, Call, Name};
 
 impl Lowering<'_> {
@@ -16,7 +16,7 @@ impl Lowering<'_> {
         aggregate: &Aggregate,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let calls: Vec<&(Name, Call)> =
             aggregate.calls.iter().filter(|(name, _)| needed.contains(name)).collect();
         let mut read: Vec<&Expr> = aggregate.keys.iter().map(|(_, expr)| expr).collect();
@@ -25,13 +25,13 @@ impl Lowering<'_> {
             read.extend(&call.filter);
             read.extend(call.order_by.iter().map(|key| &key.expr));
         }
-        let made = self.lower(&aggregate.input, &fields_of(read.into_iter()), level)?;
-        // Orders of ordered aggregates are by fields.
+        let lowered = self.lower(&aggregate.input, &fields_of(read.into_iter()), level)?;
+        // The sort keys of ordered aggregates must be fields.
         let order: Vec<Expr> = calls
             .iter()
             .flat_map(|(_, call)| call.order_by.iter().map(|key| key.expr.clone()))
             .collect();
-        let (made, order) = self.with_computed(level, made, &order, "order")?;
+        let (lowered, order) = self.with_computed(level, lowered, &order, "order")?;
         let mut order = order.into_iter();
         let calls: Vec<(Name, Call)> = calls
             .into_iter()
@@ -51,32 +51,32 @@ impl Lowering<'_> {
                     .keys
                     .iter()
                     .all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name));
-                let made = if plain {
-                    made
+                let lowered = if plain {
+                    lowered
                 } else {
                     let mut exprs: Vec<(Name, Expr)> = aggregate.keys.clone();
-                    for (name, expr) in Expr::identity(&made.tuple) {
+                    for (name, expr) in Expr::identity(&lowered.tuple) {
                         if !exprs.iter().any(|(known, _)| *known == name) {
                             exprs.push((name, expr));
                         }
                     }
-                    self.map(level, made, exprs)?
+                    self.map(level, lowered, exprs)?
                 };
                 let keys: Vec<Name> = aggregate.keys.iter().map(|(name, _)| name.clone()).collect();
-                let made = self.group(level, &made, &keys, &calls)?;
-                self.prune(level, made, needed)
+                let lowered = self.group(level, &lowered, &keys, &calls)?;
+                self.prune(level, lowered, needed)
             }
-            Some(sets) => self.grouping_sets(aggregate, sets, &calls, made, level),
+            Some(sets) => self.grouping_sets(aggregate, sets, &calls, lowered, level),
         }
     }
 
     pub(super) fn group(
         &mut self,
         level: &mut Level,
-        input: &Made,
+        input: &LoweredNode,
         keys: &[Name],
         calls: &[(Name, Call)],
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let mut fields = keys
             .iter()
             .map(|name| field(&input.tuple, name).cloned())
@@ -105,16 +105,16 @@ impl Lowering<'_> {
         Ok(add(level, "reduce_by_key", &[input.id], params, tuple))
     }
 
-    /// One grouping per set over the same input, one after the other; keys that are not part of a
-    /// grouping are NULL.
+    /// Lowers grouping sets as the union of one grouping per set over the same input; keys that are
+    /// not part of a set are NULL.
     pub(super) fn grouping_sets(
         &mut self,
         aggregate: &Aggregate,
         sets: &[Vec<usize>],
         calls: &[(Name, Call)],
-        input: Made,
+        input: LoweredNode,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let key_exprs: Vec<Expr> = aggregate.keys.iter().map(|(_, expr)| expr.clone()).collect();
         let (input, key_fields) = self.with_computed(level, input, &key_exprs, "key")?;
         let mut inputs = Vec::with_capacity(sets.len());
@@ -168,7 +168,7 @@ fn call_value(call: &Call) -> Result<Value> {
         let mut keys = Vec::new();
         for key in &call.order_by {
             let Expr::Field(field) = &key.expr else {
-                return Err(Error::internal("an aggregate's order is no field"));
+                return Err(Error::internal("the sort key of an aggregate is not a field"));
             };
             let key = SortKey {
                 field: field.clone(),

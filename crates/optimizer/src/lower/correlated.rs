@@ -1,4 +1,4 @@
-//! Joins whose right side reads fields of the left: nested plans.
+//! Lowering of correlated joins to nested plans.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,18 @@ use tessera_types::{Error, Field, Result, Tuple};
 
 use super::join::nested_loop;
 use super::node::{add, add_nested, with_fields};
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Join, Kind, Name};
 
 impl Lowering<'_> {
-    /// A right side that reads fields of the left: a nested plan, run for every tuple of the left.
+    /// Lowers a right side that reads fields of the left as a nested plan, run for every left
+    /// tuple.
     pub(super) fn correlated(
         &mut self,
         join: &Join,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let left_names: HashSet<Name> = join.left.names().into_iter().collect();
         let right_names: HashSet<Name> = join.right.names().into_iter().collect();
         let read = with_fields(needed, &join.conditions);
@@ -26,7 +27,7 @@ impl Lowering<'_> {
         left_needed.extend(wanted.intersection(&left_names).cloned());
         let mut left = self.lower(&join.left, &left_needed, level)?;
         left = self.prune(level, left, &left_needed)?;
-        // Parameters of this plan that the nested one reads too travel as fields.
+        // Parameters of this plan that the nested plan reads are passed on as fields.
         let mut passed: Vec<Name> =
             wanted.into_iter().filter(|name| !left_names.contains(name)).collect();
         passed.sort();
@@ -57,16 +58,17 @@ impl Lowering<'_> {
         if matches!(join.kind, Kind::Mark | Kind::Single) {
             let tuple = joined.tuple.clone();
             let nested = Plan { parameters: inner.parameters, nodes: inner.nodes, root: joined.id };
-            let made =
+            let lowered =
                 add_nested(level, "nested_map", &[left.id], Params::new(), vec![nested], tuple);
-            return self.prune(level, made, needed);
+            return self.prune(level, lowered, needed);
         }
         let rows = Tuple::new(vec![Field::collection("data", "rows", joined.tuple.clone())]);
         let kept = add(&mut inner, "rows_materialize", &[joined.id], Params::new(), rows.clone());
         let nested = Plan { parameters: inner.parameters, nodes: inner.nodes, root: kept.id };
-        let made = add_nested(level, "nested_map", &[left.id], Params::new(), vec![nested], rows);
+        let lowered =
+            add_nested(level, "nested_map", &[left.id], Params::new(), vec![nested], rows);
         let params = Params::new().with("field", Expr::field("data"));
-        let made = add(level, "rows_scan", &[made.id], params, joined.tuple);
-        self.prune(level, made, needed)
+        let lowered = add(level, "rows_scan", &[lowered.id], params, joined.tuple);
+        self.prune(level, lowered, needed)
     }
 }

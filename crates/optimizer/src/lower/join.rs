@@ -1,4 +1,4 @@
-//! Joins: by keys, or by comparing all pairs.
+//! Lowering of joins: hash joins by keys, or nested loops over all pairs.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use tessera_plan::{Expr, Params, Rule, Value};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::node::{add, fields_of, with_fields};
-use super::{Level, Lowering, Made};
-use crate::logical::raise::Types;
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Join, Kind, Name, covered};
+use crate::logical::types::Types;
 
 impl Lowering<'_> {
     pub(super) fn join(
@@ -16,17 +16,17 @@ impl Lowering<'_> {
         join: &Join,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let (left_names, right_names): (HashSet<Name>, HashSet<Name>) =
             (join.left.names().into_iter().collect(), join.right.names().into_iter().collect());
-        let keyed = Keyed::new(join, &left_names, &right_names, self.types);
+        let keyed = JoinKeys::new(join, &left_names, &right_names, self.types);
         let read = with_fields(needed, &join.conditions);
         let only =
             |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
         if keyed.left.is_empty() {
             return self.unkeyed_join(join, &only(&left_names), &only(&right_names), needed, level);
         }
-        // Beyond the keys only what the output or the residual reads goes through.
+        // Besides the keys, keep only the fields that the output or the residual condition reads.
         let mut kept = with_fields(needed, &keyed.residual);
         kept.extend(fields_of(keyed.left.iter().chain(&keyed.right)));
         let left = self.lower(&join.left, &only(&left_names), level)?;
@@ -34,7 +34,7 @@ impl Lowering<'_> {
         let right = self.lower(&join.right, &only(&right_names), level)?;
         let right = self.prune(level, right, &kept)?;
         let (left_rows, right_rows) = (self.rows(&join.left), self.rows(&join.right));
-        let flip = self.turns_round() && keyed.can_flip(join) && left_rows < right_rows;
+        let flip = self.may_flip() && keyed.can_flip(join) && left_rows < right_rows;
         let (left, left_keys) = self.with_computed(level, left, &keyed.left, "key")?;
         let (right, right_keys) = self.with_computed(level, right, &keyed.right, "key")?;
         let (build, build_keys, stream, stream_keys) = if flip {
@@ -71,11 +71,11 @@ impl Lowering<'_> {
         set_mark(&mut params, join);
         params.set("expected_rows", stream_rows as i64);
         let tuple = joined_tuple(name, &stream.tuple, &build.tuple, join);
-        let made = add(level, "probe", &[built.id, stream.id], params, tuple);
-        self.prune(level, made, needed)
+        let lowered = add(level, "probe", &[built.id, stream.id], params, tuple);
+        self.prune(level, lowered, needed)
     }
 
-    fn turns_round(&self) -> bool {
+    fn may_flip(&self) -> bool {
         self.types.uses(Rule::BuildSmallerSide)
     }
 
@@ -86,14 +86,14 @@ impl Lowering<'_> {
         right_needed: &HashSet<Name>,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let left = self.lower(&join.left, left_needed, level)?;
         let left = self.prune(level, left, left_needed)?;
         let right = self.lower(&join.right, right_needed, level)?;
         let right = self.prune(level, right, right_needed)?;
         if join.kind == Kind::Inner {
-            // The smaller one is the side.
-            let flip = self.turns_round() && self.rows(&join.left) < self.rows(&join.right);
+            // The smaller input becomes the side.
+            let flip = self.may_flip() && self.rows(&join.left) < self.rows(&join.right);
             let (side, stream) = if flip { (left, right) } else { (right, left) };
             if join.conditions.is_empty() {
                 let tuple = side.tuple.concat(&stream.tuple);
@@ -105,8 +105,8 @@ impl Lowering<'_> {
                     tuple,
                 ));
             }
-            let made = nested_loop(level, &side, &stream, "inner", join);
-            return self.prune(level, made, needed);
+            let lowered = nested_loop(level, &side, &stream, "inner", join);
+            return self.prune(level, lowered, needed);
         }
         let name = match join.kind {
             Kind::Inner => "inner",
@@ -117,38 +117,38 @@ impl Lowering<'_> {
             Kind::Mark => "mark",
             Kind::Single => "single",
         };
-        let made = nested_loop(level, &right, &left, name, join);
-        self.prune(level, made, needed)
+        let lowered = nested_loop(level, &right, &left, name, join);
+        self.prune(level, lowered, needed)
     }
 }
 
-/// The conditions of a join as keys and the rest.
+/// The conditions of a join, split into keys and a residual condition.
 #[derive(Debug, Default)]
-struct Keyed {
+struct JoinKeys {
     left: Vec<Expr>,
     right: Vec<Expr>,
     residual: Vec<Expr>,
     null_equal: bool,
 }
 
-impl Keyed {
+impl JoinKeys {
     pub(super) fn new(
         join: &Join,
         left_names: &HashSet<Name>,
         right_names: &HashSet<Name>,
         types: Types<'_>,
-    ) -> Keyed {
+    ) -> JoinKeys {
         let plain = join.conditions.iter().any(|condition| {
             pair(condition, left_names, right_names, "eq", join.null_aware).is_some()
         });
         let function = if plain { "eq" } else { "is_not_distinct" };
-        let mut keyed = Keyed { null_equal: !plain, ..Keyed::default() };
+        let mut keyed = JoinKeys { null_equal: !plain, ..JoinKeys::default() };
         for (position, condition) in join.conditions.iter().enumerate() {
             match pair(condition, left_names, right_names, function, join.null_aware) {
-                // A key is computed for every tuple; one that can raise is, only where nothing
-                // stands before it.
+                // Keys are computed for every tuple, so one that can raise an error must be the
+                // first condition.
                 Some((left, right))
-                    if position == 0 || !(types.stays(&left) || types.stays(&right)) =>
+                    if position == 0 || !(types.must_stay(&left) || types.must_stay(&right)) =>
                 {
                     keyed.left.push(left);
                     keyed.right.push(right);
@@ -159,7 +159,7 @@ impl Keyed {
         keyed
     }
 
-    /// Whether the left side may be built and the right one stream.
+    /// Whether the left side may be built and the right side streamed.
     pub(super) fn can_flip(&self, join: &Join) -> bool {
         match join.kind {
             Kind::Mark | Kind::Single => false,
@@ -169,8 +169,8 @@ impl Keyed {
     }
 }
 
-/// The sides of an equality between the left and the right; `constants` allows one of them to read
-/// no field.
+/// Returns the left and the right side of an equality between both inputs; with `constants`, one
+/// side may read no field.
 fn pair(
     condition: &Expr,
     left_names: &HashSet<Name>,
@@ -195,11 +195,11 @@ fn pair(
 
 pub(super) fn nested_loop(
     level: &mut Level,
-    side: &Made,
-    stream: &Made,
+    side: &LoweredNode,
+    stream: &LoweredNode,
     name: &str,
     join: &Join,
-) -> Made {
+) -> LoweredNode {
     let mut params = Params::new().with("join", Value::name(name));
     params.set("predicate", Expr::all(join.conditions.clone()));
     set_mark(&mut params, join);

@@ -1,4 +1,4 @@
-//! Relations to sub-operators.
+//! Lowering: turns relations into plans of sub-operators.
 
 mod aggregate;
 mod correlated;
@@ -17,27 +17,27 @@ use tessera_plan::{Expr, Node, NodeId, Params, Plan, Value};
 use tessera_types::{Error, Result, Tuple};
 
 use self::node::{add, fields_of, filter, with_fields};
-use self::sort::counted;
+use self::sort::with_limit;
 use crate::logical::estimate::Estimates;
-use crate::logical::raise::Types;
 use crate::logical::relation::{Name, Relation};
+use crate::logical::types::Types;
 
-/// A node that has been made, and what it yields.
+/// A node of the new plan, and its output type.
 #[derive(Debug, Clone)]
-struct Made {
+struct LoweredNode {
     id: NodeId,
     tuple: Tuple,
 }
 
-/// A plan in the making: the top one, or a nested one.
+/// A plan under construction: the top-level plan or a nested one.
 #[derive(Debug)]
 struct Level {
     parameters: Tuple,
     nodes: Vec<Node>,
-    /// For the step of a recursion: its name, and the parameter that holds what the last run gave.
+    /// In the step of a recursive query: its id, and the parameter that holds the working table.
     recursion: Option<(Name, Name)>,
-    /// Shared relations so far, by their id.
-    shared: HashMap<Name, Made>,
+    /// The shared relations that are lowered already, by id.
+    shared: HashMap<Name, LoweredNode>,
 }
 
 impl Level {
@@ -46,14 +46,14 @@ impl Level {
     }
 }
 
-/// Makes plans of relations.
+/// The state of lowering one query.
 #[derive(Debug)]
 pub(crate) struct Lowering<'a> {
     types: Types<'a>,
     estimates: &'a Estimates,
-    /// How many tuples each relation is believed to have.
+    /// The estimated number of tuples of each relation.
     rows: HashMap<*const Relation, f64>,
-    /// Numbers for names that no query can write.
+    /// The number of the next generated name; no query can contain such names.
     fresh: usize,
 }
 
@@ -62,7 +62,8 @@ impl<'a> Lowering<'a> {
         Lowering { types, estimates, rows: HashMap::new(), fresh: 0 }
     }
 
-    /// The plan that yields these fields of a relation, in this order, under these names.
+    /// Returns the plan that yields these fields of a relation, in this order and under these
+    /// names.
     pub(crate) fn query(
         &mut self,
         relation: &Relation,
@@ -71,25 +72,29 @@ impl<'a> Lowering<'a> {
         self.rows = self.estimates.rows_of_all(relation);
         let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
-        let made = self.lower(relation, &needed, &mut level)?;
-        let unchanged = output.len() == made.tuple.len()
+        let lowered = self.lower(relation, &needed, &mut level)?;
+        let unchanged = output.len() == lowered.tuple.len()
             && output
                 .iter()
-                .zip(made.tuple.fields())
-                .all(|((name, field), made)| name == field && *field == made.name);
-        let made = if unchanged {
-            made
+                .zip(lowered.tuple.fields())
+                .all(|((name, field), lowered)| name == field && *field == lowered.name);
+        let lowered = if unchanged {
+            lowered
         } else if output.iter().all(|(name, field)| name == field) {
-            self.project(&mut level, made, output.iter().map(|(name, _)| name.clone()).collect())?
+            self.project(
+                &mut level,
+                lowered,
+                output.iter().map(|(name, _)| name.clone()).collect(),
+            )?
         } else {
             let exprs = output
                 .iter()
                 .map(|(name, field)| (name.clone(), Expr::Field(field.clone())))
                 .collect();
-            self.map(&mut level, made, exprs)?
+            self.map(&mut level, lowered, exprs)?
         };
         let Level { parameters, nodes, .. } = level;
-        Ok((Plan { parameters, nodes, root: made.id }, made.tuple))
+        Ok((Plan { parameters, nodes, root: lowered.id }, lowered.tuple))
     }
 
     fn name(&mut self, base: &str) -> Name {
@@ -97,7 +102,7 @@ impl<'a> Lowering<'a> {
         Arc::from(format!("{base}${}", self.fresh))
     }
 
-    /// How many tuples a relation is believed to have.
+    /// Returns the estimated number of tuples of a relation.
     fn rows(&self, relation: &Relation) -> f64 {
         let known = self.rows.get(&std::ptr::from_ref(relation)).copied();
         known.unwrap_or_else(|| self.estimates.profile(relation).rows)
@@ -108,21 +113,21 @@ impl<'a> Lowering<'a> {
         relation: &Relation,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
-        let made = self.lowered(relation, needed, level)?;
-        // A nested plan runs many times, and what is measured is the sum.
+    ) -> Result<LoweredNode> {
+        let lowered = self.lower_relation(relation, needed, level)?;
+        // A nested plan runs many times, and EXPLAIN ANALYZE shows the sum.
         if level.parameters.is_empty() {
-            estimated(level, made.id, self.rows(relation));
+            set_estimate(level, lowered.id, self.rows(relation));
         }
-        Ok(made)
+        Ok(lowered)
     }
 
-    fn lowered(
+    fn lower_relation(
         &mut self,
         relation: &Relation,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         match relation {
             Relation::Scan { table, columns, predicates } => {
                 self.scan(table, columns, predicates, needed, level)
@@ -136,21 +141,21 @@ impl<'a> Lowering<'a> {
                 Ok(add(level, "values", &[], params, tuple.clone()))
             }
             Relation::Filter { input, predicates } => {
-                let made = self.lower(input, &with_fields(needed, predicates), level)?;
-                Ok(filter(level, made, predicates))
+                let lowered = self.lower(input, &with_fields(needed, predicates), level)?;
+                Ok(filter(level, lowered, predicates))
             }
             Relation::Map { input, exprs } => {
                 let wanted: Vec<(Name, Expr)> =
                     exprs.iter().filter(|(name, _)| needed.contains(name)).cloned().collect();
                 let below = fields_of(wanted.iter().map(|(_, expr)| expr));
-                let made = self.lower(input, &below, level)?;
+                let lowered = self.lower(input, &below, level)?;
                 if wanted
                     .iter()
                     .all(|(name, expr)| matches!(expr, Expr::Field(field) if field == name))
                 {
-                    return Ok(made);
+                    return Ok(lowered);
                 }
-                self.map(level, made, wanted)
+                self.map(level, lowered, wanted)
             }
             Relation::Join(join) if join.correlated => self.correlated(join, needed, level),
             Relation::Join(join) => self.join(join, needed, level),
@@ -159,27 +164,35 @@ impl<'a> Lowering<'a> {
                 self.sort(input, keys, *offset, *limit, needed, level)
             }
             Relation::Limit { input, offset, limit } => {
-                let made = self.lower(input, needed, level)?;
-                let tuple = made.tuple.clone();
-                Ok(add(level, "limit", &[made.id], counted(Params::new(), *offset, *limit)?, tuple))
+                let lowered = self.lower(input, needed, level)?;
+                let tuple = lowered.tuple.clone();
+                Ok(add(
+                    level,
+                    "limit",
+                    &[lowered.id],
+                    with_limit(Params::new(), *offset, *limit)?,
+                    tuple,
+                ))
             }
             Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
             Relation::Recursive(recursive) => self.recursive(recursive, needed, level),
-            Relation::Work { recursion, columns } => self.work(recursion, columns, needed, level),
+            Relation::WorkingTable { recursion, columns } => {
+                self.work(recursion, columns, needed, level)
+            }
             Relation::Shared { .. } if !level.parameters.is_empty() => {
                 // A nested plan would compute it again for each row.
                 Err(Error::unsupported(
-                    "a common table expression with a volatile function, read in a correlated subquery that does not become \
-                     a join, is not supported; join with it, or keep its rows in a table",
+                    "a correlated subquery that reads a common table expression with a volatile function is not supported; \
+                     join with it, or store its rows in a table",
                 ))
             }
             Relation::Shared { id, input } => {
-                if let Some(made) = level.shared.get(id) {
-                    return Ok(made.clone());
+                if let Some(lowered) = level.shared.get(id) {
+                    return Ok(lowered.clone());
                 }
-                let made = self.lower(input, &input.names().into_iter().collect(), level)?;
-                level.shared.insert(id.clone(), made.clone());
-                Ok(made)
+                let lowered = self.lower(input, &input.names().into_iter().collect(), level)?;
+                level.shared.insert(id.clone(), lowered.clone());
+                Ok(lowered)
             }
             Relation::Unnest { input, lists, outer } => {
                 self.unnest(input, lists, *outer, needed, level)
@@ -188,9 +201,9 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Notes what a node is believed to yield, and those below it that pass on as many tuples as they
-/// get.
-fn estimated(level: &mut Level, id: NodeId, rows: f64) {
+/// Sets the estimate of a node, and of the maps and projections below it, which yield the same
+/// number of tuples.
+fn set_estimate(level: &mut Level, id: NodeId, rows: f64) {
     let mut at = Some(id);
     while let Some(node) = at.and_then(|id| level.nodes.get_mut(id.index())) {
         if node.estimated_rows.is_some() {

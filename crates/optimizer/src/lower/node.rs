@@ -1,61 +1,61 @@
-//! Nodes that many relations end in: maps, projections, filters.
+//! Nodes that several relations use: maps, projections, filters.
 
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Node, NodeId, Params, Plan, Scope, Value, type_of};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::Name;
 
 impl Lowering<'_> {
-    /// A projection to what is needed, where there is more.
+    /// Adds a projection to the needed fields if there are others.
     pub(super) fn prune(
         &mut self,
         level: &mut Level,
-        made: Made,
+        lowered: LoweredNode,
         needed: &HashSet<Name>,
-    ) -> Result<Made> {
-        if made.tuple.fields().iter().all(|field| needed.contains(&field.name)) {
-            return Ok(made);
+    ) -> Result<LoweredNode> {
+        if lowered.tuple.fields().iter().all(|field| needed.contains(&field.name)) {
+            return Ok(lowered);
         }
-        let names = made.tuple.fields().iter().map(|field| field.name.clone());
+        let names = lowered.tuple.fields().iter().map(|field| field.name.clone());
         let names = names.filter(|name| needed.contains(name)).collect();
-        self.project(level, made, names)
+        self.project(level, lowered, names)
     }
 
     pub(super) fn project(
         &mut self,
         level: &mut Level,
-        made: Made,
+        lowered: LoweredNode,
         names: Vec<Name>,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let fields = names
             .iter()
-            .map(|name| field(&made.tuple, name).cloned())
+            .map(|name| field(&lowered.tuple, name).cloned())
             .collect::<Result<Vec<_>>>()?;
         let params = Params::new().with("fields", Value::names(&names));
-        Ok(add(level, "projection", &[made.id], params, Tuple::new(fields)))
+        Ok(add(level, "projection", &[lowered.id], params, Tuple::new(fields)))
     }
 
     pub(super) fn map(
         &mut self,
         level: &mut Level,
-        made: Made,
+        lowered: LoweredNode,
         exprs: Vec<(Name, Expr)>,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let mut fields = Vec::with_capacity(exprs.len());
         for (name, expr) in &exprs {
             fields.push(match expr {
-                Expr::Field(from) => field(&made.tuple, from)?.renamed(name.clone()),
+                Expr::Field(from) => field(&lowered.tuple, from)?.renamed(name.clone()),
                 expr => {
-                    let (atom, nullable) = self.type_of(expr, &made.tuple, level)?;
+                    let (atom, nullable) = self.type_of(expr, &lowered.tuple, level)?;
                     Field::new(name.clone(), atom).with_nullable(nullable)
                 }
             });
         }
         let params = Params::new().with("exprs", Value::exprs(exprs));
-        Ok(add(level, "map", &[made.id], params, Tuple::new(fields)))
+        Ok(add(level, "map", &[lowered.id], params, Tuple::new(fields)))
     }
 
     pub(super) fn type_of(
@@ -70,15 +70,14 @@ impl Lowering<'_> {
         )
     }
 
-    /// The tuples of `made` with one more field for each expression that is no field yet; the
-    /// fields' names.
+    /// Adds a field for each expression that is not a field yet; returns the names of all.
     pub(super) fn with_computed(
         &mut self,
         level: &mut Level,
-        made: Made,
+        lowered: LoweredNode,
         exprs: &[Expr],
         base: &str,
-    ) -> Result<(Made, Vec<Name>)> {
+    ) -> Result<(LoweredNode, Vec<Name>)> {
         let mut names = Vec::with_capacity(exprs.len());
         let mut computed: Vec<(Name, Expr)> = Vec::new();
         for expr in exprs {
@@ -95,18 +94,18 @@ impl Lowering<'_> {
             });
         }
         if computed.is_empty() {
-            return Ok((made, names));
+            return Ok((lowered, names));
         }
-        let mut all = Expr::identity(&made.tuple);
+        let mut all = Expr::identity(&lowered.tuple);
         all.extend(computed);
-        Ok((self.map(level, made, all)?, names))
+        Ok((self.map(level, lowered, all)?, names))
     }
 }
 
-pub(super) fn filter(level: &mut Level, made: Made, predicates: &[Expr]) -> Made {
+pub(super) fn filter(level: &mut Level, lowered: LoweredNode, predicates: &[Expr]) -> LoweredNode {
     let params = Params::new().with("predicate", Expr::all(predicates.to_vec()));
-    let tuple = made.tuple.clone();
-    add(level, "filter", &[made.id], params, tuple)
+    let tuple = lowered.tuple.clone();
+    add(level, "filter", &[lowered.id], params, tuple)
 }
 
 pub(super) fn add(
@@ -115,7 +114,7 @@ pub(super) fn add(
     inputs: &[NodeId],
     params: Params,
     tuple: Tuple,
-) -> Made {
+) -> LoweredNode {
     add_nested(level, operator, inputs, params, Vec::new(), tuple)
 }
 
@@ -126,15 +125,13 @@ pub(super) fn add_nested(
     params: Params,
     nested: Vec<Plan>,
     tuple: Tuple,
-) -> Made {
+) -> LoweredNode {
     level.nodes.push(Node::new(operator, inputs.to_vec(), params, nested));
-    Made { id: NodeId(level.nodes.len() as u32 - 1), tuple }
+    LoweredNode { id: NodeId(level.nodes.len() as u32 - 1), tuple }
 }
 
 pub(super) fn field<'t>(tuple: &'t Tuple, name: &str) -> Result<&'t Field> {
-    tuple
-        .field(name)
-        .ok_or_else(|| Error::internal(format!("field {name} was lost on the way to {tuple}")))
+    tuple.field(name).ok_or_else(|| Error::internal(format!("field {name} is missing in {tuple}")))
 }
 
 pub(super) fn fields_of<'e>(exprs: impl Iterator<Item = &'e Expr>) -> HashSet<Name> {

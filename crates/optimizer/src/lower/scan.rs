@@ -1,4 +1,4 @@
-//! Tables as scans, with the predicates that a scan can test itself.
+//! Lowering of scans, with the predicates that a scan can evaluate.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tessera_plan::Expr;
 use tessera_types::{Result, Tuple};
 
 use super::node::{add, filter, with_fields};
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::Name;
 use crate::table::Table;
 
@@ -19,7 +19,7 @@ impl Lowering<'_> {
         predicates: &[Expr],
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let read = with_fields(needed, predicates);
         let mut fields = Vec::new();
         let mut renames: Vec<(Name, Expr)> = Vec::new();
@@ -36,7 +36,8 @@ impl Lowering<'_> {
         let tuple = Tuple::new(fields);
         let mut params = table.params.clone();
         params.set("columns", tuple.clone());
-        // The scan tests what it can by itself; what may raise stays behind what stands before it.
+        // The scan evaluates the predicates that it can; those that can raise errors stay behind
+        // the predicates before them.
         let (inside, outside): (Vec<Expr>, Vec<Expr>) =
             predicates.iter().cloned().partition(|predicate| {
                 table.filters && crate::logical::relation::parameters(predicate).is_empty()
@@ -48,15 +49,15 @@ impl Lowering<'_> {
             });
             params.set("filter", predicate);
         }
-        let mut made = add(level, &table.operator, &[], params, tuple);
+        let mut lowered = add(level, &table.operator, &[], params, tuple);
         if renames.iter().any(|(name, expr)| !matches!(expr, Expr::Field(field) if field == name)) {
             let kept = outside.is_empty();
             renames.retain(|(name, _)| !kept || needed.contains(name));
-            made = self.map(level, made, renames)?;
+            lowered = self.map(level, lowered, renames)?;
         }
         if !outside.is_empty() {
-            made = filter(level, made, &outside);
+            lowered = filter(level, lowered, &outside);
         }
-        self.prune(level, made, needed)
+        self.prune(level, lowered, needed)
     }
 }

@@ -1,4 +1,4 @@
-//! Orders, with or without an end.
+//! Lowering of sorts, with and without a limit.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,10 @@ use tessera_plan::{Expr, Params, SortKey, Value};
 use tessera_types::{Error, Result};
 
 use super::node::{add, with_fields};
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Key, Name, Relation};
 
-/// More rows than these are sorted whole: what a sort holds can leave memory, what `top_k` holds
-/// cannot.
+/// The maximum limit for `top_k`; a larger one uses a sort, which can spill to disk.
 const TOP_K_ROWS_MAX: u64 = 20_000;
 
 impl Lowering<'_> {
@@ -22,13 +21,13 @@ impl Lowering<'_> {
         limit: Option<u64>,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let exprs: Vec<Expr> = keys.iter().map(|key| key.expr.clone()).collect();
-        let made = self.lower(input, &with_fields(needed, &exprs), level)?;
-        let (made, names) = self.with_computed(level, made, &exprs, "order")?;
+        let lowered = self.lower(input, &with_fields(needed, &exprs), level)?;
+        let (lowered, names) = self.with_computed(level, lowered, &exprs, "order")?;
         let mut kept = needed.clone();
         kept.extend(names.iter().cloned());
-        let made = self.prune(level, made, &kept)?;
+        let lowered = self.prune(level, lowered, &kept)?;
         let mut sort_keys: Vec<SortKey> = Vec::new();
         for (key, name) in keys.iter().zip(names) {
             if !sort_keys.iter().any(|known| known.field == name) {
@@ -41,37 +40,37 @@ impl Lowering<'_> {
         }
         let values: Vec<Value> = sort_keys.iter().map(SortKey::to_value).collect();
         let params = Params::new().with("keys", values);
-        let tuple = made.tuple.clone();
-        let made = match limit {
+        let tuple = lowered.tuple.clone();
+        let lowered = match limit {
             _ if sort_keys.is_empty() => {
-                let params = counted(Params::new(), offset, limit)?;
+                let params = with_limit(Params::new(), offset, limit)?;
                 if params.is_empty() {
-                    made
+                    lowered
                 } else {
-                    add(level, "limit", &[made.id], params, tuple)
+                    add(level, "limit", &[lowered.id], params, tuple)
                 }
             }
             Some(limit) if limit.saturating_add(offset) <= TOP_K_ROWS_MAX => {
-                add(level, "top_k", &[made.id], counted(params, offset, Some(limit))?, tuple)
+                add(level, "top_k", &[lowered.id], with_limit(params, offset, Some(limit))?, tuple)
             }
             Some(limit) => {
-                let sorted = add(level, "sort", &[made.id], params, tuple.clone());
+                let sorted = add(level, "sort", &[lowered.id], params, tuple.clone());
                 add(
                     level,
                     "limit",
                     &[sorted.id],
-                    counted(Params::new(), offset, Some(limit))?,
+                    with_limit(Params::new(), offset, Some(limit))?,
                     tuple,
                 )
             }
-            None => add(level, "sort", &[made.id], params, tuple),
+            None => add(level, "sort", &[lowered.id], params, tuple),
         };
-        self.prune(level, made, needed)
+        self.prune(level, lowered, needed)
     }
 }
 
-/// The parameters with a limit and an offset, where there are.
-pub(super) fn counted(mut params: Params, offset: u64, limit: Option<u64>) -> Result<Params> {
+/// Adds the limit and the offset to the parameters.
+pub(super) fn with_limit(mut params: Params, offset: u64, limit: Option<u64>) -> Result<Params> {
     let count = |count: u64| {
         i64::try_from(count)
             .map_err(|_| Error::semantic(format!("{count} is too large for LIMIT or OFFSET")))

@@ -1,4 +1,4 @@
-//! Several inputs, one after the other.
+//! Lowering of UNION ALL.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use tessera_plan::{Expr, Params};
 use tessera_types::{Field, Result, Tuple};
 
 use super::node::add;
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Name, Relation};
 
 impl Lowering<'_> {
@@ -16,21 +16,21 @@ impl Lowering<'_> {
         names: &[Name],
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let mut ids = Vec::with_capacity(inputs.len());
         let mut fields: Option<Vec<Field>> = None;
         for (input, given) in inputs {
             let pairs: Vec<(&Name, &Name)> =
                 names.iter().zip(given).filter(|(name, _)| needed.contains(*name)).collect();
             let below = pairs.iter().map(|(_, from)| (*from).clone()).collect();
-            let made = self.lower(input, &below, level)?;
+            let lowered = self.lower(input, &below, level)?;
             let exprs = pairs
                 .into_iter()
                 .map(|(name, from)| (name.clone(), Expr::Field(from.clone())))
                 .collect();
-            let made = self.map(level, made, exprs)?;
-            fields = Some(merge_nullable(fields, made.tuple.fields()));
-            ids.push(made.id);
+            let lowered = self.map(level, lowered, exprs)?;
+            fields = Some(merge_nullable(fields, lowered.tuple.fields()));
+            ids.push(lowered.id);
         }
         Ok(add(level, "union", &ids, Params::new(), Tuple::new(fields.unwrap_or_default())))
     }

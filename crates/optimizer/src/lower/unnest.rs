@@ -1,4 +1,4 @@
-//! Lists as tuples.
+//! Lowering of unnest.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use tessera_plan::{Expr, Params, Value};
 use tessera_types::{Atom, Field, Item, Result, TimeUnit, Tuple};
 
 use super::node::{add, fields_of};
-use super::{Level, Lowering, Made};
+use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Name, Relation};
 
 impl Lowering<'_> {
@@ -17,17 +17,17 @@ impl Lowering<'_> {
         outer: bool,
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         if let (Relation::Map { input, exprs }, [(list, element)], false) = (input, lists, outer)
             && let Some(series) = self.series(exprs, list)?
         {
-            return self.series_of(input, exprs, &series, (list, element), needed, level);
+            return self.lower_series(input, exprs, &series, (list, element), needed, level);
         }
         let mut below = needed.clone();
         below.extend(lists.iter().map(|(list, _)| list.clone()));
-        let made = self.lower(input, &below, level)?;
-        let made = self.prune(level, made, &below)?;
-        let fields = made
+        let lowered = self.lower(input, &below, level)?;
+        let lowered = self.prune(level, lowered, &below)?;
+        let fields = lowered
             .tuple
             .fields()
             .iter()
@@ -43,8 +43,8 @@ impl Lowering<'_> {
         if outer {
             params.set("outer", true);
         }
-        let made = add(level, "unnest", &[made.id], params, Tuple::new(fields));
-        let exprs = made
+        let lowered = add(level, "unnest", &[lowered.id], params, Tuple::new(fields));
+        let exprs = lowered
             .tuple
             .fields()
             .iter()
@@ -53,12 +53,12 @@ impl Lowering<'_> {
                 None => (field.name.clone(), Expr::Field(field.name.clone())),
             })
             .collect();
-        self.map(level, made, exprs)
+        self.map(level, lowered, exprs)
     }
 
-    /// The bounds of the numbers or moments that a list is; none where it is another list, or where
-    /// the fields beside it must be computed once for each list.
-    fn series(&self, exprs: &[(Name, Expr)], list: &Name) -> Result<Option<Bounds>> {
+    /// Returns the bounds of a list that is a series of numbers or timestamps; `None` for other
+    /// lists, or if the fields beside it must be computed once per list.
+    fn series(&self, exprs: &[(Name, Expr)], list: &Name) -> Result<Option<SeriesBounds>> {
         let Some((_, Expr::Call { function, args })) = exprs.iter().find(|(name, _)| name == list)
         else {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Lowering<'_> {
             _ => expr.cast(to.clone()),
         };
         let atom = slot.atom.clone();
-        Ok(Some(Bounds {
+        Ok(Some(SeriesBounds {
             start: of_atom(start, &atom),
             stop: of_atom(stop, &atom),
             step: of_atom(step, &apart),
@@ -95,24 +95,24 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Numbers or moments as they are read, in the place of lists of them.
-    fn series_of(
+    /// Generates the numbers or timestamps one by one instead of unnesting a list of them.
+    fn lower_series(
         &mut self,
         input: &Relation,
         exprs: &[(Name, Expr)],
-        series: &Bounds,
+        series: &SeriesBounds,
         (list, element): (&Name, &Name),
         needed: &HashSet<Name>,
         level: &mut Level,
-    ) -> Result<Made> {
+    ) -> Result<LoweredNode> {
         let others = exprs.iter().filter(|(name, _)| name != list && needed.contains(name));
         let others: Vec<(Name, Expr)> = others.cloned().collect();
         let bounds = [&series.start, &series.stop, &series.step];
         let below = fields_of(others.iter().map(|(_, expr)| expr).chain(bounds));
-        let made = self.lower(input, &below, level)?;
-        let made = self.prune(level, made, &below)?;
+        let lowered = self.lower(input, &below, level)?;
+        let lowered = self.prune(level, lowered, &below)?;
         let into = self.name("series");
-        let mut fields = made.tuple.fields().to_vec();
+        let mut fields = lowered.tuple.fields().to_vec();
         fields.push(Field {
             name: into.clone(),
             item: Item::Atom(series.atom.clone()),
@@ -126,15 +126,15 @@ impl Lowering<'_> {
         if series.inclusive {
             params.set("inclusive", true);
         }
-        let made = add(level, "series", &[made.id], params, Tuple::new(fields));
+        let lowered = add(level, "series", &[lowered.id], params, Tuple::new(fields));
         let mut exprs = others;
         exprs.push((element.clone(), Expr::Field(into)));
-        self.map(level, made, exprs)
+        self.map(level, lowered, exprs)
     }
 }
 
-/// The numbers or moments between two bounds.
-struct Bounds {
+/// The bounds of a series of numbers or timestamps.
+struct SeriesBounds {
     start: Expr,
     stop: Expr,
     step: Expr,

@@ -1,36 +1,37 @@
-//! Filters that aggregates over all tuples take over.
+//! Filters that move into the aggregates above them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tessera_plan::catalogue::Catalogue;
 use tessera_plan::edge::Traits;
 use tessera_plan::expr::Expr;
 use tessera_plan::graph::{Node, NodeId, Plan};
+use tessera_plan::operator_catalog::OperatorCatalog;
 use tessera_plan::rewrite::{map_nodes, readers};
 use tessera_plan::value::{Params, Value};
-use tessera_plan::verify::{Verified, verify_in};
+use tessera_plan::verify::{VerifiedPlan, verify_in};
 use tessera_types::{Atom, Result, Tuple};
 
-/// Fields that aggregates read for all tuples, not only for those that a filter lets pass.
+/// The maximum number of fields that aggregates may read for all tuples instead of the selected
+/// ones.
 const MORE_FIELDS_MAX: usize = 2;
 
-/// What a processor does to several numbers at once.
+/// The functions that a CPU evaluates for several numbers at once (SIMD).
 const ON_NUMBERS: [&str; 9] = ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "add", "sub", "mul"];
 
-/// Gives the predicate of a filter of numbers to the aggregates of a `reduce` right above it, as
-/// the filter of each: compiled, that is one loop without branches over all tuples, and nothing is
-/// written between. Groups are not made of tuples that do not count, so that the filter of a
-/// `reduce_by_key` stays, and so does one that keeps aggregates from reading many fields.
+/// Moves the predicate of a numeric filter into the aggregates of the `reduce` directly above it,
+/// as the FILTER of each. Compiled, this is one branch-free loop without intermediate results. The
+/// filter below a `reduce_by_key` stays, so that no groups are created for rejected tuples; so does
+/// a filter that keeps aggregates from reading many fields.
 ///
 /// # Errors
-/// The plan does not verify.
-pub fn filter_aggregates(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
+/// The plan is invalid.
+pub fn filter_aggregates(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
+    let verified = verify_in(plan, catalog, Traits::DRIVER)?;
     filtered(plan, &verified)
 }
 
-pub(super) fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
+pub(super) fn filtered(plan: &Plan, verified: &VerifiedPlan) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
@@ -40,7 +41,7 @@ pub(super) fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
         else {
             return Ok(out.push(node));
         };
-        // Aggregates read what they read by name, whatever else there is.
+        // Aggregates read fields by name, so further fields do not matter.
         let steps = usize::from(&*plan.node(old_input).operator == "projection");
         let below = |at: NodeId, node: &Node| {
             if steps == 1 { node.inputs.first().copied() } else { Some(at) }
@@ -64,7 +65,7 @@ pub(super) fn filtered(plan: &Plan, verified: &Verified) -> Result<Plan> {
     })
 }
 
-/// The parameters of a `reduce` whose aggregates have the predicate of a filter.
+/// Returns the parameters of a `reduce` with the predicate of a filter in its aggregates.
 fn taken(reduce: &Node, filter: &Node, tuple: &Tuple) -> Option<Params> {
     let predicate = filter.params.expr("predicate").ok()?;
     let mut tested = HashSet::new();
@@ -94,8 +95,8 @@ fn taken(reduce: &Node, filter: &Node, tuple: &Tuple) -> Option<Params> {
     (is_simple && more <= MORE_FIELDS_MAX).then_some(params)
 }
 
-/// Whether an expression does nothing but what a processor does to several numbers at once; the
-/// fields that it reads are added.
+/// Whether an expression uses only functions that a CPU evaluates for several numbers at once; adds
+/// the fields that it reads to `read`.
 fn is_of_numbers(expr: &Expr, tuple: &Tuple, read: &mut HashSet<Arc<str>>) -> bool {
     let mut is_simple = true;
     expr.walk(&mut |expr| {

@@ -1,37 +1,36 @@
-//! Neighbours that make one sub-operator.
+//! Fusion of adjacent sub-operators.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_plan::catalogue::Catalogue;
 use tessera_plan::edge::Traits;
 use tessera_plan::expr::Expr;
 use tessera_plan::graph::{Node, NodeId, Plan};
+use tessera_plan::operator_catalog::OperatorCatalog;
 use tessera_plan::rewrite::{expressions, map_nodes, readers};
 use tessera_plan::rule::{Rule, Rules};
 use tessera_plan::typing::EXPR_DEPTH_MAX;
 use tessera_plan::value::{Params, Value};
-use tessera_plan::verify::{Verified, verify_in};
+use tessera_plan::verify::{VerifiedPlan, verify_in};
 use tessera_types::{Result, Tuple};
 
-/// Fuses a filter with the filter below it, and maps and projections with maps and projections
-/// below them; drops projections that keep everything and filters that pass everything; aggregates
-/// compute what a map below them would. A map is fused only where no expression would be evaluated
-/// twice.
+/// Fuses consecutive filters, and consecutive maps and projections; removes projections and filters
+/// without effect; lets aggregates compute the expressions of a map below them. A map is fused only
+/// if no expression would be evaluated twice.
 ///
 /// # Errors
-/// The plan does not verify.
-pub fn fuse(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-    let verified = verify_in(plan, catalogue, Traits::DRIVER)?;
+/// The plan is invalid.
+pub fn fuse(plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
+    let verified = verify_in(plan, catalog, Traits::DRIVER)?;
     fuse_verified(plan, &verified, rules)
 }
 
-/// The deepest expressions that fusing makes: far from what a plan may have.
+/// The maximum depth of fused expressions, far below the limit of plans.
 const DEPTH_MAX: usize = EXPR_DEPTH_MAX / 2;
 
-pub(super) fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> Result<Plan> {
+pub(super) fn fuse_verified(plan: &Plan, verified: &VerifiedPlan, rules: Rules) -> Result<Plan> {
     let readers = readers(plan);
-    // How deep the expressions are of what has been fused.
+    // The depth of the expressions of fused nodes.
     let mut depths: HashMap<NodeId, usize> = HashMap::new();
     map_nodes(plan, &mut |out, id, mut node| {
         let old = &plan.nodes[id.index()];
@@ -62,7 +61,7 @@ pub(super) fn fuse_verified(plan: &Plan, verified: &Verified, rules: Rules) -> R
     })
 }
 
-/// How deep the deepest of a node's expressions is.
+/// Returns the depth of a node's deepest expression.
 fn depth(node: &Node) -> usize {
     let mut deepest = 0;
     for (_, value) in node.params.iter() {
@@ -77,7 +76,7 @@ fn depth(node: &Node) -> usize {
     deepest
 }
 
-/// Whether the output is the input as it is.
+/// Whether the output equals the input.
 fn keeps_all(node: &Node, input: &Tuple) -> bool {
     let same = |mut names: Box<dyn Iterator<Item = Option<Arc<str>>> + '_>, count: usize| {
         count == input.len()
@@ -106,7 +105,7 @@ fn keeps_all(node: &Node, input: &Tuple) -> bool {
     }
 }
 
-/// The rule that makes one sub-operator of two.
+/// Returns the rule that fuses two sub-operators.
 fn rule_of(node: &Node, below: &Node) -> Option<Rule> {
     match (&*node.operator, &*below.operator) {
         ("filter", "filter") => Some(Rule::FuseFilters),
@@ -116,21 +115,21 @@ fn rule_of(node: &Node, below: &Node) -> Option<Rule> {
     }
 }
 
-/// Makes `node` do what `below` and then `node` do; whether it could. Nothing else reads `below`,
-/// so its expressions are moved: copying them at each link would take time quadratic in a chain's
-/// length.
+/// Fuses `below` into `node`; returns whether that was possible. `node` is the only consumer of
+/// `below`, so expressions are moved: copying them for each pair would take quadratic time in long
+/// chains.
 fn fuse_below(node: &mut Node, below: &mut Node) -> bool {
     if below.inputs.len() != 1 {
         return false;
     }
     let params = match (&*node.operator, &*below.operator) {
-        ("filter", "filter") => filtered(node, below),
+        ("filter", "filter") => fuse_filter(node, below),
         ("projection", "projection") | ("map", "projection") => {
             Some(std::mem::take(&mut node.params))
         }
-        ("projection", "map") => projected(node, below),
-        ("map", "map") => composed(node, below),
-        ("reduce" | "reduce_by_key", "map") => aggregated(node, below),
+        ("projection", "map") => fuse_projection(node, below),
+        ("map", "map") => fuse_map(node, below),
+        ("reduce" | "reduce_by_key", "map") => fuse_aggregate(node, below),
         _ => None,
     };
     let Some(params) = params else { return false };
@@ -142,7 +141,7 @@ fn fuse_below(node: &mut Node, below: &mut Node) -> bool {
     true
 }
 
-fn filtered(node: &mut Node, below: &mut Node) -> Option<Params> {
+fn fuse_filter(node: &mut Node, below: &mut Node) -> Option<Params> {
     node.params.expr("predicate").ok()?;
     below.params.expr("predicate").ok()?;
     let mut all = into_conjuncts(take_expr(&mut below.params, "predicate")?);
@@ -165,25 +164,25 @@ fn into_conjuncts(expr: Expr) -> Vec<Expr> {
     }
 }
 
-fn projected(node: &Node, below: &mut Node) -> Option<Params> {
+fn fuse_projection(node: &Node, below: &mut Node) -> Option<Params> {
     let names = node.params.names("fields").ok()?;
     let computed: HashSet<_> =
         below.params.exprs("exprs").ok()?.into_iter().map(|(name, _)| name).collect();
     if !names.iter().all(|name| computed.contains(name)) {
         return None;
     }
-    let mut exprs = Moved::of(&mut below.params, names.iter())?;
+    let mut exprs = MovedExprs::of(&mut below.params, names.iter())?;
     let kept = names.iter().map(|name| Some((name.clone(), exprs.take(name)?)));
     Some(Params::new().with("exprs", Value::exprs(kept.collect::<Option<Vec<_>>>()?)))
 }
 
-fn composed(node: &mut Node, below: &mut Node) -> Option<Params> {
+fn fuse_map(node: &mut Node, below: &mut Node) -> Option<Params> {
     let outer = node.params.exprs("exprs").ok()?;
     let read: Vec<Arc<str>> = outer.iter().flat_map(|(_, expr)| read_by(expr)).collect();
     if !is_used_once(&below.params.exprs("exprs").ok()?, &read) {
         return None;
     }
-    let mut inner = Moved::of(&mut below.params, read.iter())?;
+    let mut inner = MovedExprs::of(&mut below.params, read.iter())?;
     let Value::Record(mut outer) = node.params.take("exprs")? else { return None };
     for (_, value) in &mut outer {
         if let Value::Expr(expr) = value {
@@ -193,9 +192,9 @@ fn composed(node: &mut Node, below: &mut Node) -> Option<Params> {
     Some(Params::new().with("exprs", Value::Record(outer)))
 }
 
-/// Aggregates over what a map computes. Its keys must be fields as they are, and no filter may keep
-/// tuples from what the map evaluates for all of them.
-fn aggregated(node: &Node, below: &mut Node) -> Option<Params> {
+/// Fuses aggregates with the map below them. The keys must be plain fields, and no aggregate may
+/// have a filter, since the map evaluates its expressions for all tuples.
+fn fuse_aggregate(node: &Node, below: &mut Node) -> Option<Params> {
     let keys = node.params.names_opt("keys").ok()?;
     let mut params = node.params.clone();
     let Value::Record(mut fused) = params.take("aggregates")? else { return None };
@@ -227,18 +226,18 @@ fn aggregated(node: &Node, below: &mut Node) -> Option<Params> {
             return None;
         }
     }
-    let mut inner = Moved::of(&mut below.params, read.iter())?;
+    let mut inner = MovedExprs::of(&mut below.params, read.iter())?;
     exprs.iter_mut().try_for_each(|expr| substitute(expr, &mut inner))?;
     params.set("aggregates", Value::Record(fused));
     Some(params)
 }
 
-/// What a map computes, each taken out of it by its last reader.
-struct Moved(HashMap<Arc<str>, (Expr, usize)>);
+/// The expressions of a map with their remaining uses; the last use takes an expression.
+struct MovedExprs(HashMap<Arc<str>, (Expr, usize)>);
 
-impl Moved {
-    /// What `params` compute, for these reads. Nothing is taken unless all that is read is there.
-    fn of<'a>(params: &mut Params, read: impl Iterator<Item = &'a Arc<str>>) -> Option<Moved> {
+impl MovedExprs {
+    /// Takes the expressions in `params` for these reads, or nothing if one of them is missing.
+    fn of<'a>(params: &mut Params, read: impl Iterator<Item = &'a Arc<str>>) -> Option<MovedExprs> {
         let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
         read.for_each(|name| *uses.entry(name).or_default() += 1);
         let names: HashSet<_> =
@@ -254,7 +253,7 @@ impl Moved {
             }
             _ => None,
         };
-        Some(Moved(entries.into_iter().filter_map(of_entry).collect()))
+        Some(MovedExprs(entries.into_iter().filter_map(of_entry).collect()))
     }
 
     fn take(&mut self, name: &Arc<str>) -> Option<Expr> {
@@ -267,7 +266,7 @@ impl Moved {
     }
 }
 
-/// The fields that an expression reads, each as often as it does.
+/// Returns the fields that an expression reads, once per occurrence.
 fn read_by(expr: &Expr) -> Vec<Arc<str>> {
     let mut read = Vec::new();
     expr.walk(&mut |expr| {
@@ -278,7 +277,7 @@ fn read_by(expr: &Expr) -> Vec<Arc<str>> {
     read
 }
 
-/// Whether those of these expressions that cost something are read at most once.
+/// Whether each expensive expression is read at most once.
 fn is_used_once(inner: &[(Arc<str>, &Expr)], read: &[Arc<str>]) -> bool {
     let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
     read.iter().for_each(|name| *uses.entry(name).or_default() += 1);
@@ -287,7 +286,7 @@ fn is_used_once(inner: &[(Arc<str>, &Expr)], read: &[Arc<str>]) -> bool {
     inner.iter().all(|(name, expr)| cheap(expr) || uses.get(name).copied().unwrap_or(0) <= 1)
 }
 
-fn substitute(expr: &mut Expr, fields: &mut Moved) -> Option<()> {
+fn substitute(expr: &mut Expr, fields: &mut MovedExprs) -> Option<()> {
     if let Expr::Field(name) = expr {
         *expr = fields.take(name)?;
         return Some(());

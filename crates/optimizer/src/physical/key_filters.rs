@@ -1,39 +1,38 @@
-//! Filters of the keys of builds, further up the streams that probe them.
+//! Filters built from the keys of hash tables, applied early in probe streams.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tessera_plan::catalogue::Catalogue;
 use tessera_plan::edge::{Edge, Traits};
 use tessera_plan::graph::{Builder, Node, NodeId, Plan};
+use tessera_plan::operator_catalog::OperatorCatalog;
 use tessera_plan::value::{Params, Value};
 use tessera_plan::verify::verify_in;
 use tessera_types::Result;
 
+use super::provenance::{NodeFields, Provenance};
 use super::stage::check_after;
-use super::way::{Place, Ways};
 
-/// Joins that tuples of the stream without a match do not come out of.
+/// The joins that drop stream tuples without a match.
 const DROPPING: [&str; 5] = ["inner", "semi", "right", "build_semi", "build_anti"];
-/// Streams of fewer tuples are joined before a filter is made.
+/// The minimum number of stream tuples for which a filter is built.
 const STREAM_ROWS_MIN: f64 = 100_000.0;
-/// More of the stream than this must have no match.
+/// The maximum fraction of stream tuples with a match for which a filter is placed.
 const MATCHED_MAX: f64 = 0.4;
-/// How many tuples of the stream a row of the build is taken to meet where the join yields rows of
-/// the build.
+/// The assumed matches per build row for joins that yield build rows.
 const MET_OF_ROW: f64 = 4.0;
-/// The work of a test of a tuple, in units of what it costs to decode and carry one of its fields.
+/// The cost of testing a tuple, relative to decoding and passing on one field of it.
 const TEST_COST: f64 = 1.5;
-/// The work of a row of the build that becomes part of a filter.
+/// The cost of inserting a build row into a filter.
 const BUILD_COST: f64 = 3.0;
-/// What a join costs a tuple.
+/// The cost of a join per tuple.
 const JOIN_COST: f64 = 4.0;
-/// What it costs to look a tuple up that has no match.
+/// The cost of looking up a tuple without a match.
 const LOOKUP_COST: f64 = 2.0;
-/// What an exchange costs a tuple.
+/// The cost of an exchange per tuple.
 const EXCHANGE_COST: f64 = 20.0;
 
-/// A probe whose stream may want a filter.
+/// A probe that may benefit from a filter of its stream.
 struct Candidate {
     build: NodeId,
     build_keys: Vec<Arc<str>>,
@@ -41,79 +40,78 @@ struct Candidate {
     stream: NodeId,
     stream_rows: f64,
     keys: Vec<Arc<str>>,
-    /// As of [`Placed`].
+    /// See [`PlacedFilter::matched`].
     matched: f64,
 }
 
-/// A filter that pays.
+/// A filter that reduces the estimated cost.
 #[derive(Debug)]
-struct Placed {
-    /// The build, and its keys.
+struct PlacedFilter {
+    /// The build that provides the filter, and its keys.
     build: NodeId,
     build_keys: Vec<Arc<str>>,
-    /// What the part of the stream that has a match is believed to be.
+    /// The estimated fraction of stream tuples with a match.
     matched: f64,
-    /// Behind which node the filter stands.
-    place: Place,
-    /// The exchanges between that and the join.
+    /// The node after which the filter is inserted.
+    place: NodeFields,
+    /// The exchanges between the filter and the join.
     exchanges: Vec<NodeId>,
 }
 
-/// What a tuple passes between the place of a filter and its join.
+/// The joins and exchanges between a filter and its join.
 #[derive(Debug, Clone, Default)]
-struct Between {
+struct PathCost {
     joins: f64,
     exchanges: Vec<NodeId>,
 }
 
-/// Puts `semi_join_filter`s, each with a `key_filter` of the build's table on its side, behind the
-/// scans that the keys of probes come from, where most tuples are believed to have no match and the
-/// filter spares more work than it makes. The estimates are those of the planner
-/// (`estimated_rows`); without them nothing is placed. A build is complete before what the filter
-/// is a side of begins: the plan's edges say so, as of any side.
+/// Inserts `semi_join_filter`s, each with a `key_filter` of the build on its side, after the scans
+/// that provide the keys of probes, where few tuples are expected to match and the filter saves
+/// more work than it costs. Uses the planner's estimates (`estimated_rows`); without them, no
+/// filter is inserted. The new side makes the filtered stream start after its build is complete.
 ///
-/// Where an exchange lies between, tuples of the stream meet the tables of all workers: all get the
-/// filters of all.
+/// If there is an exchange in between, stream tuples meet the tables of all workers, so each worker
+/// gets the filters of all.
 ///
-/// `start` is what the leaves of the plan see.
+/// `start` are the traits of the plan's leaves.
 ///
 /// # Errors
-/// The plan does not verify.
-pub fn place_key_filters(plan: &Plan, catalogue: &Catalogue, start: Traits) -> Result<Plan> {
-    // Most plans have no join for it, and need no types to tell.
+/// The plan is invalid.
+pub fn place_key_filters(plan: &Plan, catalog: &OperatorCatalog, start: Traits) -> Result<Plan> {
+    // Check for candidates before the more expensive verification; most plans have none.
     let candidates = candidates(plan);
     if candidates.is_empty() {
         return Ok(plan.clone());
     }
-    let edges = verify_in(plan, catalogue, start)?.edges;
-    let filtered = place_filters(plan, &edges, candidates, catalogue);
-    check_after("place_key_filters", &filtered, catalogue, start)?;
+    let edges = verify_in(plan, catalog, start)?.edges;
+    let filtered = place_filters(plan, &edges, candidates, catalog);
+    check_after("place_key_filters", &filtered, catalog, start)?;
     Ok(filtered)
 }
 
-/// As [`place_key_filters`], for a plan whose edges are known.
-pub(super) fn place_key_filters_in(plan: &Plan, edges: &[Edge], catalogue: &Catalogue) -> Plan {
-    place_filters(plan, edges, candidates(plan), catalogue)
+/// Like [`place_key_filters`], for a plan with known edges.
+pub(super) fn place_key_filters_in(plan: &Plan, edges: &[Edge], catalog: &OperatorCatalog) -> Plan {
+    place_filters(plan, edges, candidates(plan), catalog)
 }
 
 fn place_filters(
     plan: &Plan,
     edges: &[Edge],
     candidates: Vec<Candidate>,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
 ) -> Plan {
-    let ways = Ways::new(plan, edges, catalogue.functions());
-    let filters = candidates.into_iter().filter_map(|candidate| filter_of(&ways, candidate));
-    let mut placed: Vec<Placed> = filters.collect();
+    let provenance = Provenance::new(plan, edges, catalog.functions());
+    let filters = candidates.into_iter().filter_map(|candidate| filter_of(&provenance, candidate));
+    let mut placed: Vec<PlacedFilter> = filters.collect();
     if placed.is_empty() {
         return plan.clone();
     }
-    // The filter that drops most stands first, that is, deepest.
+    // The most selective filter comes first, that is, deepest in the plan.
     placed.sort_by(|a, b| a.matched.total_cmp(&b.matched));
     let mut wide = plan.clone();
     let mut made: HashMap<(NodeId, bool), NodeId> = HashMap::new();
     let mut last: HashMap<NodeId, NodeId> = HashMap::new();
-    for (number, Placed { build, build_keys, place, exchanges, .. }) in
+    for (number, PlacedFilter { build, build_keys, place, exchanges, .. }) in
         placed.into_iter().enumerate()
     {
         let mut filter = *made.entry((build, false)).or_insert_with(|| {
@@ -128,14 +126,14 @@ fn place_filters(
             filter = *made.entry((build, true)).or_insert_with(|| {
                 push(&mut wide, "exchange", &[filter], Params::new().with("broadcast", true))
             });
-            exchanges.iter().for_each(|exchange| part(&mut wide, *exchange));
+            exchanges.iter().for_each(|exchange| make_independent(&mut wide, *exchange));
         }
         let before = last.get(&place.node).copied().unwrap_or(place.node);
         let mut params = Params::new().with("keys", Value::names(&place.fields));
-        if hears(wide.node(place.node)) {
+        if accepts_key_filter(wide.node(place.node)) {
             let name = Value::name(format!("keys_{}", number + 1));
             params.set("told", name.clone());
-            hear(&mut wide, &place, name);
+            subscribe(&mut wide, &place, name);
         }
         let dropping = push(&mut wide, "semi_join_filter", &[filter, before], params);
         wide.nodes[dropping.index()].estimated_rows = wide.node(before).estimated_rows;
@@ -149,7 +147,7 @@ fn place_filters(
             }
         }
     }
-    in_order(&wide).unwrap_or_else(|| plan.clone())
+    topological_order(&wide).unwrap_or_else(|| plan.clone())
 }
 
 fn push(plan: &mut Plan, operator: &str, inputs: &[NodeId], params: Params) -> NodeId {
@@ -159,9 +157,9 @@ fn push(plan: &mut Plan, operator: &str, inputs: &[NodeId], params: Params) -> N
     NodeId(plan.nodes.len() as u32 - 1)
 }
 
-/// One side of a join waits for the other now: neither exchange can look at what the other one
-/// brings.
-fn part(plan: &mut Plan, exchange: NodeId) {
+/// Removes the coordination of heavy partitions between the exchanges of a join: one side now waits
+/// for the other, so neither exchange can inspect the other's tuples.
+fn make_independent(plan: &mut Plan, exchange: NodeId) {
     let Some(meets) = plan.node(exchange).param("meets").cloned() else { return };
     for node in plan.nodes.iter_mut().filter(|node| node.param("meets") == Some(&meets)) {
         node.params.remove("meets");
@@ -169,12 +167,12 @@ fn part(plan: &mut Plan, exchange: NodeId) {
     }
 }
 
-/// Whether a node is a scan that drops what filters do before it decodes the rest.
-fn hears(node: &Node) -> bool {
+/// Whether a node is a scan that applies key filters before it decodes other columns.
+fn accepts_key_filter(node: &Node) -> bool {
     matches!(&*node.operator, "parquet_scan" | "block_scan")
 }
 
-fn hear(plan: &mut Plan, place: &Place, name: Value) {
+fn subscribe(plan: &mut Plan, place: &NodeFields, name: Value) {
     let scan = &mut plan.nodes[place.node.index()];
     let filter =
         Value::Record(vec![("of".into(), name), ("keys".into(), Value::names(&place.fields))]);
@@ -186,7 +184,7 @@ fn hear(plan: &mut Plan, place: &Place, name: Value) {
     scan.params.set("filters", Value::List(filters));
 }
 
-/// The probes of which few tuples are believed to have a match.
+/// Returns the probes with few expected matches.
 fn candidates(plan: &Plan) -> Vec<Candidate> {
     plan.nodes.iter().filter_map(|node| candidate(plan, node)).collect()
 }
@@ -203,7 +201,7 @@ fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
     }
     let expected = |params: &Params| Some(params.integer_opt("expected_rows").ok()?? as f64);
     let (stream_rows, build_rows) = (expected(&node.params)?, expected(&table.params)?);
-    // What these joins yield says nothing of how much of the stream has a match.
+    // The output size of these joins does not tell how many stream tuples match.
     let met = match &*join {
         "build_semi" | "build_anti" => build_rows * MET_OF_ROW,
         _ => node.estimated_rows? as f64,
@@ -216,45 +214,46 @@ fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
     Some(Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched })
 }
 
-/// The filter of a probe, where there is one that pays.
-fn filter_of(ways: &Ways<'_>, candidate: Candidate) -> Option<Placed> {
+/// Returns the best position for a probe's filter, if any reduces the cost.
+fn filter_of(provenance: &Provenance<'_>, candidate: Candidate) -> Option<PlacedFilter> {
     let Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched } = candidate;
-    let mut place = Place { node: stream, fields: keys };
-    let mut between = Between::default();
-    let mut best: Option<(f64, Place, Vec<NodeId>)> = None;
-    while ways.may_lose_tuples(place.node) {
-        let (gain, rows) = gain(ways, &place, &between, matched, stream_rows);
+    let mut place = NodeFields { node: stream, fields: keys };
+    let mut path = PathCost::default();
+    let mut best: Option<(f64, NodeFields, Vec<NodeId>)> = None;
+    while provenance.may_lose_tuples(place.node) {
+        let (gain, rows) = gain(provenance, &place, &path, matched, stream_rows);
         let gain = gain - build_rows * BUILD_COST;
         if rows >= STREAM_ROWS_MIN
             && gain > 0.0
             && best.as_ref().is_none_or(|(most, ..)| gain > *most)
         {
-            best = Some((gain, place.clone(), between.exchanges.clone()));
+            best = Some((gain, place.clone(), path.exchanges.clone()));
         }
-        match &*ways.plan.node(place.node).operator {
-            "exchange" => between.exchanges.push(place.node),
-            "probe" | "nested_loop" => between.joins += 1.0,
+        match &*provenance.plan.node(place.node).operator {
+            "exchange" => path.exchanges.push(place.node),
+            "probe" | "nested_loop" => path.joins += 1.0,
             _ => {}
         }
-        let Some(above) = ways.above(&place) else { break };
+        let Some(above) = provenance.source_of(&place) else { break };
         place = above;
     }
     let (_, place, exchanges) = best?;
-    Some(Placed { build, build_keys, matched, place, exchanges })
+    Some(PlacedFilter { build, build_keys, matched, place, exchanges })
 }
 
-/// What a filter behind a node spares, less what testing costs; and of how many tuples.
+/// Returns the cost that a filter after a node saves, minus the cost of its tests, and the number
+/// of tuples it tests.
 fn gain(
-    ways: &Ways<'_>,
-    place: &Place,
-    between: &Between,
+    provenance: &Provenance<'_>,
+    place: &NodeFields,
+    path: &PathCost,
     matched: f64,
     stream_rows: f64,
 ) -> (f64, f64) {
-    let node = ways.plan.node(place.node);
+    let node = provenance.plan.node(place.node);
     let rows = node.estimated_rows.map_or(stream_rows, |rows| rows as f64);
-    let mut spared = between.joins * JOIN_COST + between.exchanges.len() as f64 * EXCHANGE_COST;
-    if hears(node) {
+    let mut spared = path.joins * JOIN_COST + path.exchanges.len() as f64 * EXCHANGE_COST;
+    if accepts_key_filter(node) {
         let tested = |name: &&Arc<str>| !place.fields.contains(name);
         let fields =
             node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());
@@ -266,8 +265,8 @@ fn gain(
     (rows * ((1.0 - matched) * spared - TEST_COST), rows)
 }
 
-/// The same plan with inputs before their consumers; nothing where there is a circle.
-fn in_order(plan: &Plan) -> Option<Plan> {
+/// Sorts a plan topologically; `None` if it has a cycle.
+fn topological_order(plan: &Plan) -> Option<Plan> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,

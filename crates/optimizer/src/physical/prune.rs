@@ -1,43 +1,43 @@
-//! Columns that nobody reads.
+//! Removal of unused columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tessera_plan::catalogue::Catalogue;
 use tessera_plan::edge::Traits;
 use tessera_plan::graph::{Node, NodeId, Plan};
+use tessera_plan::operator_catalog::OperatorCatalog;
 use tessera_plan::rewrite::{expressions, map_nodes, reachable};
 use tessera_plan::value::{Params, Value};
-use tessera_plan::verify::{Verified, verify_in};
+use tessera_plan::verify::{VerifiedPlan, verify_in};
 use tessera_types::{Field, Item, Result, Tuple};
 
 type Names = BTreeSet<Arc<str>>;
 
-/// Drops fields that nobody needs: from the columns of scans, from maps, projections and
-/// aggregates, and, by a projection, before state is built (joins, sorts) or tuples change hands
-/// (unions, exchanges).
+/// Removes unused fields: from the columns of scans, from maps, projections and aggregates, and, by
+/// an added projection, before state is built (joins, sorts) or tuples are copied (unions,
+/// exchanges).
 ///
 /// # Errors
-/// The plan does not verify.
-pub fn prune_columns(plan: &Plan, catalogue: &Catalogue) -> Result<Plan> {
-    prune(plan, &verify_in(plan, catalogue, Traits::DRIVER)?)
+/// The plan is invalid.
+pub fn prune_columns(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
+    prune(plan, &verify_in(plan, catalog, Traits::DRIVER)?)
 }
 
-/// What is needed of each node, and what each node needs of each of its inputs (`None`:
-/// everything).
-struct Needs<'a> {
+/// The fields that are required of each node, and those that each node requires of its inputs
+/// (`None`: all fields).
+struct RequiredFields<'a> {
     plan: &'a Plan,
     edges: Vec<&'a Tuple>,
     output: Vec<Names>,
-    /// For a node that makes a hash table: what its probes need of the tuples inside.
+    /// For a node that builds a hash table: the fields that its probes require.
     table: Vec<Names>,
     inputs: Vec<Vec<Option<Names>>>,
 }
 
-pub(super) fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
+pub(super) fn prune(plan: &Plan, verified: &VerifiedPlan) -> Result<Plan> {
     let edges: Vec<&Tuple> = verified.edges.iter().map(|edge| &edge.tuple).collect();
     let count = plan.nodes.len();
-    let mut needs = Needs {
+    let mut needs = RequiredFields {
         plan,
         edges,
         output: vec![Names::new(); count],
@@ -72,7 +72,7 @@ pub(super) fn prune(plan: &Plan, verified: &Verified) -> Result<Plan> {
     })
 }
 
-/// Whether fewer columns in its input make it cheaper.
+/// Whether fewer input columns make the node cheaper.
 fn projects_input(operator: &str) -> bool {
     matches!(
         operator,
@@ -97,12 +97,12 @@ fn is_scan(operator: &str) -> bool {
     matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan")
 }
 
-impl Needs<'_> {
+impl RequiredFields<'_> {
     fn tuple(&self, id: NodeId) -> &Tuple {
         self.edges[id.index()]
     }
 
-    /// Everything of a node is needed, tables included.
+    /// Requires all fields of a node, including hash tables.
     fn all(&mut self, id: NodeId) {
         let tuple = self.edges[id.index()];
         for field in tuple.fields() {
@@ -114,7 +114,7 @@ impl Needs<'_> {
         }
     }
 
-    /// Of these names, those that the tuple of `id` has; never none.
+    /// Requires the fields of `id` in `names`, at least one.
     fn some(&mut self, id: NodeId, names: &Names) -> Names {
         let tuple = self.edges[id.index()];
         let mut names: Names = tuple
@@ -135,7 +135,7 @@ impl Needs<'_> {
         let plan = self.plan;
         let node = plan.node(id);
         let output = self.output[id.index()].clone();
-        // Everything an expression of the node reads.
+        // All fields that the node's expressions read.
         let mut read = output.clone();
         for (_, value) in node.params.iter() {
             fields_of(value, &mut read);
@@ -194,7 +194,7 @@ impl Needs<'_> {
     }
 }
 
-/// The cheapest field to carry along where only the number of tuples matters.
+/// Returns the narrowest field, for nodes of which only the number of tuples matters.
 fn narrowest<'a>(fields: impl Iterator<Item = &'a Field>) -> Option<&'a Field> {
     fields
         .min_by_key(|field| field.atom().and_then(|atom| atom.width_bytes()).unwrap_or(usize::MAX))
@@ -204,7 +204,7 @@ fn fields_of(value: &Value, into: &mut Names) {
     expressions(value, &mut |expr| into.extend(expr.fields()));
 }
 
-/// Drops what the node yields and nobody needs.
+/// Removes the unused output fields of a node.
 fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
     let parameter = match &*node.operator {
         "map" | "parametrized_map" => "exprs",
@@ -223,8 +223,8 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
     if let Some(Value::Record(entries)) = node.params.get(parameter) {
         let mut kept = entries.clone();
         kept.retain(|(name, _)| needed.contains(name));
-        // One is kept where only the number of tuples matters; of aggregates besides keys, none is
-        // needed.
+        // Keep one field if only the number of tuples matters; besides keys, no aggregate is
+        // required.
         if kept.is_empty() && &*node.operator != "reduce_by_key" {
             kept.extend(entries.first().cloned());
         }
@@ -233,7 +233,7 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
     Ok(())
 }
 
-/// Reads only the columns that are yielded or tested, and yields only those that are needed.
+/// Restricts a scan to the columns that are yielded or tested, and its output to the required ones.
 fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
     let columns = node.params.tuple("columns")?.clone();
     let yielded = match node.params.get("fields") {
@@ -248,14 +248,13 @@ fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
         yielded.iter().filter(|name| needed.contains(*name)).cloned().collect();
     if fields.is_empty() {
         let candidates = columns.fields().iter().filter(|field| yielded.contains(&field.name));
-        // What is read anyway costs least.
+        // A column that is read anyway costs least.
         let candidates: Vec<&Field> = candidates.collect();
         let read = candidates.iter().copied().filter(|field| tested.contains(&field.name));
         let cheapest = narrowest(read).or_else(|| narrowest(candidates.iter().copied()));
         fields.extend(cheapest.map(|field| field.name.clone()));
     }
-    // The columns of a CSV file without a header are known by their positions, so its scan keeps
-    // them all.
+    // A CSV file without a header identifies columns by position, so its scan keeps all of them.
     let kept: Vec<Field> = match &*node.operator {
         "csv_scan" => columns.fields().to_vec(),
         _ => {

@@ -1,26 +1,27 @@
-//! Predicates that a scan can evaluate.
+//! Pushdown of filters into scans.
 
-use tessera_plan::catalogue::{Catalogue, Functions};
 use tessera_plan::expr::Expr;
 use tessera_plan::graph::{Node, Plan};
+use tessera_plan::operator_catalog::{Functions, OperatorCatalog};
 use tessera_plan::rewrite::{can_raise, is_volatile, map_nodes, readers};
 use tessera_plan::rule::{Rule, Rules};
 use tessera_plan::typing::Scope;
 use tessera_types::{Result, Tuple};
 
-/// Moves conjuncts of a filter into the `filter` of the scan right below it, where row groups are
-/// pruned and columns decoded late. A conjunct that can raise stays, since the scan may see rows
-/// that another conjunct rejects; its *try* form goes into the scan (architecture §6).
+/// Moves conjuncts of a filter into the `filter` of the scan directly below it, which prunes row
+/// groups and decodes columns late. A conjunct that can raise an error stays, since the scan may
+/// see rows that another conjunct rejects; its *try* form goes into the scan
+/// (`docs/architecture.md` §6).
 ///
 /// # Errors
-/// A filter without a predicate: the plan does not verify.
-pub fn push_filters(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+/// A filter has no predicate: the plan is invalid.
+pub fn push_filters(plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
     let readers = readers(plan);
     map_nodes(plan, &mut |out, id, mut node| {
         node.nested = node
             .nested
             .iter()
-            .map(|inner| push_filters(inner, catalogue, rules))
+            .map(|inner| push_filters(inner, catalog, rules))
             .collect::<Result<Vec<_>>>()?;
         let old = &plan.nodes[id.index()];
         let (true, Some(&input), Some(old_input)) =
@@ -38,7 +39,7 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<
         }
         let predicate = node.params.expr("predicate")?;
         let (mut scan, rest) =
-            split(below, predicate, &plan.parameters, (catalogue.functions(), rules))?;
+            split(below, predicate, &plan.parameters, (catalog.functions(), rules))?;
         scan.estimated_rows = node.estimated_rows;
         let scan = out.push(scan);
         if rest.is_empty() {
@@ -50,7 +51,7 @@ pub fn push_filters(plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<
     })
 }
 
-/// The scan with what it can take, and what must stay above it.
+/// Returns the scan with the conjuncts that it accepts, and the rest.
 fn split(
     mut scan: Node,
     predicate: &Expr,

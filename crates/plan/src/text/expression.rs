@@ -1,4 +1,4 @@
-//! Reads expressions: by precedence, without recursion along chains.
+//! The parser of expressions: precedence climbing, without recursion along chains.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::literal::{Literal, is_whole};
 use crate::expr::Expr;
 use crate::typing::EXPR_DEPTH_MAX;
 
-/// How tightly an operator binds.
+/// The precedence of operators; higher binds more tightly.
 pub(super) mod precedence {
     pub(in crate::text) const OR: u8 = 1;
     pub(in crate::text) const AND: u8 = 2;
@@ -22,7 +22,7 @@ pub(super) mod precedence {
     pub(in crate::text) const PRIMARY: u8 = 8;
 }
 
-/// Functions of two arguments that are written between them: name, sign, precedence.
+/// Binary functions in infix notation: name, symbol, precedence.
 pub(super) const INFIX: &[(&str, &str, u8)] = &[
     ("eq", "=", precedence::COMPARISON),
     ("not_eq", "<>", precedence::COMPARISON),
@@ -43,22 +43,22 @@ pub(super) const INFIX: &[(&str, &str, u8)] = &[
     ("mod", "%", precedence::PRODUCT),
 ];
 
-/// An expression and how deep it is.
-type Deep = (Expr, usize);
+/// An expression and its depth.
+type ExprWithDepth = (Expr, usize);
 
-/// The error for nesting beyond [`TEXT_DEPTH_MAX`].
+/// Returns the error for nesting beyond [`TEXT_DEPTH_MAX`].
 pub(super) fn too_deep(lexer: &Lexer<'_>) -> Error {
     let message =
         format!("the text is nested deeper than {TEXT_DEPTH_MAX} levels (TEXT_DEPTH_MAX)");
     Error::new(Code::Limit, message).at(lexer.here())
 }
 
-/// Reads an expression; `nesting` is how many parentheses and the like stand around it.
+/// Parses an expression; `nesting` is the number of enclosing parentheses, brackets and braces.
 pub(super) fn expr(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Expr> {
     climb(lexer, 0, nesting).map(|(expr, _)| expr)
 }
 
-/// Reads a literal without its type, if one begins here.
+/// Parses a literal without its type; `None` if the next token does not start one.
 pub(super) fn literal(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Option<Literal>> {
     if nesting > TEXT_DEPTH_MAX {
         return Err(too_deep(lexer));
@@ -119,7 +119,7 @@ fn nan(lexer: &mut Lexer<'_>) -> Result<f64> {
     };
     let value = bits.map(f64::from_bits).filter(|value| value.is_nan());
     let value = value.ok_or_else(|| {
-        lexer.error("expected the 8 bytes of a NaN, as in NAN(x'7ff8000000000001')")
+        lexer.error("expected the 8 bytes of a NaN, such as NAN(x'7ff8000000000001')")
     })?;
     lexer.expect(")")?;
     Ok(value)
@@ -129,14 +129,12 @@ fn integer<T: std::str::FromStr>(lexer: &mut Lexer<'_>) -> Result<T> {
     let sign = if lexer.accept("-")? { "-" } else { "" };
     let number = match lexer.next()? {
         Token::Number(number) => format!("{sign}{number}"),
-        other => return Err(lexer.error(format!("expected a whole number, found {other}"))),
+        other => return Err(lexer.error(format!("expected an integer, found {other}"))),
     };
-    number
-        .parse()
-        .map_err(|_| lexer.error(format!("{number} is not a whole number of the size wanted here")))
+    number.parse().map_err(|_| lexer.error(format!("integer {number} is out of range")))
 }
 
-/// A constant that begins here: a literal, with its type or without.
+/// Parses a constant: a literal, with or without its type; `None` if there is no literal.
 fn constant(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Option<Expr>> {
     let start = lexer.start();
     let raw = lexer.accept_keyword("RAW")?;
@@ -152,15 +150,16 @@ fn constant(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Option<Expr>> {
 
 fn check(lexer: &Lexer<'_>, depth: usize) -> Result<usize> {
     if depth > EXPR_DEPTH_MAX {
-        let message =
-            format!("an expression is deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)");
+        let message = format!(
+            "the expression is nested deeper than {EXPR_DEPTH_MAX} levels (EXPR_DEPTH_MAX)"
+        );
         return Err(Error::new(Code::Limit, message).at(lexer.here()));
     }
     Ok(depth)
 }
 
-/// Reads operands and operators that bind at least as tightly as `least`.
-fn climb(lexer: &mut Lexer<'_>, least: u8, nesting: usize) -> Result<Deep> {
+/// Parses operands and operators that bind at least as tightly as `least`.
+fn climb(lexer: &mut Lexer<'_>, least: u8, nesting: usize) -> Result<ExprWithDepth> {
     if nesting > TEXT_DEPTH_MAX {
         return Err(too_deep(lexer));
     }
@@ -202,7 +201,7 @@ fn climb(lexer: &mut Lexer<'_>, least: u8, nesting: usize) -> Result<Deep> {
     }
 }
 
-/// What stands after an operand.
+/// An operator after an operand.
 #[derive(Clone, Copy)]
 enum Operator {
     IsNull { negated: bool },
@@ -220,7 +219,7 @@ impl Operator {
         }
     }
 
-    /// Takes its words.
+    /// Consumes the operator's tokens.
     fn take(self, lexer: &mut Lexer<'_>) -> Result<()> {
         let words = match self {
             Operator::IsNull { negated } => 2 + usize::from(negated),
@@ -235,7 +234,7 @@ impl Operator {
     }
 }
 
-/// The operator that stands here, not taken yet.
+/// Returns the next operator without consuming it.
 fn operator(lexer: &mut Lexer<'_>) -> Result<Option<Operator>> {
     let sign = match lexer.peek()? {
         Token::Symbol(symbol) => *symbol,
@@ -248,7 +247,7 @@ fn operator(lexer: &mut Lexer<'_>) -> Result<Option<Operator>> {
     Ok(infix.map(|(function, _, binds)| Operator::Infix(function, *binds)))
 }
 
-/// What begins with IS; reads ahead on a copy of the lexer.
+/// Returns the operator that starts with IS, read from a copy of the lexer.
 fn is_operator(mut ahead: Lexer<'_>) -> Result<Operator> {
     ahead.next()?;
     let negated = ahead.accept_keyword("NOT")?;
@@ -263,7 +262,7 @@ fn is_operator(mut ahead: Lexer<'_>) -> Result<Operator> {
     Ok(Operator::Infix(function, precedence::COMPARISON))
 }
 
-fn prefix(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Deep> {
+fn prefix(lexer: &mut Lexer<'_>, nesting: usize) -> Result<ExprWithDepth> {
     if let Some(constant) = constant(lexer, nesting)? {
         return Ok((constant, 1));
     }
@@ -290,9 +289,9 @@ fn prefix(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Deep> {
     }
 }
 
-/// What begins with a keyword, which has been taken.
+/// Parses the rest of an expression that starts with a keyword.
 #[inline(never)]
-fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<Deep> {
+fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<ExprWithDepth> {
     let (expr, depth) = match word {
         "NOT" => {
             let (operand, depth) = climb(lexer, precedence::NOT, nesting + 1)?;
@@ -325,7 +324,7 @@ fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<
         }
         other => {
             let message = format!(
-                "expected an expression, found `{other}`; a field of that name needs double quotes"
+                "expected an expression, found `{other}`; quote it if it is the name of a field"
             );
             return Err(lexer.error(message));
         }
@@ -333,7 +332,7 @@ fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<
     Ok((expr, check(lexer, depth)?))
 }
 
-/// Expressions up to `)`, and the depth of what holds them.
+/// Parses expressions up to `)`; returns them and the depth of the expression around them.
 fn list(lexer: &mut Lexer<'_>, nesting: usize) -> Result<(Vec<Expr>, usize)> {
     let mut items = Vec::new();
     let mut deepest = 0;
@@ -348,7 +347,7 @@ fn list(lexer: &mut Lexer<'_>, nesting: usize) -> Result<(Vec<Expr>, usize)> {
     Ok((items, deepest + 1))
 }
 
-fn case(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Deep> {
+fn case(lexer: &mut Lexer<'_>, nesting: usize) -> Result<ExprWithDepth> {
     let mut branches = Vec::new();
     let mut otherwise = None;
     let mut deepest = 0;
@@ -368,7 +367,7 @@ fn case(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Deep> {
     Ok((Expr::Case { branches, otherwise }, deepest + 1))
 }
 
-/// A literal that stands alone as a parameter's value: a number, a text or a flag rather than an
+/// Parses a literal that is a complete parameter value: a number, a string or a boolean, not an
 /// expression.
 pub(super) fn plain(lexer: &mut Lexer<'_>) -> Result<Option<Literal>> {
     let start = lexer.clone();
@@ -385,7 +384,7 @@ pub(super) fn plain(lexer: &mut Lexer<'_>) -> Result<Option<Literal>> {
     Ok(None)
 }
 
-/// A name as an expression shows it.
+/// Returns the printed form of a name in an expression.
 pub(super) fn name(name: &str) -> String {
     if super::lexer::KEYWORDS.contains(&name) {
         format!("\"{name}\"")
@@ -394,7 +393,7 @@ pub(super) fn name(name: &str) -> String {
     }
 }
 
-/// The sign and precedence of a call that is written between its arguments.
+/// Returns the symbol and precedence of a call in infix notation.
 pub(super) fn infix(function: &Arc<str>, args: &[Expr]) -> Option<(&'static str, u8)> {
     if args.len() != 2 {
         return None;

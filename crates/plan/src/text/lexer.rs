@@ -1,15 +1,15 @@
-//! Tokens of the plan language.
+//! The lexer of the plan language.
 
 use tessera_types::{Atom, Code, Error, Result, Span, Tuple, TypeParser};
 
-/// Words that are not names unless quoted. They are upper case; the language is case-sensitive.
+/// Reserved words: names only when quoted. They are case-sensitive.
 pub(super) const KEYWORDS: &[&str] = &[
     "AND", "OR", "NOT", "IS", "NULL", "DISTINCT", "FROM", "LIKE", "ILIKE", "CASE", "WHEN", "THEN",
     "ELSE", "END", "CAST", "TRY_CAST", "AS", "COALESCE", "TRY", "RAW", "ITEMS", "INTERVAL", "NAN",
     "INF", "true", "false",
 ];
 
-/// Longest first where one begins another.
+/// Symbols; a symbol precedes its own prefixes.
 const SYMBOLS: &[&str] = &[
     "::", "<=", ">=", "<>", "~*", "{", "}", "(", ")", "[", "]", ",", "=", ":", "<", ">", "+", "-",
     "*", "/", "%", "~",
@@ -18,7 +18,7 @@ const SYMBOLS: &[&str] = &[
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// Nothing is left.
+    /// The end of the text.
     End,
     /// Punctuation or an operator.
     Symbol(&'static str),
@@ -28,9 +28,9 @@ pub(super) enum Token {
     Name(String),
     /// `$name`.
     Parameter(String),
-    /// Digits, with a fraction or an exponent perhaps; never a sign.
+    /// A number, possibly with a fraction or an exponent, but without a sign.
     Number(String),
-    /// Text in single quotes.
+    /// A string in single quotes.
     Text(String),
     /// Bytes: `x'00ff'`.
     Bytes(Vec<u8>),
@@ -59,13 +59,13 @@ fn shorten(text: &str) -> String {
     short
 }
 
-/// Reads tokens one by one; types are read by [`TypeParser`] in between.
+/// A lexer with one token of lookahead. [`TypeParser`] reads the types in between.
 #[derive(Debug, Clone)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// The byte after the last token taken.
+    /// The byte offset after the last consumed token.
     position: usize,
-    /// The token at hand: its start and the byte after it.
+    /// The next token, its start and its end.
     peeked: Option<(Token, usize, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, position: 0, peeked: None }
     }
 
-    /// The token at hand.
+    /// Returns the next token without consuming it.
     pub(super) fn peek(&mut self) -> Result<&Token> {
         if self.peeked.is_none() {
             let start = self.skip_space(self.position);
@@ -83,11 +83,11 @@ impl<'a> Lexer<'a> {
         }
         match &self.peeked {
             Some((token, ..)) => Ok(token),
-            None => Err(Error::internal("a lexer without a token")),
+            None => Err(Error::internal("the lexer has no next token")),
         }
     }
 
-    /// Takes the token at hand.
+    /// Consumes the next token.
     pub(super) fn next(&mut self) -> Result<Token> {
         self.peek()?;
         match self.peeked.take() {
@@ -95,11 +95,11 @@ impl<'a> Lexer<'a> {
                 self.position = end;
                 Ok(token)
             }
-            None => Err(Error::internal("a lexer without a token")),
+            None => Err(Error::internal("the lexer has no next token")),
         }
     }
 
-    /// Takes the token at hand if it is this symbol.
+    /// Consumes the next token if it is this symbol.
     pub(super) fn accept(&mut self, symbol: &str) -> Result<bool> {
         let found = matches!(self.peek()?, Token::Symbol(found) if *found == symbol);
         if found {
@@ -108,7 +108,7 @@ impl<'a> Lexer<'a> {
         Ok(found)
     }
 
-    /// Takes the token at hand if it is this keyword.
+    /// Consumes the next token if it is this keyword.
     pub(super) fn accept_keyword(&mut self, word: &str) -> Result<bool> {
         let found = matches!(self.peek()?, Token::Keyword(found) if *found == word);
         if found {
@@ -117,8 +117,7 @@ impl<'a> Lexer<'a> {
         Ok(found)
     }
 
-    /// Takes the token at hand if it is this bare word, which is a keyword only where it is asked
-    /// for.
+    /// Consumes the next token if it is this unquoted word, which is not reserved elsewhere.
     pub(super) fn accept_word(&mut self, word: &str) -> Result<bool> {
         let found = matches!(self.peek()?, Token::Name(found) if found == word)
             && self
@@ -131,28 +130,28 @@ impl<'a> Lexer<'a> {
         Ok(found)
     }
 
-    /// Takes this symbol.
+    /// Consumes this symbol.
     pub(super) fn expect(&mut self, symbol: &str) -> Result<()> {
         if self.accept(symbol)? { Ok(()) } else { Err(self.unexpected(&format!("`{symbol}`"))) }
     }
 
-    /// Takes this keyword.
+    /// Consumes this keyword.
     pub(super) fn expect_keyword(&mut self, word: &str) -> Result<()> {
         if self.accept_keyword(word)? { Ok(()) } else { Err(self.unexpected(&format!("`{word}`"))) }
     }
 
-    /// Takes a name.
+    /// Consumes a name.
     pub(super) fn name(&mut self) -> Result<String> {
         match self.peek()? {
             Token::Name(_) => match self.next()? {
                 Token::Name(name) => Ok(name),
-                _ => Err(Error::internal("a token that changed")),
+                _ => Err(Error::internal("the next token has changed")),
             },
             _ => Err(self.unexpected("a name")),
         }
     }
 
-    /// Takes the id of a node: `%` and letters, digits, `_`, without space between.
+    /// Consumes a node id: `%` and letters, digits, `_`, without spaces.
     pub(super) fn id(&mut self) -> Result<String> {
         if !matches!(self.peek()?, Token::Symbol("%")) {
             return Err(self.unexpected("the id of a node, such as `%0`"));
@@ -168,12 +167,12 @@ impl<'a> Lexer<'a> {
         Ok(rest[..end].to_string())
     }
 
-    /// Takes a tuple type.
+    /// Consumes a tuple type.
     pub(super) fn tuple(&mut self) -> Result<Tuple> {
         self.embedded(TypeParser::tuple)
     }
 
-    /// Takes a scalar type.
+    /// Consumes a scalar type.
     pub(super) fn atom(&mut self) -> Result<Atom> {
         self.embedded(TypeParser::atom)
     }
@@ -187,8 +186,7 @@ impl<'a> Lexer<'a> {
         result.map_err(|error| error.at(self.span(self.position)))
     }
 
-    /// The byte where the token at hand begins. (Lines are counted only for errors:
-    /// [`Lexer::span`].)
+    /// The byte offset of the next token. [`Lexer::span`] counts lines, only for errors.
     pub(super) fn start(&self) -> usize {
         match &self.peeked {
             Some((_, start, _)) => *start,
@@ -196,17 +194,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The place where the token at hand begins.
+    /// The line and column of the next token.
     pub(super) fn here(&self) -> Span {
         self.span(self.start())
     }
 
-    /// A syntax error at the token at hand.
+    /// Returns a syntax error at the next token.
     pub(super) fn error(&self, message: impl Into<String>) -> Error {
         Error::new(Code::Syntax, message).at(self.here())
     }
 
-    /// The error that something else was expected.
+    /// Returns the error that `expected` was not found.
     pub(super) fn unexpected(&mut self, expected: &str) -> Error {
         let found = match self.peek() {
             Ok(token) => token.to_string(),
@@ -215,7 +213,7 @@ impl<'a> Lexer<'a> {
         self.error(format!("expected {expected}, found {found}"))
     }
 
-    /// Line and column of a byte.
+    /// Returns the line and column of a byte offset.
     pub(super) fn span(&self, position: usize) -> Span {
         let before = self.text.get(..position).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -240,7 +238,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The token that starts at `start`, and the byte after it.
+    /// Reads the token at `start` and returns it with its end.
     fn read(&self, start: usize) -> Result<(Token, usize)> {
         let rest = self.text.get(start..).unwrap_or("");
         let Some(first) = rest.chars().next() else { return Ok((Token::End, start)) };
@@ -262,7 +260,7 @@ impl<'a> Lexer<'a> {
                 _ => self.word(start + 1),
             };
             if end == start + 1 {
-                return Err(self.failure(start, "expected a parameter's name after `$`"));
+                return Err(self.failure(start, "expected the name of a parameter after `$`"));
             }
             return Ok((Token::Parameter(name), end));
         }
@@ -290,14 +288,14 @@ impl<'a> Lexer<'a> {
         (rest[..end].to_string(), start + end)
     }
 
-    /// What stands between two `quote`s; a doubled one inside is one.
+    /// Reads a text in `quote`s, in which a doubled `quote` stands for one.
     fn quoted(&self, start: usize, quote: char) -> Result<(String, usize)> {
         let mut text = String::new();
         let mut position = start + 1;
         loop {
             let rest = self.text.get(position..).unwrap_or("");
             let Some(end) = rest.find(quote) else {
-                return Err(self.failure(start, format!("`{quote}` is not closed")));
+                return Err(self.failure(start, format!("missing closing `{quote}`")));
             };
             text.push_str(&rest[..end]);
             position += end + 1;
@@ -309,7 +307,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `e'…'` with `\n`, `\t`, `\r`, `\\`, `\'` and `\u{hexadecimal}`.
+    /// Reads `e'…'` with `\n`, `\t`, `\r`, `\\`, `\'` and `\u{hexadecimal}`.
     fn escaped(&self, start: usize) -> Result<(Token, usize)> {
         let mut text = String::new();
         let body = start + 2;
@@ -333,27 +331,27 @@ impl<'a> Lexer<'a> {
                         text.push(c.ok_or_else(|| {
                             self.failure(
                                 body + at,
-                                "expected a character's number, as in `\\u{1f}`",
+                                "expected the hexadecimal code of a character, such as `\\u{1f}`",
                             )
                         })?);
                     }
                     _ => {
                         return Err(self.failure(
                             body + at,
-                            "unknown escape; there are \\n \\t \\r \\\\ \\' \\u{…}",
+                            "unknown escape; expected \\n, \\t, \\r, \\\\, \\' or \\u{…}",
                         ));
                     }
                 },
                 c => text.push(c),
             }
         }
-        Err(self.failure(start, "`e'` is not closed"))
+        Err(self.failure(start, "missing closing `'` of `e'`"))
     }
 
     fn bytes(&self, start: usize) -> Result<(Token, usize)> {
         let body = &self.text[start + 2..];
         let digits = body.find('\'').map(|end| &body[..end]);
-        let digits = digits.ok_or_else(|| self.failure(start, "`x'` is not closed"))?;
+        let digits = digits.ok_or_else(|| self.failure(start, "missing closing `'` of `x'`"))?;
         let bytes = (0..digits.len() / 2)
             .map(|i| {
                 digits.get(2 * i..2 * i + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok())

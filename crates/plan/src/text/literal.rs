@@ -1,9 +1,9 @@
-//! Constants as text.
+//! The text form of constants.
 //!
 //! A constant is a literal and a type, `'1998-09-02'::date`. The type decides how the literal is
-//! read: numbers as decimals or floats, texts as dates and times. After `RAW` a literal is taken as
-//! it stands, which serves values that do not belong to their type; such a plan can be carried and
-//! looked at, and the verifier rejects it.
+//! read: numbers as decimals or floats, strings as dates and times. A literal after `RAW` is the
+//! raw value, which may be invalid for its type; such a plan can be sent and printed, but the
+//! verifier rejects it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 pub(super) enum Literal {
     Null,
     Boolean(bool),
-    /// With its sign.
+    /// A number with its sign.
     Number(String),
     Float(f64),
     Text(String),
@@ -25,7 +25,7 @@ pub(super) enum Literal {
     Items(Vec<Literal>),
 }
 
-/// What a value in parts of a nested constant is.
+/// The type of the item at `position` of a nested constant.
 fn child(atom: Option<&Atom>, position: usize) -> Option<&Atom> {
     match atom? {
         Atom::List(slot) => Some(&slot.atom),
@@ -38,7 +38,7 @@ fn child(atom: Option<&Atom>, position: usize) -> Option<&Atom> {
 }
 
 impl Literal {
-    /// The type of a literal that stands without one.
+    /// The type of a literal that is written without one.
     pub(super) fn default_atom(&self) -> Option<Atom> {
         Some(match self {
             Literal::Null => Atom::Null,
@@ -52,10 +52,10 @@ impl Literal {
         })
     }
 
-    /// The value under a type; without a type the raw value.
+    /// Returns the literal's value as `atom`; without a type, the raw value.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The literal is invalid for the type; the error is the message.
     pub(super) fn scalar(&self, atom: Option<&Atom>) -> Result<Scalar, String> {
         Ok(match (self, atom) {
             (Literal::Null, _) => Scalar::Null,
@@ -69,21 +69,25 @@ impl Literal {
             (Literal::Number(number), _) if is_whole(number) => Scalar::Integer(
                 number
                     .parse()
-                    .map_err(|_| format!("{number} has more digits than any type holds"))?,
+                    .map_err(|_| format!("number {number} has too many digits for any type"))?,
             ),
             (Literal::Number(number), _) => Scalar::Float(float(number)?),
             (Literal::Float(value), _) => Scalar::Float(*value),
-            (Literal::Text(text), Some(Atom::Date)) => Scalar::Integer(
-                date(text)
-                    .ok_or_else(|| format!("expected a date, as '1998-09-02', not '{text}'"))?,
-            ),
-            (Literal::Text(text), Some(Atom::Time(unit))) => Scalar::Integer(
-                time(text, *unit)
-                    .ok_or_else(|| format!("expected a time, as '23:59:59', not '{text}'"))?,
-            ),
+            (Literal::Text(text), Some(Atom::Date)) => {
+                Scalar::Integer(date(text).ok_or_else(|| {
+                    format!("invalid date '{text}'; expected a form such as '1998-09-02'")
+                })?)
+            }
+            (Literal::Text(text), Some(Atom::Time(unit))) => {
+                Scalar::Integer(time(text, *unit).ok_or_else(|| {
+                    format!("invalid time '{text}'; expected a form such as '23:59:59'")
+                })?)
+            }
             (Literal::Text(text), Some(Atom::Timestamp(unit, _))) => {
                 Scalar::Integer(timestamp(text, *unit).ok_or_else(|| {
-                    format!("expected date and time, as '1998-09-02 23:59:59', not '{text}'")
+                    format!(
+                        "invalid timestamp '{text}'; expected a form such as '1998-09-02 23:59:59'"
+                    )
                 })?)
             }
             (Literal::Text(text), _) => Scalar::String(text.as_str().into()),
@@ -102,7 +106,7 @@ impl Literal {
     }
 }
 
-/// The constant with its type, or without it where the literal alone means the same.
+/// Returns the text of a constant, without its type where the literal alone is sufficient.
 pub(super) fn constant(value: &Scalar, atom: &Atom, bare: bool) -> String {
     let usual = matches!(
         (value, atom),
@@ -121,7 +125,7 @@ pub(super) fn constant(value: &Scalar, atom: &Atom, bare: bool) -> String {
     }
 }
 
-/// The literal that reads back as `value` under `atom`, if there is one.
+/// Returns the literal that parses back to `value` as `atom`, if there is one.
 fn typed(value: &Scalar, atom: Option<&Atom>) -> Option<String> {
     Some(match (value, atom) {
         (Scalar::Integer(digits), Some(Atom::Decimal(_, scale))) => decimal_text(*digits, *scale),
@@ -175,7 +179,7 @@ fn raw(value: &Scalar) -> String {
     }
 }
 
-/// A text in quotes, on one line.
+/// Returns a string in quotes, on one line.
 pub(super) fn text(value: &str) -> String {
     if !value.chars().any(char::is_control) {
         return format!("'{}'", value.replace('\'', "''"));
@@ -200,7 +204,7 @@ pub(super) fn is_whole(number: &str) -> bool {
 }
 
 fn float(number: &str) -> Result<f64, String> {
-    number.parse().map_err(|_| format!("{number} is not a number"))
+    number.parse().map_err(|_| format!("invalid number {number}"))
 }
 
 fn decimal(number: &str, scale: i8) -> Result<i128, String> {
@@ -214,9 +218,9 @@ fn decimal(number: &str, scale: i8) -> Result<i128, String> {
         return Err(format!("{number} has more than {scale} digits after the point"));
     }
     let sign = if negative { "-" } else { "" };
-    format!("{sign}{whole}{fraction:0<scale$}")
-        .parse()
-        .map_err(|_| format!("{number} is not a decimal of {scale} digits after the point"))
+    format!("{sign}{whole}{fraction:0<scale$}").parse().map_err(|_| {
+        format!("invalid decimal {number}; expected at most {scale} digits after the point")
+    })
 }
 
 fn decimal_text(digits: i128, scale: i8) -> String {
@@ -228,8 +232,8 @@ fn decimal_text(digits: i128, scale: i8) -> String {
     format!("{sign}{whole}{point}{fraction}")
 }
 
-// Days and civil dates: H. Hinnant, "chrono-compatible low-level date algorithms". Years 0001 to
-// 9999 have a text; counts outside stay numbers.
+// Conversion between days and dates: H. Hinnant, "chrono-compatible low-level date algorithms".
+// Only the years 0001 to 9999 have a text form; other day counts are printed as numbers.
 
 const DAYS_MIN: i128 = -719_162;
 const DAYS_MAX: i128 = 2_932_896;
@@ -280,7 +284,7 @@ fn date(text: &str) -> Option<i128> {
     (year > 0 && civil(count) == (year, month, day)).then_some(count)
 }
 
-/// Digits of the fraction of a second, and units in a second.
+/// The digits of the fraction of a second, and the units per second.
 fn precision(unit: TimeUnit) -> (usize, i128) {
     match unit {
         TimeUnit::Second => (0, 1),

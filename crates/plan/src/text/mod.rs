@@ -1,9 +1,8 @@
-//! The text form of plans: what people read and write, and what travels to another process.
+//! The text form of plans, for people and for sending plans to other processes.
 //!
-//! The language is described in `docs/plan-language.md`. [`print()`] and [`parse()`] are inverse to
-//! each other: every plan prints to a text that parses back to an equal plan. [`explain`] prints
-//! the same language with every derived type filled in, so that its output can be saved, changed by
-//! hand and run.
+//! `docs/reference/plan-language.md` describes the language. [`print()`] and [`parse()`] are
+//! inverses: every plan prints to a text that parses back to an equal plan. [`explain`] prints the
+//! same language with all derived types, so that its output can be saved, edited and run.
 //!
 //! ```
 //! use tessera_plan::text;
@@ -27,37 +26,37 @@ mod printer;
 use tessera_types::Result;
 
 use crate::graph::Plan;
-use crate::verify::Verified;
+use crate::verify::VerifiedPlan;
 
 pub use printer::{Note, print_expr};
 
-/// The deepest nesting of parentheses, brackets and braces in a plan's text. (Chains such as `a + b
-/// + c` and lists such as `a AND b AND c` do not nest; they are bounded by
-/// [`crate::typing::EXPR_DEPTH_MAX`] and by nothing.)
+/// The maximum nesting of parentheses, brackets and braces in a plan's text. Chains such as
+/// `a + b + c` are limited by [`crate::typing::EXPR_DEPTH_MAX`] instead; lists such as
+/// `a AND b AND c` are not limited.
 pub const TEXT_DEPTH_MAX: usize = 256;
 
-/// The text form of a plan.
+/// Returns the text form of a plan.
 pub fn print(plan: &Plan) -> String {
     printer::plan(plan, None, &|_| None)
 }
 
-/// The text form of a verified plan, with the type of every node and, where they differ from those
-/// the plan starts with, its traits as a comment. It parses to the same plan with
-/// [`crate::Node::expected`] filled in.
-pub fn explain(plan: &Plan, verified: &Verified) -> String {
+/// Returns the text form of a verified plan with the type of every node. Where the traits of a node
+/// differ from those at the start of the plan, a comment names them. The text parses to the same
+/// plan with [`crate::Node::expected`] filled in.
+pub fn explain(plan: &Plan, verified: &VerifiedPlan) -> String {
     printer::plan(plan, Some(verified), &|_| None)
 }
 
-/// The text form of a plan, with a comment above the nodes of which there is something to say.
+/// Returns the text form of a plan with the comments of `note` above the nodes.
 pub fn annotate(plan: &Plan, note: Note<'_>) -> String {
     printer::plan(plan, None, note)
 }
 
-/// Reads the text form of a plan. Nothing but the grammar is checked; see [`crate::verify()`].
+/// Parses the text form of a plan. Only the grammar is checked; see [`crate::verify()`].
 ///
 /// # Errors
-/// The first place that does not follow the grammar, with its line and column; nesting beyond
-/// [`TEXT_DEPTH_MAX`] or [`crate::PLAN_DEPTH_MAX`].
+/// Reports the first syntax error with line and column, or nesting beyond [`TEXT_DEPTH_MAX`] or
+/// [`crate::PLAN_DEPTH_MAX`].
 pub fn parse(text: &str) -> Result<Plan> {
     parser::parse(text)
 }

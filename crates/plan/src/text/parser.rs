@@ -1,4 +1,4 @@
-//! Reads plans and parameters.
+//! The parser of plans and parameters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Plan> {
     }
 }
 
-/// What follows the word `plan`.
+/// Parses a plan after the word `plan`.
 fn plan(lexer: &mut Lexer<'_>, depth: usize) -> Result<Plan> {
     if depth > PLAN_DEPTH_MAX {
         let message =
@@ -46,11 +46,12 @@ fn plan(lexer: &mut Lexer<'_>, depth: usize) -> Result<Plan> {
         lexer.expect("=")?;
         nodes.push(node(lexer, &ids, expected, depth)?);
         let position = u32::try_from(nodes.len() - 1);
-        let position = position.map_err(|_| lexer.error("more nodes than a plan can have"))?;
+        let position =
+            position.map_err(|_| lexer.error("the plan has too many nodes; the limit is 2^32"))?;
         if ids.contains_key(&id) {
             return Err(Error::new(
                 Code::Syntax,
-                format!("%{id} stands for two nodes; rename one"),
+                format!("duplicate node %{id}; rename one of them"),
             )
             .at(lexer.span(start)));
         }
@@ -69,7 +70,7 @@ fn reference(lexer: &mut Lexer<'_>, ids: &HashMap<String, NodeId>) -> Result<Nod
     let start = lexer.start();
     let id = lexer.id()?;
     ids.get(&id).copied().ok_or_else(|| {
-        Error::new(Code::Syntax, format!("no node %{id} stands before this place"))
+        Error::new(Code::Syntax, format!("unknown node %{id}; define it before its first use"))
             .at(lexer.span(start))
     })
 }
@@ -93,7 +94,9 @@ fn node(
     if lexer.accept("{")? {
         for (name, value) in record(lexer, 1)? {
             if params.get(&name).is_some() {
-                return Err(lexer.error(format!("parameter {name} of {operator} is given twice")));
+                return Err(lexer.error(format!(
+                    "duplicate parameter {name} of {operator}; remove one of them"
+                )));
             }
             params.set(name, value);
         }
@@ -105,7 +108,7 @@ fn node(
     Ok(Node { expected, ..Node::new(operator, inputs, params, nested) })
 }
 
-/// Named values up to `}`.
+/// Parses named values up to `}`.
 fn record(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Vec<(Arc<str>, Value)>> {
     let mut entries = Vec::new();
     while !lexer.accept("}")? {
@@ -146,7 +149,7 @@ fn value(lexer: &mut Lexer<'_>, nesting: usize) -> Result<Value> {
         Some(Literal::Boolean(flag)) => Value::Boolean(flag),
         Some(Literal::Text(text)) => Value::String(text.into()),
         Some(Literal::Number(number)) => Value::Integer(number.parse().map_err(|_| {
-            lexer.error(format!("{number} is too large for a plain number; for a constant, write its type: {number}::decimal(38,0)"))
+            lexer.error(format!("integer {number} is too large; for a constant, write its type: {number}::decimal(38,0)"))
         })?),
         _ => Value::Expr(expression::expr(lexer, nesting)?),
     })

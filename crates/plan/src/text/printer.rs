@@ -1,4 +1,4 @@
-//! Prints plans, parameters and expressions.
+//! The printer of plans, parameters and expressions.
 
 use std::fmt::Write;
 
@@ -10,34 +10,38 @@ use crate::edge::Traits;
 use crate::expr::Expr;
 use crate::graph::{Node, Plan};
 use crate::value::Value;
-use crate::verify::Verified;
+use crate::verify::VerifiedPlan;
 
-/// Lines longer than this are broken where they can be.
+/// The maximum line length in characters; longer lines are broken where possible.
 const LINE_CHARS_MAX: usize = 110;
 
-/// What is to be said of a node. It is named by positions: of the node that holds the nested plan,
-/// of the nested plan in that node, and so on; at last its own.
+/// Returns the comment for a node, if any. The path of a node is the position of the node that
+/// holds the nested plan, the position of that plan in it, and so on; last its own position.
 pub type Note<'a> = &'a dyn Fn(&[usize]) -> Option<String>;
 
-/// Where the printer is.
+/// The context of the plan that is printed.
 #[derive(Clone, Copy)]
-struct At<'a> {
-    verified: Option<&'a Verified>,
+struct PrintContext<'a> {
+    verified: Option<&'a VerifiedPlan>,
     start: Traits,
     indent: usize,
-    /// Positions of what surrounds the plan, as in [`Note`].
+    /// The path of the plan, see [`Note`].
     path: &'a [usize],
     note: Note<'a>,
 }
 
-pub(super) fn plan(plan: &Plan, verified: Option<&Verified>, note: Note<'_>) -> String {
+pub(super) fn plan(plan: &Plan, verified: Option<&VerifiedPlan>, note: Note<'_>) -> String {
     let mut out = String::new();
-    body(&mut out, plan, At { verified, start: Traits::DRIVER, indent: 0, path: &[], note });
+    body(
+        &mut out,
+        plan,
+        PrintContext { verified, start: Traits::DRIVER, indent: 0, path: &[], note },
+    );
     out.push('\n');
     out
 }
 
-fn body(out: &mut String, plan: &Plan, at: At<'_>) {
+fn body(out: &mut String, plan: &Plan, at: PrintContext<'_>) {
     out.push_str("plan ");
     let indent = at.indent;
     if !plan.parameters.is_empty() {
@@ -46,12 +50,12 @@ fn body(out: &mut String, plan: &Plan, at: At<'_>) {
     }
     out.push_str("{\n");
     for (position, node) in plan.nodes.iter().enumerate() {
-        print_node(out, position, node, At { indent: indent + 2, ..at });
+        print_node(out, position, node, PrintContext { indent: indent + 2, ..at });
     }
     let _ = write!(out, "{:indent$}  return %{}\n{:indent$}}}", "", plan.root.0, "");
 }
 
-fn print_node(out: &mut String, position: usize, node: &Node, at: At<'_>) {
+fn print_node(out: &mut String, position: usize, node: &Node, at: PrintContext<'_>) {
     let indent = at.indent;
     let edge = at.verified.and_then(|verified| verified.edges.get(position));
     if let Some(edge) = edge
@@ -84,12 +88,12 @@ fn print_node(out: &mut String, position: usize, node: &Node, at: At<'_>) {
             .and_then(|list| list.get(index));
         let start = verified.map_or(at.start, |inner| inner.start);
         let path = [&path[..], &[index]].concat();
-        body(out, inner, At { verified, start, path: &path, ..at });
+        body(out, inner, PrintContext { verified, start, path: &path, ..at });
     }
     out.push('\n');
 }
 
-/// Characters of the line that is being written.
+/// The length of the current line in characters.
 fn column(out: &str) -> usize {
     out.rsplit('\n').next().unwrap_or("").chars().count()
 }
@@ -98,7 +102,7 @@ fn fits(out: &str, text: &str, more: usize) -> bool {
     column(out) + text.chars().count() + more <= LINE_CHARS_MAX
 }
 
-/// A tuple type, its fields over several lines where one is too short.
+/// Prints a tuple type, over several lines if one is too short.
 fn tuple(out: &mut String, tuple: &Tuple, indent: usize) {
     let flat = tuple.to_string();
     if tuple.is_empty() || fits(out, &flat, 0) {
@@ -117,7 +121,7 @@ fn tuple(out: &mut String, tuple: &Tuple, indent: usize) {
     let _ = write!(out, "\n{:indent$}>", "");
 }
 
-/// Named values, one a line where they do not fit; `more` characters follow on the last line.
+/// Prints named values, one per line if they do not fit; `more` characters follow on the last line.
 fn record(out: &mut String, entries: &[(&str, &Value)], indent: usize, more: usize) {
     let flat: Vec<String> =
         entries.iter().map(|(name, value)| format!("{} = {}", key(name), flat(value))).collect();
@@ -168,7 +172,7 @@ fn broken(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// A value on one line.
+/// Returns a value on one line.
 fn flat(value: &Value) -> String {
     match value {
         Value::Boolean(flag) => flag.to_string(),
@@ -176,7 +180,7 @@ fn flat(value: &Value) -> String {
         Value::Name(text) => format!(":{}", name(text)),
         Value::String(text) => literal::text(text),
         Value::Tuple(tuple) => tuple.to_string(),
-        // Alone, a bare literal is a plain value; the type makes it an expression.
+        // A bare literal would be parsed as a plain value; its type makes it an expression.
         Value::Expr(Expr::Constant(value, atom)) => literal::constant(value, atom, false),
         Value::Expr(value) => print_expr(value),
         Value::List(values) => {
@@ -190,7 +194,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// The text of an expression, as it stands in a plan.
+/// Returns the text form of an expression.
 pub fn print_expr(value: &Expr) -> String {
     let mut out = String::new();
     expr(&mut out, value, 0);
@@ -217,7 +221,7 @@ fn is_negation(expr: &Expr) -> bool {
     matches!(expr, Expr::Call { function, args } if &**function == "neg" && args.len() == 1)
 }
 
-/// Prints in a place that wants at least the precedence `least`.
+/// Prints an expression, in parentheses if it binds less tightly than `least`.
 fn expr(out: &mut String, value: &Expr, least: u8) {
     let binds = binding(value);
     if binds < least {
@@ -235,7 +239,8 @@ fn expr(out: &mut String, value: &Expr, least: u8) {
         Expr::Call { function, args } if infix(function, args).is_some() => chain(out, value),
         Expr::Call { args, .. } if is_negation(value) => {
             out.push('-');
-            // A sign before a sign would start a comment, and one before digits a literal.
+            // Two minus signs would start a comment, and a sign before digits would start a
+            // literal.
             let simple = matches!(args[0], Expr::Field(_) | Expr::Parameter(_));
             if simple {
                 expr(out, &args[0], 0);
@@ -294,12 +299,12 @@ fn expr(out: &mut String, value: &Expr, least: u8) {
     }
 }
 
-/// The name after `$`, which is never a keyword.
+/// Returns the name after `$`, where no word is reserved.
 fn parameter_name(name: &str) -> String {
     tessera_types::quote_name(name)
 }
 
-/// `a + b + c`: goes down the left operands in a loop, because chains are long.
+/// Prints `a + b + c`. A loop follows the left operands, because chains can be long.
 fn chain(out: &mut String, value: &Expr) {
     let mut operators = Vec::new();
     let mut left = value;
@@ -308,7 +313,7 @@ fn chain(out: &mut String, value: &Expr) {
         && let Some((sign, binds)) = infix(function, args)
         && binds >= least
     {
-        // Comparisons do not chain: their left operand binds tighter.
+        // Comparisons do not chain: their left operand binds more tightly.
         least = if binds == precedence::COMPARISON { binds + 1 } else { binds };
         operators.push((sign, binds, &args[1]));
         left = &args[0];

@@ -20,7 +20,7 @@ fn round_trip(plan: &Plan) {
     }
 }
 
-/// The text of an expression after parsing and printing.
+/// Parses and prints an expression.
 fn again(expr: &str) -> String {
     let plan = parse(&format!("plan {{ %0 = f() {{p = ({expr})}} return %0 }}")).unwrap();
     match plan.nodes[0].param("p") {
@@ -86,14 +86,14 @@ fn expressions_print_with_the_fewest_parentheses() {
 fn errors_tell_the_place() {
     for (text, place, message) in [
         ("", (1, 1), "expected `plan`, found the end of the text"),
-        ("plan {\n  %0 = f(%1)\n  return %0 }", (2, 10), "no node %1 stands before this place"),
+        ("plan {\n  %0 = f(%1)\n  return %0 }", (2, 10), "unknown node %1"),
         ("plan { %0 = f() {a = 1 b = 2} return %0 }", (1, 24), "expected `,`"),
         ("plan { %0 = f() {a = x +} return %0 }", (1, 25), "expected an expression, found `}`"),
-        ("plan { %0 = f() {a = 'x} return %0 }", (1, 22), "`'` is not closed"),
-        ("plan { %0 = f() {a = '2024-02-30'::date} return %0 }", (1, 22), "expected a date"),
+        ("plan { %0 = f() {a = 'x} return %0 }", (1, 22), "missing closing `'`"),
+        ("plan { %0 = f() {a = '2024-02-30'::date} return %0 }", (1, 22), "invalid date"),
         ("plan { %0 = f() {a = 1.234::decimal(5,2)} return %0 }", (1, 22), "more than 2 digits"),
         ("plan { %0 = f() {c = <a: int65>} return %0 }", (1, 30), "type"),
-        ("plan { %0 = f() %0 = f() return %0 }", (1, 17), "two nodes"),
+        ("plan { %0 = f() %0 = f() return %0 }", (1, 17), "duplicate node"),
         ("plan { %0 = f() {a = ~} return %0 } x", (1, 22), "expected an expression"),
     ] {
         let error = parse(text).unwrap_err();
@@ -328,7 +328,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any plan whose inputs stand before their consumers.
+/// Generates plans with inputs before their consumers.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let flat = || plan_of(Just(Vec::new()).boxed());
     let nested = flat().prop_recursive(2, 4, 2, |inner| {

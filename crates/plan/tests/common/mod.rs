@@ -1,13 +1,12 @@
-//! A small catalogue: enough of the contract in `docs/sub-operators.md` to test what knows no
-//! sub-operator.
+//! A small catalog: the part of `docs/reference/sub-operators.md` that tests need.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
 
 use tessera_plan::{
-    Catalogue, Descriptor, Edge, Expr, Functions, Inputs, Locality, Node, Order, Parallelism, Role,
-    Scope, Traits, traits_catalogue, type_of,
+    Descriptor, Edge, Expr, Functions, Inputs, Locality, Node, OperatorCatalog, Order, Parallelism,
+    Role, Scope, Traits, traits_catalog, type_of,
 };
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
@@ -137,10 +136,10 @@ fn one(edge: &Edge, tuple: Tuple) -> Result<Edge> {
 const MANY: Traits =
     Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
 
-/// Sub-operators of the contract, with the rules that matter here.
-pub(crate) fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::new(Arc::new(TestFunctions));
-    traits_catalogue::register(&mut catalogue);
+/// The sub-operators of the catalog, with the rules that these tests need.
+pub(crate) fn catalog() -> OperatorCatalog {
+    let mut catalog = OperatorCatalog::new(Arc::new(TestFunctions));
+    traits_catalog::register(&mut catalog);
     let toy = |name, parameters, arity, nested, role, derive| Toy {
         name,
         parameters,
@@ -266,9 +265,9 @@ pub(crate) fn catalogue() -> Catalogue {
             Ok(Edge { traits, ..edge })
         }),
     ] {
-        catalogue.register(Arc::new(descriptor));
+        catalog.register(Arc::new(descriptor));
     }
-    catalogue
+    catalog
 }
 
 /// Parses a plan.

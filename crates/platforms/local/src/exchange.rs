@@ -1,5 +1,4 @@
-//! LocalExchange: workers of one process share their memory, so what belongs together is in one
-//! place already.
+//! `LocalExchange`: passes its input on, since the workers of a process share memory.
 
 use std::sync::Arc;
 
@@ -29,15 +28,15 @@ impl Stream for LocalExchange {
 
 impl StreamRun for LocalExchange {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        Ok(Box::new(Pass { chunk: None }))
+        Ok(Box::new(LocalExchangeWorker { chunk: None }))
     }
 }
 
-struct Pass {
+struct LocalExchangeWorker {
     chunk: Option<Chunk>,
 }
 
-impl StreamWorker for Pass {
+impl StreamWorker for LocalExchangeWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.chunk = Some(chunk);
         Ok(())

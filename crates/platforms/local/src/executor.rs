@@ -1,4 +1,4 @@
-//! LocalExecutor: runs its nested plan with all workers of the engine.
+//! `LocalExecutor`: runs its nested plan with all workers of the engine.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
-/// Runs `executor`: its nested plan once per input tuple (once, for the empty tuple, without an
-/// input), each time with all workers.
+/// Runs `executor`: runs its nested plan once per input tuple (once, for the empty tuple, without
+/// an input), each time with all workers.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalExecutor;
 
@@ -19,7 +19,7 @@ impl Runtime for LocalExecutor {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         let platform = node.params.choice("platform", &[crate::NAME]).map_err(|_| {
             Error::unsupported(
-                "this executor runs plans of platform local only; EXPLAIN shows those of others",
+                "unsupported platform in this session: its executor runs plans of platform local only; use EXPLAIN for plans of other platforms",
             )
         })?;
         debug_assert_eq!(platform, crate::NAME);

@@ -1,13 +1,13 @@
-//! Nothing has to be started.
+//! The launcher of platform `local`, which starts no processes.
 
 use std::sync::Arc;
 
-use tessera_engine::{Extension, Launch, Launched, Launcher};
+use tessera_engine::{Extension, Launch, LaunchOutcome, Launcher};
 use tessera_types::Result;
 
 use crate::Local;
 
-/// Lets statements run in this process.
+/// Runs statements in this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalLauncher;
 
@@ -24,8 +24,8 @@ impl Launcher for LocalLauncher {
         Arc::new(Local)
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched> {
-        Ok(Launched::Here {
+    fn launch(&self, launch: &Launch<'_>) -> Result<LaunchOutcome> {
+        Ok(LaunchOutcome::Here {
             extension: Arc::new(Local),
             database: launch.database.clone(),
             stores: launch.stores.clone(),

@@ -1,9 +1,11 @@
 //! Platform `local`: the cores of one machine.
 //!
-//! What it brings is as little as any platform: [`LocalExecutor`], which runs its nested plan with
-//! all workers of the engine; [`LocalExchange`], which has nothing to move because workers share
-//! memory; and the pass that wraps a plan in the executor and merges where its result would exist
-//! many times.
+//! It has the minimum of a platform: [`LocalExecutor`], which runs its nested plan with all workers
+//! of the engine; [`LocalExchange`], which moves no tuples because workers share memory; and a pass
+//! that wraps a plan in the executor and inserts merges where a result of all workers must be one
+//! stream.
+
+#![forbid(unsafe_code)]
 
 mod exchange;
 mod executor;
@@ -14,8 +16,8 @@ use std::sync::Arc;
 
 use tessera_engine::{Extension, Platform, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Exchange, Executor, OnPlatform};
-use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_operator::platform::{Exchange, Executor, PlatformOperator};
+use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
 pub use exchange::LocalExchange;
@@ -45,8 +47,8 @@ impl Platform for Local {
     }
 
     fn register(&self, registry: &mut Registry) {
-        registry.register(OnPlatform::new(Executor, LocalExecutor));
-        registry.register(OnPlatform::new(Exchange, LocalExchange));
+        registry.register(PlatformOperator::new(Executor, LocalExecutor));
+        registry.register(PlatformOperator::new(Exchange, LocalExchange));
     }
 
     fn concurrent_statements(&self) -> bool {
@@ -57,7 +59,7 @@ impl Platform for Local {
         true
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-        pass::wrap(plan, catalogue, rules)
+    fn pass(&self, plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
+        pass::wrap(plan, catalog, rules)
     }
 }

@@ -1,4 +1,4 @@
-//! A plan wrapped by the pass runs on any number of workers and keeps its order.
+//! Tests that a plan wrapped by the pass runs on any number of workers and keeps its order.
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -29,7 +29,7 @@ fn squares_of_odd_numbers() -> Plan {
 fn the_pass_wraps_a_plan_in_the_executor_and_merges_its_result() {
     let mut registry = tessera_testing::standard_registry();
     Local.register(&mut registry);
-    let wrapped = Local.pass(&squares_of_odd_numbers(), registry.catalogue(), Rules::ALL).unwrap();
+    let wrapped = Local.pass(&squares_of_odd_numbers(), registry.catalog(), Rules::ALL).unwrap();
     assert_eq!(&*wrapped.node(wrapped.root).operator, "executor");
     let inner = &wrapped.nodes[0].nested[0];
     assert_eq!(&*inner.node(inner.root).operator, "merge");

@@ -1,5 +1,5 @@
-//! `mpi_broadcast`: small inputs, whole: to all ranks, or to the first. `mpi_first`: what only the
-//! first rank is to send.
+//! `mpi_broadcast`: sends small inputs whole to all ranks or to the first. `mpi_first`: keeps only
+//! the first rank's tuples.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use tessera_operator::{
     describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
-use tessera_rows::{Collected, Outgoing, Packet, Region, RowLayout, Rows};
+use tessera_rows::{Collected, RowLayout, Rows, WireBatch, WirePartitioner, WordBuffer};
 use tessera_types::{Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column, Handle};
 
-use crate::answer::answer;
+use crate::collective::reply_source;
 use crate::link::{Link, Outcome, Recipients, Work};
-use crate::window::missing;
+use crate::window::missing_mpi;
 
 /// Sends all tuples to all ranks, or with `gather` to the first, two-sided: for build sides and
-/// results that are small beside what would have to be partitioned otherwise.
+/// results that are small next to the input that would be partitioned otherwise.
 ///
-/// Input `T`; output one tuple `<data: rows<T>>`: with `gather` in the order of the source, if that
-/// is one scan. Blocks. Memory: the tuples.
+/// Input `T`; output one tuple `<data: rows<T>>`; with `gather` in the order of the source, if that
+/// is a single scan. Blocks. Memory: the tuples.
 #[derive(Debug, Clone)]
 pub struct Broadcast {
     link: Option<Arc<Link>>,
@@ -55,22 +55,27 @@ impl Descriptor for Broadcast {
         Role::Sink(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
 impl SubOperator for Broadcast {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.clone().ok_or_else(missing)?;
+        let link = self.link.clone().ok_or_else(missing_mpi)?;
         let to = if node.params.flag("gather")? { Recipients::First } else { Recipients::All };
         let layout = RowLayout::bare(&lowering.inputs[0].tuple)?;
-        Ok(Operator::Sink(Arc::new(Lowered { link, to, layout, step: lowering.position })))
+        Ok(Operator::Sink(Arc::new(BroadcastOperator {
+            link,
+            to,
+            layout,
+            step: lowering.position,
+        })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct BroadcastOperator {
     link: Arc<Link>,
     to: Recipients,
     layout: Arc<RowLayout>,
@@ -79,12 +84,12 @@ struct Lowered {
 
 #[derive(Debug)]
 struct BroadcastRun {
-    lowered: Lowered,
+    operator: BroadcastOperator,
     run: Run,
 }
 
 struct Worker {
-    outgoing: Outgoing,
+    outgoing: WirePartitioner,
     layout: Arc<RowLayout>,
     heap_words: Arc<[usize]>,
     position: u64,
@@ -93,19 +98,19 @@ struct Worker {
 }
 
 /// Packets with the positions of their morsels.
-type Parts = Vec<(u64, Packet<'static>)>;
+type Parts = Vec<(u64, WireBatch<'static>)>;
 
-impl Sink for Lowered {
+impl Sink for BroadcastOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(BroadcastRun { lowered: self.clone(), run: run.clone() }))
+        Ok(Arc::new(BroadcastRun { operator: self.clone(), run: run.clone() }))
     }
 }
 
 impl SinkRun for BroadcastRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let context = &self.run.context;
-        let layout = self.lowered.layout.clone();
-        let outgoing = Outgoing::new(&layout, &Vec::new().into(), (0, 0), context)?;
+        let layout = self.operator.layout.clone();
+        let outgoing = WirePartitioner::new(&layout, &Vec::new().into(), (0, 0), context)?;
         Ok(Box::new(Worker {
             heap_words: outgoing.heap_words().clone(),
             outgoing,
@@ -117,14 +122,14 @@ impl SinkRun for BroadcastRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, to, layout, step } = self.lowered.clone();
+        let BroadcastOperator { link, to, layout, step } = self.operator.clone();
         let mut parts: Parts = Vec::new();
         let mut held = Vec::new();
         for worker in downcast_workers::<Worker>(workers)? {
             parts.extend(worker.parts);
             held.push(worker.memory);
         }
-        // Stable: packets of one morsel are in order.
+        // The sort is stable, so packets of one morsel keep their order.
         parts.sort_by_key(|(position, _)| *position);
         let bytes = Arc::new(encode(&parts));
         drop((parts, held));
@@ -132,13 +137,13 @@ impl SinkRun for BroadcastRun {
         let reply = link.step(step, Work::Send { to, bytes });
         let context = self.run.context.clone();
         let make = move |outcome| {
-            let Outcome::Bytes(came) = outcome else {
-                return Err(Error::internal("a broadcast without an end"));
+            let Outcome::Bytes(received) = outcome else {
+                return Err(Error::internal("mpi_broadcast without received bytes"));
             };
-            let rows = decode(&came, &layout, &context)?;
+            let rows = decode(&received, &layout, &context)?;
             Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
         };
-        let output = answer(reply, &self.run, make);
+        let output = reply_source(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
@@ -154,7 +159,7 @@ impl SinkWorker for Worker {
         let (layout, words) = (&self.layout, &self.heap_words);
         self.outgoing.append(&chunk, &mut |_, mut packet| {
             packet.relocate(layout, words, 0);
-            keep(position, packet, parts, memory)
+            push_packet(position, packet, parts, memory)
         })
     }
 
@@ -163,14 +168,14 @@ impl SinkWorker for Worker {
         let (layout, words) = (&self.layout, &self.heap_words);
         self.outgoing.flush(&mut |_, mut packet| {
             packet.relocate(layout, words, 0);
-            keep(position, packet, parts, memory)
+            push_packet(position, packet, parts, memory)
         })
     }
 }
 
-fn keep(
+fn push_packet(
     position: u64,
-    packet: Packet<'_>,
+    packet: WireBatch<'_>,
     parts: &mut Parts,
     memory: &mut Reservation,
 ) -> Result<()> {
@@ -181,9 +186,10 @@ fn keep(
     Ok(())
 }
 
-/// Packets as bytes: position, words of rows, bytes of strings of each, and then those.
+/// Encodes packets: for each its position, words of rows and bytes of strings, then the rows and
+/// the strings.
 fn encode(parts: &Parts) -> Vec<u8> {
-    let size = |(_, packet): &(u64, Packet<'_>)| 24 + packet.rows.len() * 8 + packet.heap.len();
+    let size = |(_, packet): &(u64, WireBatch<'_>)| 24 + packet.rows.len() * 8 + packet.heap.len();
     let mut out = Vec::with_capacity(parts.iter().map(size).sum());
     for (position, packet) in parts {
         for number in [*position, packet.rows.len() as u64, packet.heap.len() as u64] {
@@ -195,18 +201,22 @@ fn encode(parts: &Parts) -> Vec<u8> {
     out
 }
 
-/// One packet as it came: its position, and where its rows and strings are.
-struct Came<'a> {
+/// A received packet: its position, rows and strings.
+struct IncomingPacket<'a> {
     position: u64,
     rows: &'a [u8],
     heap: &'a [u8],
 }
 
-/// The tuples of all packets of all ranks, by position and then by rank.
-fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>) -> Result<Rows> {
-    let broken = || Error::internal("a broadcast came in pieces that do not fit");
-    let mut parts: Vec<Came<'_>> = Vec::new();
-    for bytes in came {
+/// Decodes the packets of all ranks; their tuples are ordered by position and then by rank.
+fn decode(
+    received: &[Vec<u8>],
+    layout: &Arc<RowLayout>,
+    context: &Arc<dyn Context>,
+) -> Result<Rows> {
+    let broken = || Error::internal("mpi_broadcast received a malformed packet");
+    let mut parts: Vec<IncomingPacket<'_>> = Vec::new();
+    for bytes in received {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let mut numbers = [0u64; 3];
@@ -217,7 +227,7 @@ fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>)
             let [position, words, heap_bytes] = numbers;
             let (rows, behind) = rest.split_at_checked(words as usize * 8).ok_or_else(broken)?;
             let (heap, behind) = behind.split_at_checked(heap_bytes as usize).ok_or_else(broken)?;
-            parts.push(Came { position, rows, heap });
+            parts.push(IncomingPacket { position, rows, heap });
             rest = behind;
         }
     }
@@ -232,16 +242,16 @@ fn decode(came: &[Vec<u8>], layout: &Arc<RowLayout>, context: &Arc<dyn Context>)
         let word =
             |bytes: &[u8]| bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
         let mut packet =
-            Packet::came(part.rows.chunks_exact(8).map(word).collect(), part.heap.to_vec());
+            WireBatch::received(part.rows.chunks_exact(8).map(word).collect(), part.heap.to_vec());
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);
     }
-    let heap = Region::of_bytes(&heap);
-    Rows::arrived(layout, Region::owned(all), &heap, heap_bytes, vec![memory])
+    let heap = WordBuffer::of_bytes(&heap);
+    Rows::received(layout, WordBuffer::owned(all), &heap, heap_bytes, vec![memory])
 }
 
-/// Passes on what the first rank has, and nothing of the others.
+/// Passes on the first rank's tuples and drops those of other ranks.
 #[derive(Debug, Clone)]
 pub struct First {
     link: Option<Arc<Link>>,
@@ -254,7 +264,7 @@ impl First {
 }
 
 impl Descriptor for First {
-    tessera_operator::describe!("mpi_first", "Passes on what the first rank has.", [], 1, 1);
+    tessera_operator::describe!("mpi_first", "Passes on the first rank's tuples.", [], 1, 1);
 
     fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = describe::edge(inputs)?;
@@ -266,31 +276,31 @@ impl Descriptor for First {
         Role::Stream(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
 impl SubOperator for First {
     fn lower(&self, _node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.as_ref().ok_or_else(missing)?;
-        Ok(Operator::Stream(Arc::new(Pass { passes: link.rank() == 0 })))
+        let link = self.link.as_ref().ok_or_else(missing_mpi)?;
+        Ok(Operator::Stream(Arc::new(FirstOperator { is_first_rank: link.rank() == 0 })))
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pass {
-    passes: bool,
+struct FirstOperator {
+    is_first_rank: bool,
 }
 
-impl Stream for Pass {
+impl Stream for FirstOperator {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         Ok(transform_run(*self))
     }
 }
 
-impl Transform for Pass {
+impl Transform for FirstOperator {
     fn apply(&self, chunk: Chunk) -> Result<Chunk> {
-        Ok(if self.passes { chunk } else { chunk.slice(0, 0) })
+        Ok(if self.is_first_rank { chunk } else { chunk.slice(0, 0) })
     }
 }

@@ -1,18 +1,18 @@
-//! Whether ranks have cores of their own.
+//! Detects machines with fewer cores than ranks.
 
-/// Where launchers of MPI tell a process how many ranks there are on its machine.
+/// The environment variables in which MPI launchers give the number of ranks on this machine.
 const LOCAL_RANKS: [&str; 3] = ["MPI_LOCALNRANKS", "PMIX_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"];
 
-/// Whether this machine has fewer cores than it has ranks. Where the launcher does not say how many
-/// these are, each has its own.
+/// Returns whether this machine has fewer cores than ranks; `false` if the launcher does not say
+/// how many ranks it has.
 pub(crate) fn are_shared() -> bool {
     let ranks = LOCAL_RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok());
     ranks.is_some_and(|ranks| ranks > online())
 }
 
-/// The cores of the machine, not only those that this rank is bound to.
+/// The cores of the machine, including those that this rank is not bound to.
 fn online() -> usize {
-    // SAFETY: the call takes a number, gives one, and touches no memory of ours.
+    // SAFETY: the call takes and returns a number and does not access memory of this process.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(cores).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! `mpi_exchange`: tuples partitioned straight into the windows of the ranks that own the
+//! `mpi_exchange`: partitions tuples straight into the windows of the ranks that own the
 //! partitions.
 
 use std::sync::Arc;
@@ -10,23 +10,24 @@ use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
-use tessera_rows::{Collected, Outgoing, Packet, Rows};
+use tessera_rows::{Collected, Rows, WireBatch, WirePartitioner};
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column, Handle};
 
-use crate::answer::answer;
+use crate::collective::reply_source;
 use crate::link::{Buffer, Bytes, Link, Outcome, Put, Request, Work};
-use crate::region::{Owner, Regions, Slot};
-use crate::window::{WINDOW, missing};
+use crate::window::{WINDOW, missing_mpi};
+use crate::window_memory::{Owner, Slot, WindowMemory};
 
 /// Partitions tuples by some bits of the hash of their `keys` and puts each partition into the
-/// window of the rank that owns it, one-sided: packets that are full go on their way while the next
-/// ones are being filled (Barthels et al., 2015; Modularis §2.4.1.2).
+/// window of the rank that owns it, one-sided: full packets are in flight while the next ones are
+/// being filled (Barthels et al., 2015; Modularis §2.4.1.2).
 ///
-/// Inputs: tuples `T`, and as a side the `mpi_window` made for them from a histogram with the same
-/// `keys`, `bits` and `shift`; where that made several, `window` names the field. Output:
-/// `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in order. Blocks,
-/// and waits while much is under way. Memory: packets being filled and under way.
+/// Inputs: tuples `T`, and as a side the `mpi_window` allocated for them from a histogram with the
+/// same `keys`, `bits` and `shift`; `window` names the field if the side has several windows.
+/// Output: `<partition: int64, data: rows<T>>` for the partitions of this rank, dense and in order.
+/// Blocks, and waits while too many bytes are in flight. Memory: packets being filled and in
+/// flight.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     link: Option<Arc<Link>>,
@@ -49,12 +50,12 @@ impl Descriptor for Exchange {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let [edge, side] = describe::edges(inputs)? else {
-            return Err(Error::internal("an exchange without two inputs"));
+            return Err(Error::internal("mpi_exchange without two inputs"));
         };
         let (_, window) = describe::collection(&side.tuple, &window_field(node)?, WINDOW)?;
         if window.tuple != edge.tuple {
             return Err(Error::semantic(format!(
-                "the window is for {}, but the tuples are {}",
+                "the window of mpi_exchange is for tuples {}, but its input has {}",
                 window.tuple, edge.tuple
             )));
         }
@@ -67,12 +68,12 @@ impl Descriptor for Exchange {
         Role::Sink(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
-/// The field of the side that holds the window.
+/// Returns the field of the side input that holds the window.
 fn window_field(node: &Node) -> Result<Arc<str>> {
     if node.params.get("window").is_some() {
         describe::field_name(node, "window")
@@ -83,11 +84,11 @@ fn window_field(node: &Node) -> Result<Arc<str>> {
 
 impl SubOperator for Exchange {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.clone().ok_or_else(missing)?;
+        let link = self.link.clone().ok_or_else(missing_mpi)?;
         let partitioning = Partitioning::new(node, &lowering.inputs[0].tuple)?;
         let (window, _) =
             describe::collection(&lowering.inputs[1].tuple, &window_field(node)?, WINDOW)?;
-        Ok(Operator::Sink(Arc::new(Lowered {
+        Ok(Operator::Sink(Arc::new(ExchangeOperator {
             link,
             partitioning,
             window,
@@ -97,23 +98,27 @@ impl SubOperator for Exchange {
 }
 
 #[derive(Debug)]
-struct Lowered {
+struct ExchangeOperator {
     link: Arc<Link>,
     partitioning: Partitioning,
     window: usize,
     step: usize,
 }
 
-impl Sink for Lowered {
+impl Sink for ExchangeOperator {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let side = sides.first().ok_or_else(|| Error::internal("a side is missing"))?.single()?;
+        let side = sides
+            .first()
+            .ok_or_else(|| Error::internal("mpi_exchange without its side input"))?
+            .single()?;
         let column = side.column(self.window)?;
         let handles = column.handles()?;
-        let handle = handles.first().ok_or_else(|| Error::internal("a window that is none"))?;
-        let window: Arc<Regions> = (*handle.get::<Arc<Regions>>()?).clone();
+        let handle =
+            handles.first().ok_or_else(|| Error::internal("mpi_exchange without a window"))?;
+        let window: Arc<WindowMemory> = (*handle.get::<Arc<WindowMemory>>()?).clone();
         if window.partitions()? != self.partitioning.count() {
             return Err(Error::data(format!(
-                "the histogram has {} partitions where bits = {} make {}",
+                "the histogram has {} partitions, but bits = {} makes {}; compute it with the same bits",
                 window.partitions()?,
                 self.partitioning.bits,
                 self.partitioning.count()
@@ -125,10 +130,11 @@ impl Sink for Lowered {
     }
 }
 
+/// State shared by all workers of a run.
 #[derive(Debug)]
 struct Shared {
     link: Arc<Link>,
-    window: Arc<Regions>,
+    window: Arc<WindowMemory>,
     run: Run,
 }
 
@@ -141,17 +147,17 @@ struct ExchangeRun {
 
 struct Worker {
     shared: Arc<Shared>,
-    outgoing: Outgoing,
+    outgoing: WirePartitioner,
     heap_words: Arc<[usize]>,
-    held: Held,
+    pending: PendingPuts,
 }
 
-/// Bytes of puts that are handed on together: each time wakes the communication worker.
-const TOGETHER_BYTES: usize = 1 << 20;
+/// Bytes of puts that are submitted together, since each submission wakes the communication worker.
+const SUBMIT_BYTES: usize = 1 << 20;
 
-/// Puts that were not handed on yet.
+/// Puts that are not yet submitted to the communication worker.
 #[derive(Default)]
-struct Held {
+struct PendingPuts {
     puts: Vec<Put>,
     bytes: usize,
 }
@@ -160,41 +166,42 @@ impl SinkRun for ExchangeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         let (shared, keys) = (self.shared.clone(), &self.partitioning.keys);
         let bits = (self.partitioning.bits, self.partitioning.shift);
-        let outgoing = Outgoing::new(shared.window.layout()?, keys, bits, &shared.run.context)?;
+        let outgoing =
+            WirePartitioner::new(shared.window.layout()?, keys, bits, &shared.run.context)?;
         let heap_words = outgoing.heap_words().clone();
-        Ok(Box::new(Worker { shared, outgoing, heap_words, held: Held::default() }))
+        Ok(Box::new(Worker { shared, outgoing, heap_words, pending: PendingPuts::default() }))
     }
 
-    fn reads_lying(&self) -> bool {
+    fn accepts_lazy(&self) -> bool {
         true
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         for mut worker in downcast_workers::<Worker>(workers)? {
             let (shared, heap_words) = (worker.shared.clone(), worker.heap_words.clone());
-            let held = &mut worker.held;
+            let pending = &mut worker.pending;
             worker.outgoing.flush(&mut |partition, packet| {
-                shared.send(partition, packet, &heap_words, held)
+                shared.send(partition, packet, &heap_words, pending)
             })?;
-            shared.hand_on(held);
+            shared.submit(pending);
         }
         let Shared { link, window, run } = &*self.shared;
         window.check_full()?;
         let reply = link.step(self.step, Work::Close(window.clone()));
-        // The window goes when its partitions do.
+        // The closure keeps the window alive until its partitions are dropped.
         let window = window.clone();
         let make = move |outcome| {
-            let Outcome::Arrived = outcome else {
-                return Err(Error::internal("a window that was not closed"));
+            let Outcome::Complete = outcome else {
+                return Err(Error::internal("window not closed"));
             };
-            Ok(vec![partitions_chunk(window.arrived()?)])
+            Ok(vec![partitions_chunk(window.received()?)])
         };
-        let output = answer(reply, run, make);
+        let output = reply_source(reply, run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
-/// Partitions that have come here, with their numbers, as tuples.
+/// Returns received partitions and their numbers as a chunk.
 pub(crate) fn partitions_chunk(partitions: Vec<(i64, Rows)>) -> Chunk {
     let (numbers, rows): (Vec<i64>, Vec<_>) = partitions.into_iter().unzip();
     let handles: Vec<Handle> = rows.into_iter().map(Handle::new).collect();
@@ -207,20 +214,20 @@ impl Shared {
     fn send(
         &self,
         partition: usize,
-        mut packet: Packet<'_>,
+        mut packet: WireBatch<'_>,
         heap_words: &[usize],
-        held: &mut Held,
+        pending: &mut PendingPuts,
     ) -> Result<()> {
         let slot = self.window.claim(partition, packet.rows.len(), packet.heap.len())?;
         packet.relocate(self.window.layout()?, heap_words, slot.heap_base);
         let here = self.link.rank();
         match slot.owner {
             Owner::Rank(rank) if rank != here => {
-                return self.put(rank, &slot, (packet.rows.into_owned(), packet.heap), held);
+                return self.put(rank, &slot, (packet.rows.into_owned(), packet.heap), pending);
             }
             Owner::All => {
                 for rank in (0..self.link.ranks()).filter(|rank| *rank != here) {
-                    self.put(rank, &slot, (packet.rows.to_vec(), packet.heap.clone()), held)?;
+                    self.put(rank, &slot, (packet.rows.to_vec(), packet.heap.clone()), pending)?;
                 }
             }
             Owner::Rank(_) | Owner::Sender => {}
@@ -233,22 +240,22 @@ impl Shared {
         rank: usize,
         slot: &Slot,
         (rows, heap): (Vec<u64>, Vec<u8>),
-        held: &mut Held,
+        pending: &mut PendingPuts,
     ) -> Result<()> {
         self.run.counters.add("sent_bytes", (rows.len() * 8 + heap.len()) as u64);
         let mut put = |byte: usize, length: usize, bytes: Bytes| -> Result<()> {
-            let under_way = self.link.count(length, &self.run.context)?;
-            held.puts.push(Put { rank, byte, buffer: Buffer { bytes, under_way } });
-            held.bytes += length;
+            let in_flight = self.link.count(length, &self.run.context)?;
+            pending.puts.push(Put { rank, byte, buffer: Buffer { bytes, in_flight } });
+            pending.bytes += length;
             Ok(())
         };
         put(slot.word * 8, rows.len() * 8, Bytes::Words(rows))?;
         if heap.is_empty() { Ok(()) } else { put(slot.byte, heap.len(), Bytes::Bytes(heap)) }
     }
 
-    /// Hands puts to the communication worker.
-    fn hand_on(&self, held: &mut Held) {
-        let Held { puts, .. } = std::mem::take(held);
+    /// Submits the pending puts to the communication worker.
+    fn submit(&self, pending: &mut PendingPuts) {
+        let PendingPuts { puts, .. } = std::mem::take(pending);
         if !puts.is_empty() {
             self.link.request(Request::Puts(self.window.clone(), puts));
         }
@@ -257,13 +264,13 @@ impl Shared {
 
 impl SinkWorker for Worker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let Worker { shared, outgoing, heap_words, held } = self;
+        let Worker { shared, outgoing, heap_words, pending } = self;
         outgoing.append(&chunk, &mut |partition, packet| {
-            shared.send(partition, packet, heap_words, held)
+            shared.send(partition, packet, heap_words, pending)
         })?;
-        // Who waits for room has held nothing back, and nobody else holds back much.
-        if held.bytes >= TOGETHER_BYTES || shared.link.is_filling() {
-            shared.hand_on(held);
+        // Submit before this worker may have to wait, so that no put is stuck in a blocked worker.
+        if pending.bytes >= SUBMIT_BYTES || shared.link.is_filling() {
+            shared.submit(pending);
         }
         Ok(())
     }

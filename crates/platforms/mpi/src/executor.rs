@@ -1,10 +1,10 @@
-//! MpiExecutor: runs its nested plan on all ranks; the result is that of the first.
+//! `MpiExecutor`: runs its nested plan on all ranks and returns the first rank's result.
 
 use std::sync::Arc;
 
 use tessera_context::Run;
-use tessera_engine::{InShare, Sent};
-use tessera_operator::platform::{Runtime, to_send};
+use tessera_engine::{DriverPlan, QueryShare};
+use tessera_operator::platform::{Runtime, plan_to_send};
 use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{
     Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan,
@@ -17,12 +17,12 @@ use tessera_vector::Chunk;
 use crate::link::{Link, Outcome, Reply, Request, StepId};
 use crate::roles::Roles;
 
-/// Sub-operators that take part in collective steps, one each.
+/// Sub-operators that take one collective step each.
 const COLLECTIVE: [&str; 5] =
     ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_receive", "mpi_broadcast"];
 
-/// Runs `executor`: the first rank sends the nested plan to the others as text, and all run it,
-/// each on its share.
+/// Runs `executor`: the first rank sends the nested plan to the others as text, and every rank runs
+/// it on its share.
 #[derive(Debug, Clone)]
 pub(crate) struct MpiExecutor {
     link: Arc<Link>,
@@ -37,18 +37,18 @@ impl MpiExecutor {
 impl Runtime for MpiExecutor {
     fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
         let plan =
-            node.nested.first().ok_or_else(|| Error::internal("an executor without a plan"))?;
-        let lowered = Lowered {
+            node.nested.first().ok_or_else(|| Error::internal("executor without a nested plan"))?;
+        let operator = ExecutorOperator {
             link: self.link.clone(),
-            plan: Arc::new(to_send(node, crate::NAME)?),
+            plan: Arc::new(plan_to_send(node, crate::NAME)?),
             steps: steps(plan).into(),
             roles: Roles::of(plan, self.link.ranks()),
         };
-        Ok(Operator::Source(Arc::new(lowered)))
+        Ok(Operator::Source(Arc::new(operator)))
     }
 }
 
-/// The collective steps of a plan, in its order.
+/// Returns the collective steps of a plan, in plan order.
 pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
     let is_collective = |(_, node): &(usize, &Node)| {
         let in_rounds =
@@ -59,25 +59,25 @@ pub(crate) fn steps(plan: &Plan) -> Vec<StepId> {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ExecutorOperator {
     link: Arc<Link>,
     plan: Arc<Plan>,
     steps: Arc<[StepId]>,
     roles: Roles,
 }
 
-impl Source for Lowered {
+impl Source for ExecutorOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
+        let (operator, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
         Ok(one_morsel(move || {
-            let (lowered, nested, run) = (lowered.clone(), nested.clone(), run.clone());
-            Ok(Box::new(ExecutorReader { lowered, nested, run, state: State::New }))
+            let (operator, nested, run) = (operator.clone(), nested.clone(), run.clone());
+            Ok(Box::new(ExecutorReader { operator, nested, run, state: State::New }))
         }))
     }
 }
 
 struct ExecutorReader {
-    lowered: Lowered,
+    operator: ExecutorOperator,
     nested: Arc<dyn NestedPlan>,
     run: Run,
     state: State,
@@ -85,9 +85,9 @@ struct ExecutorReader {
 
 enum State {
     New,
-    /// The plan runs here; its result is read.
+    /// The plan is running here and its result is being read.
     Running(Box<dyn Reader>),
-    /// The plan has run here, and maybe not yet everywhere.
+    /// The plan has ended here, but perhaps not on every rank.
     Ending(Arc<Reply>, Result<()>),
     Ended,
 }
@@ -112,22 +112,22 @@ impl Reader for ExecutorReader {
                     Ok(step) => {
                         self.state = State::Running(running);
                         match step {
-                            // The result is the first rank's.
-                            Step::HasOutput(_) if self.lowered.link.rank() > 0 => {}
+                            // Only the first rank's output is the result.
+                            Step::HasOutput(_) if self.operator.link.rank() > 0 => {}
                             step => return Ok(step),
                         }
                     }
                 },
-                State::Ending(reply, ran) => {
+                State::Ending(reply, result) => {
                     if !reply.token().is_ready() {
                         let token = reply.token();
-                        self.state = State::Ending(reply, ran);
+                        self.state = State::Ending(reply, result);
                         return Ok(Step::Blocked(token));
                     }
                     if let Outcome::Ended(figures) = reply.take()? {
                         figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
                     }
-                    ran?;
+                    result?;
                 }
                 State::Ended => return Ok(Step::Done),
             }
@@ -137,10 +137,10 @@ impl Reader for ExecutorReader {
 
 impl ExecutorReader {
     fn begin(&self) -> Result<Box<dyn Reader>> {
-        let Lowered { link, plan, steps, roles } = &self.lowered;
+        let ExecutorOperator { link, plan, steps, roles } = &self.operator;
         let query = self.run.context.clone();
         if link.rank() == 0 {
-            let sent = Sent {
+            let sent = DriverPlan {
                 plan: (**plan).clone(),
                 chunk_rows: query.chunk_rows(),
                 memory_bytes: query.memory_bytes(),
@@ -151,24 +151,24 @@ impl ExecutorReader {
         link.set_memory(query.memory_bytes());
         link.request(Request::Budget(query.clone()));
         let (share, ends) = (roles.share(link.rank()), link.clone());
-        let context = InShare::context(query, share, move || ends.check());
+        let context = QueryShare::context(query, share, move || ends.check());
         self.nested.stream(Chunk::unit(), &context)
     }
 
-    /// The plan has run here, or it never will.
-    fn end(&mut self, ran: Result<()>) {
-        let link = &self.lowered.link;
-        match &ran {
+    /// Reports the end of the plan here, with its result.
+    fn end(&mut self, result: Result<()>) {
+        let link = &self.operator.link;
+        match &result {
             Err(error) => link.request(Request::Failed(error.clone())),
             Ok(()) if link.rank() > 0 => link.request(Request::Figures(self.nested.figures())),
             Ok(()) => {}
         }
-        self.state = State::Ending(link.end(), ran);
+        self.state = State::Ending(link.end(), result);
     }
 }
 
 impl Drop for ExecutorReader {
-    /// Ends the plan on all ranks where its result is not read to the end.
+    /// Cancels the plan on all ranks if its result was not read to the end.
     fn drop(&mut self) {
         if let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) {
             drop(running);

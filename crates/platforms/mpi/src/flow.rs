@@ -1,26 +1,26 @@
-//! One exchange in rounds, as a rank sees it: what it has sent that lies at other ranks, and what
-//! has come and waits to be passed on.
+//! Flow control of an exchange in rounds, on one rank: bytes sent to each rank and not yet consumed
+//! there, and received packets that wait for a reader.
 //!
-//! A rank sends another at most [`ROUND_BYTES`], or [a part of the budget](ROUND_SHARE), shared by
-//! the senders, that the other has not passed on yet; then its sinks wait. Ranks pass on what comes
-//! as soon as what they do with it can begin, and tell senders when they have. What lies at a rank
-//! is thereby bounded, and what reads it (builds, groups, sorts) leaves memory by itself.
+//! A rank may have at most [`ROUND_BYTES`], or [a share of the budget](ROUND_SHARE), divided by the
+//! number of senders, unconsumed at another rank; then its sinks wait. Ranks consume packets as
+//! soon as the reader can run and then acknowledge them to the sender. So the bytes buffered at a
+//! rank are bounded, and the operators that read them (builds, groups, sorts) spill on their own.
 //!
-//! # Why no ranks wait in a circle
-//! * All that crosses in such a plan crosses in rounds: there are no collective steps in it at
-//!   which a rank would wait for the others.
-//! * An exchange has one reader, a chain of the plan. Say that exchange A waits: its reader has not
-//!   begun, since it still needs a side, and that side is made of what comes from exchange B, which
-//!   waits as well. Then B is above A's reader in the plan. Followed on, the waiting exchanges
-//!   would come back to A only if A's tuples reached a side that A's own reader needs; but they
-//!   reach nothing other than through that reader. The plan has no circles, so that one of the
-//!   exchanges has a reader that can begin, on every rank.
-//! * A reader that has begun waits for what comes, or for the exchange that its own chain ends in,
-//!   which is further down in the plan: the last of them ends in a state or in the result, which
-//!   take all that is given to them or leave memory.
-//! * The communication worker never waits: packets are received whatever else is under way, and
-//!   answers (how much was passed on) need no room. Where the budget is spoken for, packets that a
-//!   sender's room has been given for are taken uncounted.
+//! # Freedom from deadlock
+//! * Every exchange of such a plan runs in rounds: the plan has no collective steps, at which a
+//!   rank would wait for the others.
+//! * An exchange has one reader, a pipeline of the plan. Suppose exchange A waits because its
+//!   reader has not started: the reader needs a side that is built from exchange B, which waits as
+//!   well. Then B is above A's reader in the plan. Following such waits leads back to A only if A's
+//!   tuples reach a side that A's own reader needs; but A's tuples reach nothing except through
+//!   that reader. Plans have no cycles, so one of the waiting exchanges has a reader that can
+//!   start, on every rank.
+//! * A reader that has started waits for packets, or for the exchange at the end of its own
+//!   pipeline, which is further down in the plan. The last pipeline ends in a state or in the
+//!   result, which accept all their input or spill.
+//! * The communication worker never waits: it receives packets whatever else is in flight, and
+//!   acknowledgments need no room. If the budget is exhausted, packets within a sender's window are
+//!   accepted without being counted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,61 +29,61 @@ use tessera_context::{Context, Token, lock};
 use tessera_rows::RowLayout;
 use tessera_types::Result;
 
-use crate::link::{Arrived, Link, Request, StepId};
+use crate::link::{Link, ReceivedPacket, Request, StepId};
 use crate::send::{BOUNDED, HEADER_WORDS};
 
-/// Bytes of an exchange that lie at a rank, of all senders.
+/// The maximum of bytes of an exchange that are buffered at a rank, over all senders.
 const ROUND_BYTES: usize = 8 << 20;
-/// The part of the budget that these may take, where that is less: a plan has several exchanges.
+/// The share of the budget that they may take, if that is less: a plan has several exchanges.
 const ROUND_SHARE: usize = 32;
-/// The least of one sender: some packets.
+/// The minimum per sender, which is several packets.
 const SENDER_BYTES_MIN: usize = 32 << 10;
 
-/// In the place of a packet's partition: the sender has sent all it had.
+/// Value of a packet's partition word: the sender has no more packets.
 const ENDED: u64 = u64::MAX;
-/// In the place of a packet's partition: so many bytes were passed on, the number in the place of
-/// its rows.
-const PASSED_ON: u64 = u64::MAX - 1;
+/// Value of a packet's partition word: an acknowledgment. The word for its rows holds the number of
+/// bytes consumed.
+const CONSUMED: u64 = u64::MAX - 1;
 
-/// The bytes of an exchange that lie at a rank with this budget.
+/// Returns the maximum of buffered bytes of an exchange for a memory budget.
 fn round_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / ROUND_SHARE).min(ROUND_BYTES)
 }
 
-/// An exchange in rounds at one rank.
+/// An exchange in rounds on one rank.
 #[derive(Debug)]
 pub struct Flow {
     link: Arc<Link>,
     context: Arc<dyn Context>,
     step: StepId,
-    /// Bytes that one sender may have at one receiver.
+    /// The maximum of unconsumed bytes of one sender at one receiver.
     window_bytes: usize,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Bytes at each rank that were sent there and not passed on yet.
+    /// Bytes sent to each rank and not yet acknowledged by it.
     sent: Vec<usize>,
-    /// Bytes of each rank that were passed on here without its knowing.
-    untold: Vec<usize>,
-    inbox: VecDeque<Arrived>,
-    /// Ranks that will send more.
-    sending: usize,
-    /// Who waits for room, and for what comes.
-    waiting: Vec<Token>,
-    reading: Vec<Token>,
-    /// Nobody will read what comes.
-    is_given_up: bool,
+    /// Bytes of each rank that were consumed here and not yet acknowledged.
+    unacknowledged: Vec<usize>,
+    inbox: VecDeque<ReceivedPacket>,
+    /// The number of ranks that have not ended their sending.
+    active_senders: usize,
+    /// Tokens of sinks that wait for room, and of readers that wait for packets.
+    blocked_senders: Vec<Token>,
+    blocked_readers: Vec<Token>,
+    /// The readers are gone: further packets are dropped.
+    is_abandoned: bool,
 }
 
-/// What there is to read.
+/// The result of [`Flow::next`].
 #[derive(Debug)]
-pub(crate) enum Next {
-    Packet(Arrived),
-    /// Nothing yet.
+pub(crate) enum FlowEvent {
+    Packet(ReceivedPacket),
+    /// No packet has arrived yet.
     Wait(Token),
-    /// Nothing more will come.
+    /// All senders have ended.
     End,
 }
 
@@ -97,17 +97,17 @@ impl Flow {
             window_bytes: (round_bytes(context.memory_bytes()) / ranks).max(SENDER_BYTES_MIN),
             state: Mutex::new(State {
                 sent: vec![0; ranks],
-                untold: vec![0; ranks],
+                unacknowledged: vec![0; ranks],
                 inbox: VecDeque::new(),
-                sending: ranks,
-                waiting: Vec::new(),
-                reading: Vec::new(),
-                is_given_up: false,
+                active_senders: ranks,
+                blocked_senders: Vec::new(),
+                blocked_readers: Vec::new(),
+                is_abandoned: false,
             }),
         })
     }
 
-    /// How many rows of so many bytes are packed before there must be room again.
+    /// Returns the number of rows of `stride_bytes` to pack between checks for room.
     pub(crate) fn piece_rows(&self, stride_bytes: usize) -> usize {
         (self.window_bytes / 2 / stride_bytes.max(1)).max(1)
     }
@@ -116,63 +116,63 @@ impl Flow {
         lock(&self.state)
     }
 
-    /// Notes that a packet of this length goes to a rank.
-    pub(crate) fn sends(&self, to: usize, bytes: usize) {
+    /// Counts a packet of this length as sent to a rank.
+    pub(crate) fn add_sent(&self, to: usize, bytes: usize) {
         self.lock().sent[to] += bytes;
     }
 
-    /// What to wait for before more is sent; nothing while there is room at every rank.
+    /// Returns the token to wait for before sending more, or `None` while every rank has room.
     pub(crate) fn room(&self) -> Option<Token> {
         let mut state = self.lock();
         let is_full = state.sent.iter().any(|sent| *sent >= self.window_bytes);
         is_full.then(|| {
             let token = Token::new();
-            state.waiting.push(token.clone());
+            state.blocked_senders.push(token.clone());
             token
         })
     }
 
-    /// Tells all ranks that this one has sent all it had.
+    /// Notifies all ranks that this one has no more packets.
     pub(crate) fn end(&self) -> Result<()> {
-        (0..self.link.ranks()).try_for_each(|rank| self.tell(rank, ENDED, 0))
+        (0..self.link.ranks()).try_for_each(|rank| self.notify(rank, ENDED, 0))
     }
 
-    fn tell(&self, rank: usize, what: u64, bytes: usize) -> Result<()> {
-        let words = vec![0, self.step as u64 | BOUNDED, what, bytes as u64, 0];
-        // It counts for nothing: it must go even where memory is scarce.
-        let under_way = self.link.count(0, &self.context)?;
-        self.link.request(Request::Packet(rank, words, under_way));
+    fn notify(&self, rank: usize, kind: u64, bytes: usize) -> Result<()> {
+        let words = vec![0, self.step as u64 | BOUNDED, kind, bytes as u64, 0];
+        // The message counts as 0 bytes: it must go out even if memory is exhausted.
+        let in_flight = self.link.count(0, &self.context)?;
+        self.link.request(Request::Packet(rank, words, in_flight));
         Ok(())
     }
 
-    /// Takes what has come for this exchange.
+    /// Receives a packet of this exchange.
     ///
     /// # Errors
-    /// The query has no memory for an answer.
-    pub fn came(&self, packet: Arrived) -> Result<()> {
+    /// The query has no memory for an acknowledgment.
+    pub fn receive(&self, packet: ReceivedPacket) -> Result<()> {
         let header = packet.words.first_chunk::<HEADER_WORDS>();
-        let (what, bytes) = header.map_or((0, 0), |[_, _, what, rows, _]| (*what, *rows as usize));
+        let (kind, bytes) = header.map_or((0, 0), |[_, _, kind, rows, _]| (*kind, *rows as usize));
         let mut state = self.lock();
-        match what {
+        match kind {
             ENDED => {
-                state.sending -= 1;
-                if state.sending == 0 {
-                    state.reading.drain(..).for_each(|token| token.set_ready());
+                state.active_senders -= 1;
+                if state.active_senders == 0 {
+                    state.blocked_readers.drain(..).for_each(|token| token.set_ready());
                 }
                 Ok(())
             }
-            PASSED_ON => {
+            CONSUMED => {
                 let sent = &mut state.sent[packet.from];
                 *sent = sent.saturating_sub(bytes);
                 if state.sent.iter().all(|sent| *sent < self.window_bytes) {
-                    state.waiting.drain(..).for_each(|token| token.set_ready());
+                    state.blocked_senders.drain(..).for_each(|token| token.set_ready());
                 }
                 Ok(())
             }
-            _ if state.is_given_up => self.passed_on(state, &packet),
+            _ if state.is_abandoned => self.acknowledge(state, &packet),
             _ => {
                 state.inbox.push_back(packet);
-                if let Some(token) = state.reading.pop() {
+                if let Some(token) = state.blocked_readers.pop() {
                     token.set_ready();
                 }
                 Ok(())
@@ -180,56 +180,57 @@ impl Flow {
         }
     }
 
-    /// The next packet, which is taken to be passed on.
-    pub(crate) fn next(&self) -> Result<Next> {
+    /// Takes the next packet and counts it as consumed.
+    pub(crate) fn next(&self) -> Result<FlowEvent> {
         let mut state = self.lock();
         if let Some(packet) = state.inbox.pop_front() {
-            self.passed_on(state, &packet)?;
-            return Ok(Next::Packet(packet));
+            self.acknowledge(state, &packet)?;
+            return Ok(FlowEvent::Packet(packet));
         }
-        if state.sending == 0 {
-            return Ok(Next::End);
+        if state.active_senders == 0 {
+            return Ok(FlowEvent::End);
         }
         let token = Token::new();
-        state.reading.push(token.clone());
-        Ok(Next::Wait(token))
+        state.blocked_readers.push(token.clone());
+        Ok(FlowEvent::Wait(token))
     }
 
-    /// Tells the sender, unless it is too little to be worth a message.
-    fn passed_on(&self, mut state: MutexGuard<'_, State>, packet: &Arrived) -> Result<()> {
-        let untold = &mut state.untold[packet.from];
-        *untold += packet.words.len() * 8;
-        if *untold < self.window_bytes / 4 {
+    /// Counts a packet as consumed, and acknowledges to its sender once enough bytes have
+    /// accumulated.
+    fn acknowledge(&self, mut state: MutexGuard<'_, State>, packet: &ReceivedPacket) -> Result<()> {
+        let unacknowledged = &mut state.unacknowledged[packet.from];
+        *unacknowledged += packet.words.len() * 8;
+        if *unacknowledged < self.window_bytes / 4 {
             return Ok(());
         }
-        let bytes = std::mem::take(untold);
+        let bytes = std::mem::take(unacknowledged);
         drop(state);
-        self.tell(packet.from, PASSED_ON, bytes)
+        self.notify(packet.from, CONSUMED, bytes)
     }
 
-    /// Nobody will read what comes: it is dropped, so that senders come to their end.
-    fn give_up(&self) -> Result<()> {
+    /// Drops the received packets and all further ones, so that senders can finish.
+    fn abandon(&self) -> Result<()> {
         let mut state = self.lock();
-        state.is_given_up = true;
+        state.is_abandoned = true;
         for packet in std::mem::take(&mut state.inbox) {
-            self.passed_on(state, &packet)?;
+            self.acknowledge(state, &packet)?;
             state = self.lock();
         }
         Ok(())
     }
 }
 
-/// The receiving end of an exchange: when the last of it is gone, nobody will read.
+/// The receiving end of an exchange. Dropping the last reference abandons the exchange.
 #[derive(Debug)]
-pub(crate) struct Receiving {
+pub(crate) struct ReceiveEnd {
     pub(crate) flow: Arc<Flow>,
     pub(crate) layout: Arc<RowLayout>,
 }
 
-impl Drop for Receiving {
+impl Drop for ReceiveEnd {
     fn drop(&mut self) {
-        // Without memory for a message the query fails, and nobody waits.
-        if let Err(error) = self.flow.give_up() {
+        // If there is no memory for an acknowledgment, the query fails, which releases the senders.
+        if let Err(error) = self.flow.abandon() {
             self.flow.link.request(Request::Failed(error));
         }
     }
@@ -249,36 +250,36 @@ mod tests {
         (Flow::new(&link, &context, 3), link)
     }
 
-    fn packet(from: usize, what: u64, number: usize, words: usize) -> Arrived {
+    fn packet(from: usize, what: u64, number: usize, words: usize) -> ReceivedPacket {
         let mut all = vec![0, 3, what, number as u64, 0];
         all.resize(HEADER_WORDS + words, 7);
-        Arrived { from, words: all, memory: None }
+        ReceivedPacket { from, words: all, memory: None }
     }
 
-    /// The bytes that ranks were told of, by rank.
-    fn told(link: &Link) -> Vec<(usize, u64, u64)> {
+    /// The notifications requested, with their ranks and bytes.
+    fn notifications(link: &Link) -> Vec<(usize, u64, u64)> {
         let requests = link.requests(Duration::ZERO).into_iter();
-        let told = requests.filter_map(|request| match request {
+        let notifications = requests.filter_map(|request| match request {
             Request::Packet(rank, words, _) => Some((rank, words[2], words[3])),
             _ => None,
         });
-        told.collect()
+        notifications.collect()
     }
 
     #[test]
     fn senders_wait_for_what_was_passed_on() {
         let (flow, _link) = flow();
         let window = flow.window_bytes;
-        flow.sends(1, window - 8);
+        flow.add_sent(1, window - 8);
         assert!(flow.room().is_none());
-        flow.sends(1, 16);
+        flow.add_sent(1, 16);
         let token = flow.room().unwrap();
-        flow.came(packet(1, PASSED_ON, 8, 0)).unwrap();
+        flow.receive(packet(1, CONSUMED, 8, 0)).unwrap();
         assert!(!token.is_ready());
-        flow.came(packet(1, PASSED_ON, 8, 0)).unwrap();
+        flow.receive(packet(1, CONSUMED, 8, 0)).unwrap();
         assert!(token.is_ready() && flow.room().is_none());
         // Each receiver has room of its own.
-        flow.sends(0, window);
+        flow.add_sent(0, window);
         assert!(flow.room().is_some());
     }
 
@@ -286,35 +287,39 @@ mod tests {
     fn readers_get_all_and_senders_hear_of_it() {
         let (flow, link) = flow();
         let words = flow.window_bytes / 8 / 4;
-        let Next::Wait(token) = flow.next().unwrap() else { panic!("something came from nowhere") };
-        flow.came(packet(1, 5, words, words)).unwrap();
+        let FlowEvent::Wait(token) = flow.next().unwrap() else {
+            panic!("a packet without a sender")
+        };
+        flow.receive(packet(1, 5, words, words)).unwrap();
         assert!(token.is_ready());
-        assert!(matches!(flow.next().unwrap(), Next::Packet(packet) if packet.words[2] == 5));
-        assert_eq!(told(&link), [(1, PASSED_ON, (words + HEADER_WORDS) as u64 * 8)]);
-        // A little is not worth a message.
-        flow.came(packet(1, 5, 1, 1)).unwrap();
-        assert!(matches!(flow.next().unwrap(), Next::Packet(_)) && told(&link).is_empty());
+        assert!(matches!(flow.next().unwrap(), FlowEvent::Packet(packet) if packet.words[2] == 5));
+        assert_eq!(notifications(&link), [(1, CONSUMED, (words + HEADER_WORDS) as u64 * 8)]);
+        // Few bytes are not acknowledged.
+        flow.receive(packet(1, 5, 1, 1)).unwrap();
+        assert!(
+            matches!(flow.next().unwrap(), FlowEvent::Packet(_)) && notifications(&link).is_empty()
+        );
         flow.end().unwrap();
-        assert_eq!(told(&link), [(0, ENDED, 0), (1, ENDED, 0)]);
-        flow.came(packet(0, ENDED, 0, 0)).unwrap();
-        let Next::Wait(token) = flow.next().unwrap() else { panic!("one rank still sends") };
-        flow.came(packet(1, ENDED, 0, 0)).unwrap();
-        assert!(token.is_ready() && matches!(flow.next().unwrap(), Next::End));
+        assert_eq!(notifications(&link), [(0, ENDED, 0), (1, ENDED, 0)]);
+        flow.receive(packet(0, ENDED, 0, 0)).unwrap();
+        let FlowEvent::Wait(token) = flow.next().unwrap() else { panic!("one rank still sends") };
+        flow.receive(packet(1, ENDED, 0, 0)).unwrap();
+        assert!(token.is_ready() && matches!(flow.next().unwrap(), FlowEvent::End));
     }
 
     #[test]
     fn what_nobody_reads_is_dropped_and_told() {
         let (flow, link) = flow();
         let words = flow.window_bytes / 8 / 4;
-        let receiving = Receiving {
+        let end = ReceiveEnd {
             flow: flow.clone(),
             layout: RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap(),
         };
-        flow.came(packet(1, 0, words, words)).unwrap();
-        drop(receiving);
-        flow.came(packet(1, 0, words, words)).unwrap();
+        flow.receive(packet(1, 0, words, words)).unwrap();
+        drop(end);
+        flow.receive(packet(1, 0, words, words)).unwrap();
         let bytes = (words + HEADER_WORDS) as u64 * 8;
-        assert_eq!(told(&link), [(1, PASSED_ON, bytes), (1, PASSED_ON, bytes)]);
+        assert_eq!(notifications(&link), [(1, CONSUMED, bytes), (1, CONSUMED, bytes)]);
         assert!(flow.lock().inbox.is_empty());
     }
 }

@@ -1,5 +1,4 @@
-//! `mpi_histogram`: how many tuples of each partition all ranks have, and how many those before
-//! this one.
+//! `mpi_histogram`: sums the partition sizes of all ranks, and of the ranks before this one.
 
 use std::sync::Arc;
 
@@ -14,24 +13,24 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::Chunk;
 
-use crate::answer::{Held, answer, in_order};
+use crate::collective::{ChunkBuffer, chunks_in_order, reply_source};
 use crate::link::{Link, Outcome, Work};
-use crate::window::missing;
+use crate::window::missing_mpi;
 
-/// The fields of the output, all `int64`: of each partition the tuples and the bytes of long
-/// strings that this rank has (`count`, `bytes`), that ranks before it have, and that all have.
+/// The fields of the output, all `int64`: for each partition, the tuples and the bytes of long
+/// strings on this rank (`count`, `bytes`), on the ranks before it, and on all ranks.
 pub(crate) const FIELDS: [&str; 7] =
     ["partition", "count", "bytes", "before", "before_bytes", "total", "total_bytes"];
 
-/// Adds up the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive
-/// scan for where this rank's tuples begin in them, started together (Modularis §2.4.1.2, whose sum
-/// alone does not give the latter).
+/// Sums the histograms of all ranks: an all-reduce for the sizes of partitions and an exclusive
+/// scan for where this rank's tuples begin in them, started together (Modularis §2.4.1.2, which has
+/// only the sum).
 ///
-/// Where `local_histogram` tells ranges, the rows of these have the least value of all ranks as
-/// `total`, the greatest as `total_bytes`.
+/// The rows in which `local_histogram` gives value ranges get the minimum of all ranks as `total`
+/// and the maximum as `total_bytes`.
 ///
-/// Input: the output of a `local_histogram`, or of several, one after the other: then one
-/// collective serves all. Output: a tuple for each, with the fields of `FIELDS`. Blocks.
+/// Input: the output of one `local_histogram`, or of several concatenated, which share one
+/// collective step. Output: one tuple per input tuple, with the fields of `FIELDS`. Blocks.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     link: Option<Arc<Link>>,
@@ -61,19 +60,19 @@ impl Descriptor for Histogram {
         Role::Sink(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
 impl SubOperator for Histogram {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.clone().ok_or_else(missing)?;
+        let link = self.link.clone().ok_or_else(missing_mpi)?;
         let tuple = &lowering.inputs[0].tuple;
         let (partition, _) = describe::field(tuple, "partition", "field")?;
         let (count, _) = describe::field(tuple, "count", "field")?;
         let bytes = tuple.index_of("bytes");
-        Ok(Operator::Sink(Arc::new(Lowered {
+        Ok(Operator::Sink(Arc::new(HistogramOperator {
             link,
             step: lowering.position,
             partition,
@@ -84,7 +83,7 @@ impl SubOperator for Histogram {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct HistogramOperator {
     link: Arc<Link>,
     step: usize,
     partition: usize,
@@ -94,19 +93,19 @@ struct Lowered {
 
 #[derive(Debug)]
 struct HistogramRun {
-    lowered: Lowered,
+    operator: HistogramOperator,
     run: Run,
 }
 
-impl Sink for Lowered {
+impl Sink for HistogramOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(HistogramRun { lowered: self.clone(), run: run.clone() }))
+        Ok(Arc::new(HistogramRun { operator: self.clone(), run: run.clone() }))
     }
 }
 
 impl SinkRun for HistogramRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Held::default()))
+        Ok(Box::new(ChunkBuffer::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -114,7 +113,7 @@ impl SinkRun for HistogramRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let chunks = in_order(workers)?;
+        let chunks = chunks_in_order(workers)?;
         let column = |index: Option<usize>| -> Result<Vec<i64>> {
             let mut all = Vec::new();
             for chunk in &chunks {
@@ -129,19 +128,19 @@ impl SinkRun for HistogramRun {
             }
             Ok(all)
         };
-        let partitions = column(Some(self.lowered.partition))?;
-        let (counts, bytes) = (column(Some(self.lowered.count))?, column(self.lowered.bytes)?);
+        let partitions = column(Some(self.operator.partition))?;
+        let (counts, bytes) = (column(Some(self.operator.count))?, column(self.operator.bytes)?);
         let ranges =
-            Ranges::new(&partitions, (self.lowered.link.rank(), self.lowered.link.ranks()));
-        let own = ranges.with_own(&counts, &bytes);
-        let reply = self.lowered.link.step(self.lowered.step, Work::Sum(own));
+            Ranges::new(&partitions, (self.operator.link.rank(), self.operator.link.ranks()));
+        let own = ranges.contribution(&counts, &bytes);
+        let reply = self.operator.link.step(self.operator.step, Work::Sum(own));
         let make = move |outcome| {
             let Outcome::Sums(before, total) = outcome else {
-                return Err(Error::internal("a histogram that was not added up"));
+                return Err(Error::internal("mpi_histogram without sums"));
             };
             let n = counts.len();
             let (mut totals, mut total_bytes) = (total[..n].to_vec(), total[n..2 * n].to_vec());
-            ranges.of_all(&total[2 * n..], &mut totals, &mut total_bytes);
+            ranges.merge(&total[2 * n..], &mut totals, &mut total_bytes);
             let columns = [
                 partitions,
                 counts,
@@ -155,13 +154,13 @@ impl SinkRun for HistogramRun {
                 columns.map(|column: Vec<i64>| Arc::new(Int64Array::from(column)) as ArrayRef);
             Ok(vec![Chunk::from_arrays(columns.to_vec())])
         };
-        let output = answer(reply, &self.run, make);
+        let output = reply_source(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
-/// The rows of a histogram that hold a least and a greatest value. A sum over all ranks gathers
-/// these too, where each rank has places of its own.
+/// The rows of a histogram that hold a minimum and a maximum. A sum over all ranks gathers these
+/// too: each rank has its own slots, which are zero on the other ranks.
 struct Ranges {
     rows: Vec<usize>,
     rank: usize,
@@ -174,8 +173,9 @@ impl Ranges {
         Ranges { rows, rank, ranks }
     }
 
-    /// The numbers of this rank: counts, bytes, and of each range the places of all ranks.
-    fn with_own(&self, counts: &[i64], bytes: &[i64]) -> Vec<i64> {
+    /// Returns the numbers that this rank contributes: counts, bytes, and for each range the slots
+    /// of all ranks.
+    fn contribution(&self, counts: &[i64], bytes: &[i64]) -> Vec<i64> {
         let mut own: Vec<i64> = counts.iter().chain(bytes).copied().collect();
         for row in &self.rows {
             (own[*row], own[counts.len() + row]) = (0, 0);
@@ -187,8 +187,8 @@ impl Ranges {
         own
     }
 
-    /// Puts what all ranks have into the rows of ranges.
-    fn of_all(&self, gathered: &[i64], least: &mut [i64], greatest: &mut [i64]) {
+    /// Writes the minimum and maximum over all ranks into the rows of ranges.
+    fn merge(&self, gathered: &[i64], least: &mut [i64], greatest: &mut [i64]) {
         for (row, places) in self.rows.iter().zip(gathered.chunks_exact(self.ranks * 2)) {
             least[*row] = places.iter().step_by(2).copied().min().unwrap_or(i64::MAX);
             greatest[*row] = places.iter().skip(1).step_by(2).copied().max().unwrap_or(i64::MIN);
@@ -206,11 +206,11 @@ mod tests {
         let ranks = [([5, 0, -7, i64::MAX], [0, 3, 9, i64::MIN]), ([1, 2, 4, 8], [0, 0, 4, 8])];
         let mut sum = [0; 4 * 2 + 2 * 2 * 2];
         for (rank, (counts, bytes)) in ranks.iter().enumerate() {
-            let own = Ranges::new(&partitions, (rank, 2)).with_own(counts, bytes);
+            let own = Ranges::new(&partitions, (rank, 2)).contribution(counts, bytes);
             sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         }
         let (mut least, mut greatest) = (sum[..4].to_vec(), sum[4..8].to_vec());
-        Ranges::new(&partitions, (0, 2)).of_all(&sum[8..], &mut least, &mut greatest);
+        Ranges::new(&partitions, (0, 2)).merge(&sum[8..], &mut least, &mut greatest);
         assert_eq!((least, greatest), (vec![6, 2, -7, 8], vec![0, 3, 9, 8]));
     }
 }

@@ -1,19 +1,20 @@
-//! Statements on ranks that `mpiexec` starts: the same command line, given to `tessera-mpi`.
+//! Launches statements on ranks that `mpiexec` starts: `tessera-mpi` gets the same command line.
 
 use std::sync::Arc;
 
 use tessera_engine::{
-    Extension, Launch, LaunchOption, Launched, Launcher, SettingEntry, check_number, check_timeout,
+    Extension, Launch, LaunchOption, LaunchOutcome, Launcher, SettingEntry, check_number,
+    check_timeout,
 };
 use tessera_types::{Code, Result, parse_timeout};
 
 use crate::launcher::{self, Canceller};
-use crate::{EXCHANGE, Mpi, NAME, Way};
+use crate::{EXCHANGE, ExchangeMode, Mpi, NAME};
 
-/// Most ranks that are started.
+/// The maximum of `--ranks`.
 const RANKS_MAX: u16 = 4096;
 
-/// Starts ranks and watches over them.
+/// The launcher of the platform: starts ranks and monitors them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MpiLauncher;
 
@@ -29,19 +30,19 @@ const OPTIONS: [LaunchOption; 2] = [
         name: "mpi-start-timeout",
         value_name: "SECONDS",
         default: Some("60"),
-        help: "Seconds until all ranks have come, or none",
+        help: "Seconds to wait for all ranks to start, or none",
         check: check_timeout,
     },
 ];
 
-/// How tuples cross: a [`Way`].
+/// The setting for the [`ExchangeMode`].
 pub(crate) const EXCHANGE_SETTING: SettingEntry = SettingEntry {
     name: EXCHANGE,
     default: "auto",
-    value_name: "WAY",
-    help: "how tuples cross between ranks: auto (one-sided or rounds), one-sided, packed (in few bits), two-sided, split \
-           (two-sided, from half of the ranks to the rest), or rounds (two-sided, for what is larger than the memory)",
-    parse: |value| Ok(value.parse::<Way>()?.to_string()),
+    value_name: "MODE",
+    help: "how exchanges move tuples between ranks: auto (one-sided or rounds), one-sided, packed (one-sided, bit-packed), two-sided, split \
+           (two-sided, from half of the ranks to the rest) or rounds (two-sided, for inputs larger than memory)",
+    parse: |value| Ok(value.parse::<ExchangeMode>()?.to_string()),
 };
 
 impl Launcher for MpiLauncher {
@@ -69,7 +70,7 @@ impl Launcher for MpiLauncher {
         Arc::new(Mpi::default())
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched> {
+    fn launch(&self, launch: &Launch<'_>) -> Result<LaunchOutcome> {
         let ranks: u16 = launch.values.parsed("ranks")?;
         let start = launch.values.get("mpi-start-timeout").and_then(parse_timeout).flatten();
         let canceller = Canceller::default();
@@ -81,10 +82,12 @@ impl Launcher for MpiLauncher {
         let launched =
             launcher::launch(usize::from(ranks), &launch.arguments, launch.reads_input, &canceller);
         match launched.and_then(|launched| launched.wait(start)) {
-            Ok(code) => Ok(Launched::Elsewhere { code, interrupted: code != 0 && interrupted() }),
+            Ok(code) => {
+                Ok(LaunchOutcome::Elsewhere { code, interrupted: code != 0 && interrupted() })
+            }
             Err(error) if error.code() == Code::Cancelled => {
                 eprintln!("error: {error}");
-                Ok(Launched::Elsewhere { code: 1, interrupted: true })
+                Ok(LaunchOutcome::Elsewhere { code: 1, interrupted: true })
             }
             Err(error) => Err(error),
         }

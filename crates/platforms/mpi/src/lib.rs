@@ -1,19 +1,21 @@
-//! Platform `mpi`: processes that share no memory, started and connected by MPI.
+//! Platform `mpi`: processes without shared memory, started and connected by MPI.
 //!
-//! Every *rank* runs the same plan on its part of the files, with all its worker threads. Tuples
-//! cross in four steps, each a sub-operator (Modularis §1.4; Barthels et al.): `local_histogram`
-//! counts, [`Histogram`] adds up the counts of all ranks and tells each where its tuples begin,
-//! [`Window`] makes room for exactly what will come, [`Exchange`] partitions and puts into the
-//! rooms of the others, one-sided, while it partitions on. Exchanges that meet in joins share
-//! histogram and windows. [`Broadcast`] sends small inputs whole. For comparison, tuples cross
-//! two-sided too ([`Way`]): [`Send`] and [`Receive`] need neither.
+//! Every *rank* runs the same plan on its share of the files, with all its worker threads. A
+//! one-sided exchange takes four steps, each a sub-operator (Modularis §1.4; Barthels et al.):
+//! `local_histogram` counts the tuples of each partition. [`Histogram`] sums the counts of all
+//! ranks and computes where each rank's tuples begin. [`Window`] allocates exactly the memory that
+//! will be written. [`Exchange`] partitions tuples and writes them into the windows of other ranks
+//! while partitioning continues. Exchanges that feed one join share histograms and windows.
+//! [`Broadcast`] sends small inputs whole. In two-sided modes ([`ExchangeMode`]), [`Send`] and
+//! [`Receive`] replace the four steps and need neither histograms nor windows.
 //!
-//! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`); the
-//! others hand it requests through a [`Link`] and never wait. Without the feature `runtime`, which
-//! needs an MPI library, plans can be made and explained.
+//! One thread of each rank, the *communication worker*, makes all MPI calls (module `world`). The
+//! other threads send it requests through a [`Link`] and never wait. Without the feature `runtime`,
+//! which needs an MPI library, plans can be built and explained but not run.
+//! | Modules with `unsafe` code: `cores`, `control`, `launcher`, `window_memory` and `world::raw`.
 
-mod answer;
 mod broadcast;
+mod collective;
 pub mod control;
 #[cfg(feature = "runtime")]
 mod cores;
@@ -26,12 +28,12 @@ pub mod launcher;
 mod link;
 mod pass;
 mod receive;
-mod region;
 mod roles;
-mod said;
+mod window_memory;
+
+mod exchange_mode;
+mod merge_steps;
 mod send;
-mod together;
-mod way;
 mod window;
 #[cfg(feature = "runtime")]
 pub mod world;
@@ -39,57 +41,57 @@ pub mod world;
 use std::sync::{Arc, Mutex};
 
 use tessera_context::lock;
-use tessera_engine::{Extension, Platform, Sent, Setting, Setup};
+use tessera_engine::{DriverPlan, Extension, Platform, Setting, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Executor, OnPlatform};
-use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_operator::platform::{Executor, PlatformOperator};
+use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
 pub use broadcast::{Broadcast, First};
 pub use exchange::Exchange;
+pub use exchange_mode::ExchangeMode;
 pub use histogram::Histogram;
 pub use launch::MpiLauncher;
 pub use link::Link;
 use pass::Crossing;
 pub use receive::Receive;
 pub use send::Send;
-pub use way::Way;
 pub use window::Window;
 
 /// The name of the platform.
 pub const NAME: &str = "mpi";
 
-/// The setting that says how tuples cross: a [`Way`].
+/// The setting for the [`ExchangeMode`] of a session.
 pub const EXCHANGE: &str = "mpi_exchange";
 
-/// How many ranks a plan is made for where none run.
+/// The number of ranks that `EXPLAIN` assumes outside an MPI world.
 const RANKS_EXPLAINED: usize = 4;
 
-/// Ranks of an MPI world; without a link, only their plans.
+/// The ranks of an MPI world. Without a link, this can make plans but not run them.
 #[derive(Debug, Clone, Default)]
 pub struct Mpi {
     link: Option<Arc<Link>>,
-    way: Arc<Mutex<Way>>,
+    mode: Arc<Mutex<ExchangeMode>>,
 }
 
 impl Mpi {
-    /// The platform of a rank whose communication worker answers this link.
+    /// Returns the platform of a rank; its communication worker serves `link`.
     pub fn new(link: Arc<Link>) -> Mpi {
         Mpi { link: Some(link), ..Mpi::default() }
     }
 
-    /// Sets how tuples cross.
-    pub fn set_exchange(&self, way: Way) {
-        *lock(&self.way) = way;
+    /// Sets the exchange mode.
+    pub fn set_exchange(&self, mode: ExchangeMode) {
+        *lock(&self.mode) = mode;
     }
 
-    /// How tuples cross.
-    fn way(&self) -> Way {
+    /// Returns the exchange mode, with `Auto` resolved.
+    fn mode(&self) -> ExchangeMode {
         let shares_cores = || self.link.as_ref().is_some_and(|link| link.shares_cores());
-        match *lock(&self.way) {
-            Way::Auto if shares_cores() => Way::Rounds,
-            Way::Auto => Way::OneSided,
-            way => way,
+        match *lock(&self.mode) {
+            ExchangeMode::Auto if shares_cores() => ExchangeMode::Rounds,
+            ExchangeMode::Auto => ExchangeMode::OneSided,
+            mode => mode,
         }
     }
 
@@ -104,13 +106,13 @@ impl Extension for Mpi {
     }
 
     fn install(&self, setup: &mut Setup) -> Result<()> {
-        // Each session says for itself how tuples cross.
-        let platform = Mpi { link: self.link.clone(), way: Arc::default() };
-        let of_setting = platform.clone();
+        // Each session has its own exchange mode.
+        let platform = Mpi { link: self.link.clone(), mode: Arc::default() };
+        let setting_platform = platform.clone();
         setup.setting(Setting {
             entry: launch::EXCHANGE_SETTING,
             apply: Arc::new(move |value| {
-                of_setting.set_exchange(value.parse()?);
+                setting_platform.set_exchange(value.parse()?);
                 Ok(())
             }),
         })?;
@@ -132,30 +134,32 @@ impl Platform for Mpi {
         registry.register(Broadcast::new(self.link.clone()));
         registry.register(First::new(self.link.clone()));
         if let Some(link) = &self.link {
-            registry.register(OnPlatform::new(Executor, executor::MpiExecutor::new(link.clone())));
+            registry.register(PlatformOperator::new(
+                Executor,
+                executor::MpiExecutor::new(link.clone()),
+            ));
         }
     }
 
-    fn serve(&self, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<bool> {
+    fn serve(&self, run: &mut dyn FnMut(&DriverPlan) -> Result<()>) -> Result<bool> {
         match &self.link {
             Some(link) if link.rank() > 0 => link.serve(run).map(|()| true),
             _ => Ok(false),
         }
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
-        pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::By(self.way())), rules)
+    fn pass(&self, plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
+        pass::for_ranks(plan, catalog, (self.ranks(), Crossing::Mode(self.mode())), rules)
     }
 
     fn frugal_pass(
         &self,
         plan: &Plan,
-        catalogue: &Catalogue,
+        catalog: &OperatorCatalog,
         rules: Rules,
     ) -> Result<Option<Plan>> {
-        // What does not fit otherwise goes in rounds, whatever the setting.
-        let frugal =
-            pass::for_ranks(plan, catalogue, (self.ranks(), Crossing::AllInRounds), rules)?;
-        Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))
+        // The plan for scarce memory uses rounds, whatever the setting.
+        let frugal = pass::for_ranks(plan, catalog, (self.ranks(), Crossing::AllInRounds), rules)?;
+        Ok((self.pass(plan, catalog, rules)? != frugal).then_some(frugal))
     }
 }

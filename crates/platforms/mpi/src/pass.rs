@@ -1,49 +1,52 @@
-//! The pass of the platform: the shared distribution, with our own sub-operators in the place of
-//! its exchanges.
+//! The pass of the platform: distributes a plan over ranks and replaces the exchanges of the shared
+//! distribution pass with MPI sub-operators.
 
 use tessera_optimizer::physical;
-use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
+use tessera_plan::{
+    Builder, Edge, Node, NodeId, OperatorCatalog, Order, Params, Plan, Rules, Value,
+};
 use tessera_rows::packs;
 use tessera_types::Result;
 
-use crate::{Way, together};
+use crate::{ExchangeMode, merge_steps};
 
-/// Partitions of each rank: enough for its threads to share out, and to make unequal partitions
-/// equal work.
+/// Bits for the partitions of each rank: enough for its threads to share them and to even out
+/// unequal partitions.
 const PARTITIONS_OF_RANK_BITS: u32 = 3;
-/// Bits of the hash from here on name the partition: those above order the slots of hash tables.
+/// The first bit of the hash that names the partition; the bits above order the slots of hash
+/// tables.
 const SHIFT: i64 = 40;
 
-/// How tuples cross in a plan.
+/// How the exchanges of a plan move tuples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Crossing {
-    /// By keys this way, and else in collective steps, which hold all of it.
-    By(Way),
-    /// In rounds, whatever crosses: of a plan that has run out of memory otherwise.
+    /// Exchanges by keys use this mode; others take collective steps and hold all their tuples.
+    Mode(ExchangeMode),
+    /// All exchanges use rounds: the fallback plan after running out of memory.
     AllInRounds,
 }
 
-/// The plan as `ranks` ranks run it.
+/// Returns the plan that `ranks` ranks run.
 ///
 /// # Errors
 /// The plan does not verify.
 pub(crate) fn for_ranks(
     plan: &Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     (ranks, crossing): (usize, Crossing),
     rules: Rules,
 ) -> Result<Plan> {
     let bits = i64::from(ranks.next_power_of_two().ilog2() + PARTITIONS_OF_RANK_BITS);
     let mut plan = physical::run_by_workers(
         plan,
-        catalogue,
+        catalog,
         (crate::NAME, ranks),
         rules,
-        &mut |out, node, edge| swap(out, node, edge, (bits, crossing)),
+        &mut |out, node, edge| replace_exchange(out, node, edge, (bits, crossing)),
     )?;
     for inner in plan.nodes.iter_mut().flat_map(|node| &mut node.nested) {
-        *inner = together::step_together(inner, catalogue)?;
-        // A window by itself has no other side.
+        *inner = merge_steps::merge_collective_steps(inner, catalog)?;
+        // A window that is not shared with the other side of a join cannot have `heavy`.
         for node in inner.nodes.iter_mut().filter(|node| &*node.operator == "mpi_window") {
             if !matches!(node.param("columns"), Some(Value::List(_))) {
                 node.params.remove("heavy");
@@ -53,8 +56,8 @@ pub(crate) fn for_ranks(
     Ok(plan)
 }
 
-/// All tuples to the first rank or to every one, in rounds. What is wanted in the order of the
-/// source is put in order there, by a sort that leaves memory where it must.
+/// Adds an exchange of all tuples to the first rank or to every rank, in rounds. If the consumer
+/// needs the order of the source, a sort that can spill restores it.
 fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> {
     let gather = node.params.flag("gather")?;
     let mut params =
@@ -69,19 +72,20 @@ fn all_in_rounds(out: &mut Builder, node: &Node, edge: &Edge) -> Result<NodeId> 
     let all = out.add("rows_scan", &[there], Params::new().with("field", Value::name("data")));
     Ok(match position {
         None => all,
-        Some(position) => physical::in_order_of(out, all, &position, &edge.tuple),
+        Some(position) => physical::sort_by_position(out, all, &position, &edge.tuple),
     })
 }
 
-fn swap(
+/// Replaces an exchange with the sub-operators of the mode.
+fn replace_exchange(
     out: &mut Builder,
     mut node: Node,
     edge: &Edge,
     (bits, crossing): (i64, Crossing),
 ) -> Result<NodeId> {
-    let way = match crossing {
-        Crossing::By(way) => way,
-        Crossing::AllInRounds => Way::Rounds,
+    let mode = match crossing {
+        Crossing::Mode(mode) => mode,
+        Crossing::AllInRounds => ExchangeMode::Rounds,
     };
     let keys = node.params.names_opt("keys")?;
     let mut params = Params::new();
@@ -98,11 +102,11 @@ fn swap(
     } else {
         let params =
             params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
-        if matches!(way, Way::TwoSided | Way::Split | Way::Rounds) {
+        if matches!(mode, ExchangeMode::TwoSided | ExchangeMode::Split | ExchangeMode::Rounds) {
             let (mut sending, mut receiving) = (params, Params::new());
-            match way {
-                Way::Split => sending.set("split", true),
-                Way::Rounds => {
+            match mode {
+                ExchangeMode::Split => sending.set("split", true),
+                ExchangeMode::Rounds => {
                     sending.set("rounds", true);
                     receiving.set("rounds", true);
                 }
@@ -117,7 +121,7 @@ fn swap(
             ));
         }
         let mut counting = params.clone().with("strings", true);
-        if way == Way::Packed {
+        if mode == ExchangeMode::Packed {
             let packed = edge.tuple.fields().iter().filter(|field| packs(&field.item));
             let names: Vec<_> = packed.map(|field| field.name.clone()).collect();
             counting.set("ranges", Value::names(&names));

@@ -1,4 +1,4 @@
-//! `mpi_receive`: the partitions of this rank, of what all ranks have sent.
+//! `mpi_receive`: receives the partitions of this rank that all ranks have sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,27 +10,28 @@ use tessera_operator::{
     SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role, Traits};
-use tessera_rows::{Collected, Packet as Came, Region, RowLayout, Rows, heap_words};
+use tessera_rows::{Collected, RowLayout, Rows, WireBatch, WordBuffer, heap_words};
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Handle};
 
-use crate::answer::{Held, answer, in_order};
+use crate::collective::{ChunkBuffer, chunks_in_order, reply_source};
 use crate::exchange::partitions_chunk;
-use crate::flow::{Next, Receiving};
-use crate::link::{Arrived, Link, Outcome, Work};
-use crate::send::{HEADER_WORDS, SENDING, SENT, Sent};
-use crate::window::missing;
+use crate::flow::{FlowEvent, ReceiveEnd};
+use crate::link::{Link, Outcome, ReceivedPacket, Work};
+use crate::send::{HEADER_WORDS, SENDING, SENT, SentPackets};
+use crate::window::missing_mpi;
 
-/// Waits for what all ranks have sent to this one, of which the communication worker receives
-/// packets as they come (micro-operators §3.8.4). That there are no more, ranks tell each other by
-/// adding up how many they have sent to each.
+/// Waits for everything that ranks send to this one; the communication worker receives packets as
+/// they arrive (micro-operators §3.8.4). Ranks sum how many packets they have sent to each other,
+/// so that each knows when it has all of them.
 ///
 /// Input: the output of an `mpi_send`; output `<partition: int64, data: rows<T>>` for the
-/// partitions of this rank, dense and in order. Blocks. Memory: what was received, and one
-/// partition twice while packets are put together.
+/// partitions of this rank, dense and in order. Blocks. Memory: the received packets, and one
+/// partition twice while its packets are concatenated.
 ///
-/// With `rounds`, as its `mpi_send`: passes packets on as they come, each a tuple of its own, in no
-/// order, and does not block. Memory: what has come and was not passed on, which senders bound.
+/// With `rounds`, which its `mpi_send` must have too, outputs each packet as a tuple as soon as it
+/// arrives, in no order, without blocking. Memory: packets that have arrived and were not consumed,
+/// which senders bound.
 #[derive(Debug, Clone)]
 pub struct Receive {
     link: Option<Arc<Link>>,
@@ -45,7 +46,7 @@ impl Receive {
 impl Descriptor for Receive {
     tessera_operator::describe!(
         "mpi_receive",
-        "Receives what was sent to this rank.",
+        "Receives the tuples sent to this rank.",
         ["rounds"],
         1,
         1
@@ -62,29 +63,29 @@ impl Descriptor for Receive {
         if node.params.flag("rounds").unwrap_or(false) { Role::Stream(0) } else { Role::Sink(0) }
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
 impl SubOperator for Receive {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.clone().ok_or_else(missing)?;
+        let link = self.link.clone().ok_or_else(missing_mpi)?;
         let (column, _) = describe::collection(&lowering.inputs[0].tuple, "sent", format(node)?)?;
         if node.params.flag("rounds")? {
-            return Ok(Operator::Stream(Arc::new(Passing { column })));
+            return Ok(Operator::Stream(Arc::new(ReceiveStream { column })));
         }
-        Ok(Operator::Sink(Arc::new(Lowered { link, column, step: lowering.position })))
+        Ok(Operator::Sink(Arc::new(ReceiveOperator { link, column, step: lowering.position })))
     }
 }
 
-/// The format of what the node receives.
+/// Returns the collection format of the node's input.
 fn format(node: &Node) -> Result<&'static str> {
     Ok(if node.params.flag("rounds")? { SENDING } else { SENT })
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ReceiveOperator {
     link: Arc<Link>,
     column: usize,
     step: usize,
@@ -92,151 +93,156 @@ struct Lowered {
 
 #[derive(Debug)]
 struct ReceiveRun {
-    lowered: Lowered,
+    operator: ReceiveOperator,
     run: Run,
 }
 
-impl Sink for Lowered {
+impl Sink for ReceiveOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(ReceiveRun { lowered: self.clone(), run: run.clone() }))
+        Ok(Arc::new(ReceiveRun { operator: self.clone(), run: run.clone() }))
     }
 }
 
 impl SinkRun for ReceiveRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Held::default()))
+        Ok(Box::new(ChunkBuffer::default()))
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, column, step } = &self.lowered;
-        let chunk = Collected::new(in_order(workers)?).single()?;
+        let ReceiveOperator { link, column, step } = &self.operator;
+        let chunk = Collected::new(chunks_in_order(workers)?).single()?;
         let column = chunk.column(*column)?;
         let handle = column.handles()?.first().cloned();
-        let handle = handle.ok_or_else(|| Error::internal("nothing tells what was sent"))?;
-        let sent: Arc<Sent> = (*handle.get::<Arc<Sent>>()?).clone();
+        let handle = handle
+            .ok_or_else(|| Error::internal("mpi_receive without the record of an mpi_send"))?;
+        let sent: Arc<SentPackets> = (*handle.get::<Arc<SentPackets>>()?).clone();
         let reply = link.step(*step, Work::Receive { of: sent.step, sent: sent.packets.clone() });
         let (rank, context) = (link.rank(), self.run.context.clone());
         let make = move |outcome| {
             let Outcome::Packets(packets) = outcome else {
-                return Err(Error::internal("packets that were not received"));
+                return Err(Error::internal("mpi_receive without packets"));
             };
             Ok(vec![partitions_chunk(partitions(packets, &sent, rank, &context)?)])
         };
-        let output = answer(reply, &self.run, make);
+        let output = reply_source(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
-/// The packets as the partitions of a rank, with their numbers.
+/// Assembles packets into the partitions of a rank, with their numbers.
 fn partitions(
-    packets: Vec<Arrived>,
-    sent: &Sent,
+    packets: Vec<ReceivedPacket>,
+    sent: &SentPackets,
     rank: usize,
     context: &Arc<dyn Context>,
 ) -> Result<Vec<(i64, Rows)>> {
-    let mut parts: Vec<Vec<Packet>> = Vec::new();
+    let mut parts: Vec<Vec<DecodedPacket>> = Vec::new();
     parts.resize_with(sent.partitions, Vec::new);
     for packet in packets {
-        let packet = Packet::read(packet, &sent.layout)?;
+        let packet = DecodedPacket::read(packet, &sent.layout)?;
         let part = parts.get_mut(packet.partition);
-        part.ok_or_else(|| Error::internal("a packet of a partition that does not exist"))?
-            .push(packet);
+        part.ok_or_else(|| Error::internal("packet of an unknown partition"))?.push(packet);
     }
     let here = (0..)
         .zip(parts)
         .filter(|(partition, _)| sent.roles.owner(*partition, sent.partitions) == rank);
     here.map(|(partition, parts)| {
-        Ok((partition as i64, put_together(parts, &sent.layout, context)?))
+        Ok((partition as i64, concatenate(parts, &sent.layout, context)?))
     })
     .collect()
 }
 
-/// In rounds.
+/// `mpi_receive` with `rounds`.
 #[derive(Debug, Clone)]
-struct Passing {
+struct ReceiveStream {
     column: usize,
 }
 
-impl Stream for Passing {
+impl Stream for ReceiveStream {
     fn start(&self, _run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         Ok(Arc::new(self.clone()))
     }
 }
 
-impl StreamRun for Passing {
+impl StreamRun for ReceiveStream {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        Ok(Box::new(PassingWorker { column: self.column, of: VecDeque::new() }))
+        Ok(Box::new(ReceiveStreamWorker { column: self.column, pending: VecDeque::new() }))
     }
 }
 
-struct PassingWorker {
+struct ReceiveStreamWorker {
     column: usize,
-    /// What it still has to receive.
-    of: VecDeque<Handle>,
+    /// The exchanges still to be received.
+    pending: VecDeque<Handle>,
 }
 
-impl StreamWorker for PassingWorker {
+impl StreamWorker for ReceiveStreamWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         let chunk = chunk.compact()?;
-        self.of.extend(chunk.column(self.column)?.handles()?.iter().cloned());
+        self.pending.extend(chunk.column(self.column)?.handles()?.iter().cloned());
         Ok(())
     }
 
     fn step(&mut self) -> Result<Step> {
-        while let Some(handle) = self.of.front() {
-            let receiving = handle.get::<Arc<Receiving>>()?;
-            match receiving.flow.next()? {
-                Next::Packet(packet) => {
-                    let packet = Packet::read(packet, &receiving.layout)?;
+        while let Some(handle) = self.pending.front() {
+            let end = handle.get::<Arc<ReceiveEnd>>()?;
+            match end.flow.next()? {
+                FlowEvent::Packet(packet) => {
+                    let packet = DecodedPacket::read(packet, &end.layout)?;
                     let partition = packet.partition as i64;
                     return Ok(Step::HasOutput(partitions_chunk(vec![(
                         partition,
-                        packet.in_place(&receiving.layout)?,
+                        packet.in_place(&end.layout)?,
                     )])));
                 }
-                Next::Wait(token) => return Ok(Step::Blocked(token)),
-                Next::End => drop(self.of.pop_front()),
+                FlowEvent::Wait(token) => return Ok(Step::Blocked(token)),
+                FlowEvent::End => drop(self.pending.pop_front()),
             }
         }
         Ok(Step::NeedInput)
     }
 }
 
-/// A packet that came, and what lies where in it.
-struct Packet {
-    arrived: Arrived,
+/// A received packet with its decoded header.
+struct DecodedPacket {
+    received: ReceivedPacket,
     partition: usize,
     row_words: usize,
     heap_bytes: usize,
 }
 
-impl Packet {
-    fn read(arrived: Arrived, layout: &RowLayout) -> Result<Packet> {
-        let header = arrived.words.first_chunk::<HEADER_WORDS>().copied();
+impl DecodedPacket {
+    fn read(received: ReceivedPacket, layout: &RowLayout) -> Result<DecodedPacket> {
+        let header = received.words.first_chunk::<HEADER_WORDS>().copied();
         let Some([_, _, partition, rows, heap]) = header else {
-            return Err(Error::internal("a packet without a header"));
+            return Err(Error::internal("packet without a header"));
         };
         let (row_words, heap_bytes) = (rows as usize, heap as usize);
-        let fits = arrived.words.len() == HEADER_WORDS + row_words + heap_bytes.div_ceil(8);
+        let fits = received.words.len() == HEADER_WORDS + row_words + heap_bytes.div_ceil(8);
         if !fits || row_words % (layout.stride_bytes() / 8) != 0 {
-            return Err(Error::internal("a packet of another length than its header says"));
+            return Err(Error::internal("packet length does not match its header"));
         }
-        Ok(Packet { arrived, partition: partition as usize, row_words, heap_bytes })
+        Ok(DecodedPacket { received, partition: partition as usize, row_words, heap_bytes })
     }
 
-    /// Its rows where they are.
+    /// Returns the packet's rows without copying them.
     fn in_place(self, layout: &Arc<RowLayout>) -> Result<Rows> {
-        let Packet { arrived: Arrived { words, memory, .. }, row_words, heap_bytes, .. } = self;
-        let all = Region::owned(words);
+        let DecodedPacket {
+            received: ReceivedPacket { words, memory, .. },
+            row_words,
+            heap_bytes,
+            ..
+        } = self;
+        let all = WordBuffer::owned(words);
         let rows = all.slice(HEADER_WORDS, row_words);
         let heap = all.slice(HEADER_WORDS + row_words, heap_bytes.div_ceil(8));
-        Rows::arrived(layout, rows, &heap, heap_bytes, memory.into_iter().collect())
+        Rows::received(layout, rows, &heap, heap_bytes, memory.into_iter().collect())
     }
 }
 
-/// The rows of packets, one after the other, as in a window; the packets go as they are copied.
-fn put_together(
-    packets: Vec<Packet>,
+/// Concatenates the rows of packets, as in a window; frees each packet once it is copied.
+fn concatenate(
+    packets: Vec<DecodedPacket>,
     layout: &Arc<RowLayout>,
     context: &Arc<dyn Context>,
 ) -> Result<Rows> {
@@ -246,20 +252,26 @@ fn put_together(
     memory.grow(words * 8 + heap_bytes)?;
     let heap_words = heap_words(layout)?;
     let (mut all, mut heap) = (Vec::with_capacity(words), Vec::with_capacity(heap_bytes));
-    for Packet { arrived, row_words, heap_bytes, .. } in packets {
-        let (rows, strings) = arrived.words[HEADER_WORDS..].split_at(row_words);
+    for DecodedPacket { received, row_words, heap_bytes, .. } in packets {
+        let (rows, strings) = received.words[HEADER_WORDS..].split_at(row_words);
         if heap_bytes == 0 {
             all.extend_from_slice(rows);
             continue;
         }
         let strings: Vec<u8> =
             strings.iter().flat_map(|word| word.to_ne_bytes()).take(heap_bytes).collect();
-        let mut packet = Came::came(rows.to_vec(), strings);
+        let mut packet = WireBatch::received(rows.to_vec(), strings);
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);
     }
-    Rows::arrived(layout, Region::owned(all), &Region::of_bytes(&heap), heap_bytes, vec![memory])
+    Rows::received(
+        layout,
+        WordBuffer::owned(all),
+        &WordBuffer::of_bytes(&heap),
+        heap_bytes,
+        vec![memory],
+    )
 }
 
 #[cfg(test)]
@@ -269,10 +281,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_put_together_and_checked() {
+    fn packets_are_concatenate_and_checked() {
         let layout = RowLayout::bare(&"<k: int64, p: int64>".parse().unwrap()).unwrap();
         let read = |words: &[u64]| {
-            Packet::read(Arrived { from: 0, words: words.to_vec(), memory: None }, &layout)
+            DecodedPacket::read(
+                ReceivedPacket { from: 0, words: words.to_vec(), memory: None },
+                &layout,
+            )
         };
         let packets = || {
             [&[0, 0, 3, 4, 0, 1, 10, 2, 20][..], &[0, 0, 3, 2, 0, 3, 30]]
@@ -281,7 +296,7 @@ mod tests {
         assert!(packets().iter().all(|packet| packet.partition == 3));
         let governor = Governor::new(1 << 20);
         let context: Arc<dyn Context> = Query::new(Settings::default(), &governor);
-        let rows = put_together(packets().into(), &layout, &context).unwrap();
+        let rows = concatenate(packets().into(), &layout, &context).unwrap();
         assert_eq!((rows.len(), governor.used_bytes()), (3, 48));
         drop(rows);
         assert_eq!(governor.used_bytes(), 0);

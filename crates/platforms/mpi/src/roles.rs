@@ -1,10 +1,12 @@
-//! Which ranks read the leaves of a plan, and which own the partitions of its exchanges.
+//! Roles of ranks: which ranks read the leaves of a plan, and which own the partitions of its
+//! exchanges.
 
 use tessera_context::Share;
 use tessera_plan::Plan;
 
-/// All ranks do both; or, split, the first half reads and sends and the rest receives, as ranks
-/// must that block in every send (micro-operators §3.8.4).
+/// The split into readers and owners. By default every rank is both. Split, the first half reads
+/// and sends and the rest receives, as ranks must that block in every send (micro-operators
+/// §3.8.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles {
     ranks: usize,
@@ -13,12 +15,12 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// Every rank reads and owns.
+    /// Every rank reads leaves and owns partitions.
     pub(crate) fn all(ranks: usize) -> Roles {
         Roles { ranks, senders: ranks, first_receiver: 0 }
     }
 
-    /// The first half reads, the rest owns; one rank alone does both.
+    /// The first half reads, the rest owns; a single rank does both.
     pub(crate) fn split(ranks: usize) -> Roles {
         match ranks / 2 {
             0 => Roles::all(ranks),
@@ -28,7 +30,7 @@ impl Roles {
         }
     }
 
-    /// As a plan wants it: split where one of its sends is.
+    /// Returns the roles for a plan: split if one of its sends has `split`.
     pub(crate) fn of(plan: &Plan, ranks: usize) -> Roles {
         let is_split = plan.nodes.iter().any(|node| {
             &*node.operator == "mpi_send" && node.params.flag("split").unwrap_or(false)
@@ -40,12 +42,12 @@ impl Roles {
         self.ranks
     }
 
-    /// The rank that owns a partition: neighbours have the same.
+    /// Returns the rank that owns a partition. Neighboring partitions share a rank.
     pub(crate) fn owner(self, partition: usize, partitions: usize) -> usize {
         self.first_receiver + partition * (self.ranks - self.first_receiver) / partitions
     }
 
-    /// The part of the leaves that a rank reads; of a rank that only receives, none.
+    /// The share of the leaves that a rank reads; empty for a rank that only receives.
     pub(crate) fn share(self, rank: usize) -> Share {
         Share { index: rank, count: self.senders }
     }

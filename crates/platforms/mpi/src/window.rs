@@ -1,4 +1,4 @@
-//! `mpi_window`: room for exactly what other ranks will send.
+//! `mpi_window`: allocates memory for exactly the tuples that ranks will send.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use tessera_context::{Reservation, Run};
-use tessera_operator::platform::{Heavy, heavy_partitions};
+use tessera_operator::platform::{HeavyMode, heavy_partitions};
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe,
 };
@@ -15,28 +15,29 @@ use tessera_rows::{Collected, RowLayout, range_of};
 use tessera_types::{Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column, Handle};
 
-use crate::answer::{Held, answer, in_order};
+use crate::collective::{ChunkBuffer, chunks_in_order, reply_source};
 use crate::histogram::FIELDS;
 use crate::link::{Link, Outcome, Work};
-use crate::region::{Owner, Place};
 use crate::roles::Roles;
+use crate::window_memory::{Owner, Placement};
 
-/// The format of the collection that a window is to the plan.
+/// The format of the collection that represents a window in a plan.
 pub(crate) const WINDOW: &str = "mpi_window";
 
-/// Allocates, on all ranks together, the memory that tuples of type `columns` will be put into: of
-/// each partition, its rows and then the long strings of all, on the rank that owns it (`partition
-/// * ranks / partitions`); each rank's share is its own, so that nobody has to ask before writing
+/// Allocates, on all ranks together, the memory that tuples of type `columns` will be put into.
+/// Each partition has its rows and then its long strings, on the rank that owns it, `partition *
+/// ranks / partitions`. Each sender has its own range, so that ranks write without coordination
 /// (Barthels et al., 2015, §4; Modularis §2.4.1.2).
 ///
-/// Input: the output of an `mpi_histogram`; output one tuple `<window: mpi_window<columns>>`. With
-/// `columns` a list of types, the histogram has as many parts of equal length, and the output a
-/// window for each, `<window_1: …, window_2: …>`, made in one step. Blocks. Memory: the windows.
+/// Input: the output of an `mpi_histogram`. Output: one tuple `<window: mpi_window<columns>>`. If
+/// `columns` is a list of types, the histogram has as many parts of equal length, and the output
+/// has a window for each, `<window_1: …, window_2: …>`, allocated in one step. Blocks. Memory: the
+/// windows.
 ///
-/// With `heavy`, two windows are for the sides of a join, and say which of them may be `split`,
-/// `copied` or `either`. Where more than half of what a rank would have to hold of one side is in
-/// one partition (a key that many tuples have), that partition stays where its tuples are, and
-/// every rank gets those of the other side, if these are fewer.
+/// `heavy` is for the two windows of a join and says for each side whether its partitions may be
+/// `split`, `copied` or `either`. If one partition (a frequent key) has more than half of what a
+/// rank would hold of one side, its tuples stay on the ranks that read them and every rank gets a
+/// copy of the other side's partition, if that is smaller.
 #[derive(Debug, Clone)]
 pub struct Window {
     link: Option<Arc<Link>>,
@@ -48,10 +49,10 @@ impl Window {
     }
 }
 
-/// What a plan of this platform needs and this build has not.
-pub(crate) fn missing() -> Error {
+/// Returns the error of a build without MPI for a plan that needs it.
+pub(crate) fn missing_mpi() -> Error {
     Error::unsupported(
-        "this program has no MPI: start the query with --platform mpi, or tessera-mpi under mpiexec; EXPLAIN (PLATFORM mpi) \
+        "this program was built without MPI; run the query with --platform mpi, or with tessera-mpi under mpiexec; EXPLAIN (PLATFORM mpi) \
          works everywhere",
     )
 }
@@ -74,7 +75,9 @@ impl Descriptor for Window {
             |(name, columns): (String, &Tuple)| Field::collection(name, WINDOW, columns.clone());
         let windows: Vec<Field> = relations(node)?.into_iter().map(window).collect();
         if may_split(node)?.is_some() && windows.len() != 2 {
-            return Err(Error::semantic("parameter heavy is for the two windows of a join"));
+            return Err(Error::semantic(
+                "parameter heavy needs exactly two windows, those of a join",
+            ));
         }
         Ok(Edge { tuple: Tuple::new(windows), traits: edge.traits, order: Order::Source })
     }
@@ -83,19 +86,19 @@ impl Descriptor for Window {
         Role::Sink(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
 impl SubOperator for Window {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let link = self.link.clone().ok_or_else(missing)?;
+        let link = self.link.clone().ok_or_else(missing_mpi)?;
         let relations = relations(node)?.into_iter().map(|(_, columns)| columns.clone()).collect();
         let tuple = &lowering.inputs[0].tuple;
         let fields = FIELDS.map(|name| tuple.index_of(name).unwrap_or(usize::MAX));
         let may_split = may_split(node)?;
-        Ok(Operator::Sink(Arc::new(Lowered {
+        Ok(Operator::Sink(Arc::new(WindowOperator {
             link,
             relations,
             may_split,
@@ -105,19 +108,21 @@ impl SubOperator for Window {
     }
 }
 
-/// Which side's heavy partitions may be split, the other's being copied.
+/// Returns for each side whether its heavy partitions may be split while the other side's are
+/// copied.
 fn may_split(node: &Node) -> Result<Option<[bool; 2]>> {
     let Some(heavy) = node.params.get("heavy") else { return Ok(None) };
     let wrong = || Error::semantic("parameter heavy must be two of :split, :copied and :either");
     let Value::List(sides) = heavy else { return Err(wrong()) };
-    let [Some(one), Some(other)] = sides.iter().map(Heavy::named).collect::<Vec<_>>()[..] else {
+    let [Some(one), Some(other)] = sides.iter().map(HeavyMode::named).collect::<Vec<_>>()[..]
+    else {
         return Err(wrong());
     };
-    let may_split = Heavy::may_split([one, other]);
+    let may_split = HeavyMode::may_split([one, other]);
     if may_split.contains(&true) { Ok(Some(may_split)) } else { Err(wrong()) }
 }
 
-/// The relations that windows are wanted for: the name of the window, and what it holds.
+/// Returns the name and tuple type of each window.
 fn relations(node: &Node) -> Result<Vec<(String, &Tuple)>> {
     let Some(Value::List(several)) = node.params.get("columns") else {
         return Ok(vec![("window".to_string(), node.params.tuple("columns")?)]);
@@ -130,7 +135,7 @@ fn relations(node: &Node) -> Result<Vec<(String, &Tuple)>> {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct WindowOperator {
     link: Arc<Link>,
     relations: Arc<[Tuple]>,
     may_split: Option<[bool; 2]>,
@@ -140,19 +145,19 @@ struct Lowered {
 
 #[derive(Debug)]
 struct WindowRun {
-    lowered: Lowered,
+    operator: WindowOperator,
     run: Run,
 }
 
-impl Sink for Lowered {
+impl Sink for WindowOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        Ok(Arc::new(WindowRun { lowered: self.clone(), run: run.clone() }))
+        Ok(Arc::new(WindowRun { operator: self.clone(), run: run.clone() }))
     }
 }
 
 impl SinkRun for WindowRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        Ok(Box::new(Held::default()))
+        Ok(Box::new(ChunkBuffer::default()))
     }
 
     fn in_order(&self) -> bool {
@@ -160,19 +165,19 @@ impl SinkRun for WindowRun {
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
-        let Lowered { link, relations, may_split, fields, step } = &self.lowered;
+        let WindowOperator { link, relations, may_split, fields, step } = &self.operator;
         let mut columns: [Vec<i64>; 7] = Default::default();
-        for chunk in in_order(workers)? {
+        for chunk in chunks_in_order(workers)? {
             for (column, field) in columns.iter_mut().zip(fields) {
                 column.extend(chunk.column(*field)?.plain()?.as_primitive::<Int64Type>().values());
             }
         }
         let [partition, count, bytes, before, before_bytes, total, total_bytes] = columns;
-        // Where each relation's partitions begin.
+        // The first row of each relation.
         let firsts: Vec<usize> = (0..count.len()).filter(|row| partition[*row] == 0).collect();
         if firsts.len() != relations.len() {
             return Err(Error::data(format!(
-                "{} windows are wanted of {} histograms; give one for each",
+                "mpi_window has {} column types but {} histograms; give one column type for each histogram",
                 relations.len(),
                 firsts.len()
             )));
@@ -192,7 +197,7 @@ impl SinkRun for WindowRun {
             }
             _ => Vec::new(),
         };
-        // All ranks come to the same.
+        // All ranks compute the same list, so one rank counts it.
         if rank == 0 && may_split.is_some() {
             self.run.counters.add("heavy_partitions", heavy.iter().flatten().count() as u64);
         }
@@ -214,7 +219,7 @@ impl SinkRun for WindowRun {
                 places(layout.stride_bytes() / 8, (rank, roles.ranks()), owner, of_all, of_rank)?;
             let mut memory = Reservation::new(self.run.context.clone());
             memory.grow(words[rank] * 8)?;
-            let share = |(p, place): (usize, &Place)| {
+            let share = |(p, place): (usize, &Placement)| {
                 let from = match place.owner {
                     Owner::Sender => (0, 0),
                     Owner::Rank(_) | Owner::All => (before[p] as u64, before_bytes[p] as u64),
@@ -228,7 +233,7 @@ impl SinkRun for WindowRun {
         let reply = link.step(*step, Work::Open(sizes));
         let make = move |outcome| {
             let Outcome::Windows(windows) = outcome else {
-                return Err(Error::internal("a window that is none"));
+                return Err(Error::internal("mpi_window without windows"));
             };
             let mut columns = Vec::with_capacity(windows.len());
             for (window, (layout, places, shares, memory)) in windows.into_iter().zip(maps) {
@@ -237,13 +242,13 @@ impl SinkRun for WindowRun {
             }
             Ok(vec![Chunk::new(columns, 1)])
         };
-        let output = answer(reply, &self.run, make);
+        let output = reply_source(reply, &self.run, make);
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
-/// The layout of rows on their way: packed as far as there are ranges, of fields -1 less the first
-/// number.
+/// Returns the layout of rows in flight, bit-packed for fields with a known range. A range row's
+/// partition number is -1 minus the field's index.
 fn layout(
     columns: &Tuple,
     ranges: impl Iterator<Item = (i64, i64, i64)>,
@@ -259,26 +264,26 @@ fn layout(
     RowLayout::packed(columns, &of_fields)
 }
 
-/// What lies where, of partitions with so many (rows, bytes) of all ranks and of this one; and how
-/// many words each rank's window has, what stays at other ranks apart.
+/// Places partitions in windows. Returns each partition's place and the number of words of each
+/// rank's window; senders' own partitions count only for this rank.
 ///
-/// First comes what all have, in the same place everywhere, and last what stays, whose place only
-/// this rank has to know.
+/// Copied partitions come first, at the same position on all ranks. Partitions that stay with their
+/// senders come last, since only this rank needs their position.
 fn places(
     stride: usize,
     (rank, ranks): (usize, usize),
     owner: impl Fn(usize) -> Owner,
     of_all: (&[i64], &[i64]),
     of_rank: (&[i64], &[i64]),
-) -> Result<(Vec<Place>, Vec<usize>)> {
+) -> Result<(Vec<Placement>, Vec<usize>)> {
     let size = |number: i64| {
-        usize::try_from(number).map_err(|_| Error::internal("a histogram of negative counts"))
+        usize::try_from(number).map_err(|_| Error::internal("histogram with negative counts"))
     };
     let place = |partition: usize| {
         let owner = owner(partition);
         let (rows, bytes) = if owner == Owner::Sender { of_rank } else { of_all };
         let (rows, heap_bytes) = (size(rows[partition])?, size(bytes[partition])?);
-        Ok(Place { owner, rows_at: 0, heap_at: 0, rows, heap_bytes })
+        Ok(Placement { owner, rows_at: 0, heap_at: 0, rows, heap_bytes })
     };
     let mut places = (0..of_all.0.len()).map(place).collect::<Result<Vec<_>>>()?;
     let mut words = vec![0; ranks];
@@ -329,7 +334,7 @@ mod tests {
                 ((&of_all.0[..], &of_all.1[..]), (&of_rank.0[..], &of_rank.1[..]));
             let (places, words) = places(4, (rank, ranks), owner, of_all, of_rank).unwrap();
             for (here, words) in words.iter().enumerate() {
-                let is_here = |place: &&Place| match place.owner {
+                let is_here = |place: &&Placement| match place.owner {
                     Owner::Sender => here == rank,
                     owner => owner.has(here),
                 };

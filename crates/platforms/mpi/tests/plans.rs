@@ -1,42 +1,42 @@
-//! What the pass makes of plans: where tuples cross, and that what it makes verifies.
+//! Tests the pass: which exchanges it inserts, and that its plans verify.
 
 use tessera_engine::Platform;
 use tessera_plan::{Plan, Rules, text, verify};
-use tessera_platform_mpi::{Link, Mpi, Way};
+use tessera_platform_mpi::{ExchangeMode, Link, Mpi};
 
-/// Tables of the plans below.
+/// The tables of the plans below.
 const TABLES: &str = "
 %0 = parquet_scan() {paths = ['big'], columns = <k: int64, g: int32, x: decimal(12,2), s: string?>}
 %1 = parquet_scan() {paths = ['other'], columns = <k2: int64, g2: int32, y: int64>}
 %2 = parquet_scan() {paths = ['small'], columns = <g3: int32, name: string>}
 ";
 
-/// The plan of ranks for a plan of nodes after the tables, verified.
+/// Distributes and verifies the plan of these nodes, which follow the tables.
 fn distributed(nodes: &str) -> Plan {
-    distributed_by(Way::OneSided, nodes)
+    distributed_with(ExchangeMode::OneSided, nodes)
 }
 
-fn distributed_by(way: Way, nodes: &str) -> Plan {
+fn distributed_with(mode: ExchangeMode, nodes: &str) -> Plan {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_testing::standard_registry();
     let mpi = Mpi::default();
-    mpi.set_exchange(way);
+    mpi.set_exchange(mode);
     mpi.register(&mut registry);
-    let plan = mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
-    verify(&plan, registry.catalogue()).unwrap();
-    // What it prints is what it is.
+    let plan = mpi.pass(&plan, registry.catalog(), Rules::ALL).unwrap();
+    verify(&plan, registry.catalog()).unwrap();
+    // The printed plan parses back to the same plan.
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     plan
 }
 
-/// The collective steps of the executor's plan, in the order in which all ranks take them.
+/// The sub-operators `mpi_*` of the executor's plan, in plan order.
 fn steps(plan: &Plan) -> Vec<String> {
     let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
     let names = executor.nested[0].nodes.iter().map(|node| node.operator.to_string());
     names.filter(|name| name.starts_with("mpi_")).collect()
 }
 
-/// How tuples cross in the executor's plan, in its order: by keys, to all, or to the first.
+/// The exchanges of the executor's plan, in its order: their keys, `all`, or `first`.
 fn crossings(plan: &Plan) -> Vec<String> {
     let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
     let crossing = |node: &tessera_plan::Node| match &*node.operator {
@@ -66,14 +66,14 @@ fn what_works_on_parts_stays() {
 fn groups_meet_where_their_keys_say() {
     let sums = "aggregates = {n = {function = count, args = []}, a = {function = avg, args = [x]}}";
     check(&format!("%3 = reduce_by_key(%0){{keys = [g], {sums}}}\nreturn %3"), &["g", "first"]);
-    // Grouped by more than they were brought together by: they stay.
+    // Tuples stay where they are if they are grouped by more than the keys they were exchanged by.
     check(
         &format!(
             "%3 = reduce_by_key(%0){{keys = [g], {sums}}}\n%4 = reduce_by_key(%3){{keys = [g, n], aggregates = {{}}}}\nreturn %4"
         ),
         &["g", "first"],
     );
-    // Distinct values cannot be counted in parts.
+    // Distinct values have no partial aggregation.
     let plan = distributed(
         "%3 = reduce_by_key(%0){keys = [g], aggregates = {n = {function = count, args = [s], distinct = true}}}\nreturn %3",
     );
@@ -85,7 +85,7 @@ fn groups_meet_where_their_keys_say() {
 fn totals_are_at_every_rank() {
     let total = "%3 = reduce(%0){aggregates = {m = {function = max, args = [x]}}}\n";
     check(&format!("{total}return %3"), &["all"]);
-    // So a stream can use them where it is.
+    // So a stream can use the total on its own rank.
     check(&format!("{total}%4 = cartesian_product(%3, %1)\nreturn %4"), &["all", "first"]);
 }
 
@@ -100,7 +100,7 @@ fn joins_shuffle_both_sides_or_copy_the_small_one() {
     check(&join(1_000_000, 1_000_000, "inner"), &["k", "k2", "first"]);
     check(&join(1_000, 1_000_000, "inner"), &["all", "first"]);
     check(&join(1_000, 1_000_000, "left"), &["all", "first"]);
-    // Rows of a copied table that nothing matched would come once from every rank.
+    // With a copied table, every rank would return its unmatched rows.
     check(&join(1_000, 1_000_000, "right"), &["k", "k2", "first"]);
     check(&join(1_000, 1_000_000, "full"), &["k", "k2", "first"]);
 }
@@ -188,8 +188,8 @@ fn both_sides_of_a_join_step_together() {
 
 #[test]
 fn what_waits_for_the_other_side_steps_alone() {
-    // The result of a join goes elsewhere: its exchange cannot share a step with those that it
-    // waits for.
+    // The result of a join is exchanged again; that exchange depends on the join's exchanges and
+    // cannot share a step with them.
     let plan = distributed(&format!(
         "{JOIN} %5 = map(%2){{exprs = {{g4 = g3, name = name}}}}
          %6 = build(%5){{keys = [g4], expected_rows = 1000000}}
@@ -198,7 +198,8 @@ fn what_waits_for_the_other_side_steps_alone() {
     ));
     let group = ["mpi_histogram", "mpi_window", "mpi_exchange", "mpi_exchange"];
     assert_eq!(steps(&plan), [&group[..], &group, &["mpi_broadcast"]].concat());
-    // One side of the second join is made of the first, whose exchanges still share theirs.
+    // One side of the second join comes from the first, and the first join's exchanges still share
+    // their steps.
     let plan = distributed(&format!(
         "{JOIN} %5 = map(%4){{exprs = {{k5 = k + 1}}}}
          %6 = build(%5){{keys = [k5], expected_rows = 1000000}}
@@ -230,14 +231,14 @@ fn heavy_partitions_may_stay_where_nobody_counts_on_them() {
     assert!(shown("anti").contains("heavy = [:split, :copied]"));
     assert!(shown("right").contains("heavy = [:copied, :split]"));
     assert!(!shown("full").contains("heavy"));
-    // Grouped by something else, or in parts: nobody asks where the tuples are.
+    // Grouped by another key, or in parts: the placement of tuples does not matter.
     let sums = "aggregates = {n = {function = count, args = []}}";
     let plan = distributed(&format!(
         "{}%5 = reduce_by_key(%4){{keys = [g], {sums}}}\nreturn %5",
         join("inner")
     ));
     assert_eq!(heavy(&plan), [true, false]);
-    // Grouped by the key they were joined on, they are not sent again.
+    // Grouped by the join key: tuples are not sent again.
     let plan = distributed(&format!(
         "{}%5 = reduce_by_key(%4){{keys = [k], {sums}}}\nreturn %5",
         join("inner")
@@ -266,13 +267,13 @@ fn heavy_partitions_may_stay_where_nobody_counts_on_them() {
 #[test]
 fn two_sided_plans_send_and_receive() {
     let sends = ["mpi_send", "mpi_receive", "mpi_send", "mpi_receive", "mpi_broadcast"];
-    let plan = distributed_by(Way::TwoSided, &format!("{JOIN}return %4"));
+    let plan = distributed_with(ExchangeMode::TwoSided, &format!("{JOIN}return %4"));
     assert_eq!(steps(&plan), sends);
     assert!(!text::print(&plan).contains("split"));
-    let plan = distributed_by(Way::Split, &format!("{JOIN}return %4"));
+    let plan = distributed_with(ExchangeMode::Split, &format!("{JOIN}return %4"));
     assert_eq!(steps(&plan), sends);
     assert!(text::print(&plan).contains("split = true"));
-    let plan = distributed_by(Way::Rounds, &format!("{JOIN}return %4"));
+    let plan = distributed_with(ExchangeMode::Rounds, &format!("{JOIN}return %4"));
     assert_eq!(steps(&plan), sends);
     assert_eq!(text::print(&plan).matches("rounds = true").count(), 4);
 }
@@ -288,7 +289,7 @@ fn what_is_gathered_in_rounds_is_put_in_order_where_that_matters() {
     };
     assert_eq!(positions("return %0"), (1, 1));
     assert_eq!(positions("%3 = limit(%0){limit = 5}\nreturn %3"), (1, 1));
-    // A sort has an order of its own, and a join has none.
+    // A sort restores its own order, and a join has no order.
     assert_eq!(positions("%3 = sort(%0){keys = [{field = k}]}\nreturn %3"), (0, 1));
     assert_eq!(positions(&format!("{JOIN}return %4")), (0, 0));
     let named = frugal("%3 = map(%0){exprs = {position = k}}\nreturn %3");
@@ -315,7 +316,7 @@ fn sends_of_all_tuples_go_in_rounds() {
         let mut registry = tessera_testing::standard_registry();
         Mpi::default().register(&mut registry);
         let verified =
-            text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+            text::parse(&plan).and_then(|plan| verify(&plan, registry.catalog()).map(drop));
         match (verified, error) {
             (Ok(()), None) => {}
             (Err(found), Some(error)) => assert!(found.message().contains(error), "{found}"),
@@ -324,22 +325,22 @@ fn sends_of_all_tuples_go_in_rounds() {
     }
 }
 
-/// What a platform makes of a plan by default, and where it has run out of memory.
+/// The plan of the platform, and its fallback for scarce memory.
 fn by_default(mpi: &Mpi, nodes: &str) -> (Plan, Option<Plan>) {
     let plan = text::parse(&format!("plan {{{TABLES}{nodes}}}")).unwrap();
     let mut registry = tessera_testing::standard_registry();
     mpi.register(&mut registry);
-    let frugal = mpi.frugal_pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
-    (mpi.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(), frugal)
+    let frugal = mpi.frugal_pass(&plan, registry.catalog(), Rules::ALL).unwrap();
+    (mpi.pass(&plan, registry.catalog(), Rules::ALL).unwrap(), frugal)
 }
 
-/// The plan of ranks that lack memory, verified.
+/// The verified fallback plan for scarce memory.
 fn frugal(nodes: &str) -> Plan {
     let mut registry = tessera_testing::standard_registry();
     let mpi = Mpi::new(Link::new(0, 4, false));
     mpi.register(&mut registry);
     let plan = by_default(&mpi, nodes).1.unwrap();
-    verify(&plan, registry.catalogue()).unwrap();
+    verify(&plan, registry.catalog()).unwrap();
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     plan
 }
@@ -348,7 +349,7 @@ fn frugal(nodes: &str) -> Plan {
 fn ranks_that_share_cores_send_in_rounds() {
     let join = format!("{JOIN}return %4");
     let in_rounds = Mpi::new(Link::new(0, 4, false));
-    in_rounds.set_exchange(Way::Rounds);
+    in_rounds.set_exchange(ExchangeMode::Rounds);
     let plan = by_default(&Mpi::new(Link::new(0, 4, false)), &join).0;
     assert!(steps(&plan).contains(&"mpi_window".to_string()));
     assert_eq!(by_default(&Mpi::new(Link::new(0, 4, true)), &join), by_default(&in_rounds, &join));
@@ -357,16 +358,16 @@ fn ranks_that_share_cores_send_in_rounds() {
 #[test]
 fn where_memory_is_lacking_all_goes_in_rounds() {
     let join = format!("{JOIN}return %4");
-    // There are no collective steps: the result is sent, too.
+    // The plan has no collective steps: even the result is sent in rounds.
     let plan = frugal(&join);
     assert_eq!(steps(&plan), ["mpi_send", "mpi_receive"].repeat(3));
     assert_eq!(text::print(&plan).matches("rounds = true").count(), 6);
-    for way in Way::ALL {
+    for mode in ExchangeMode::ALL {
         let mpi = Mpi::new(Link::new(0, 4, false));
-        mpi.set_exchange(way);
-        assert_eq!(by_default(&mpi, &join).1.as_ref(), Some(&plan), "{way}");
+        mpi.set_exchange(mode);
+        assert_eq!(by_default(&mpi, &join).1.as_ref(), Some(&plan), "{mode}");
     }
-    // What is only gathered, too.
+    // So does a plan that only gathers.
     assert_eq!(steps(&frugal("return %0")), ["mpi_send", "mpi_receive"]);
 }
 
@@ -387,26 +388,26 @@ fn both_ends_of_an_exchange_go_in_rounds() {
         );
         let mut registry = tessera_testing::standard_registry();
         Mpi::default().register(&mut registry);
-        let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalogue()));
+        let verified = text::parse(&plan).and_then(|plan| verify(&plan, registry.catalog()));
         assert_eq!(verified.is_ok(), fits, "{sending}, {receiving}: {verified:?}");
     }
 }
 
 #[test]
 fn packed_plans_ask_for_ranges() {
-    let plan = distributed_by(Way::Packed, &format!("{JOIN}return %4"));
+    let plan = distributed_with(ExchangeMode::Packed, &format!("{JOIN}return %4"));
     assert_eq!(steps(&plan), steps(&distributed(&format!("{JOIN}return %4"))));
     assert_eq!(text::print(&plan).matches("ranges = [").count(), 2);
 }
 
 #[test]
 fn ways_have_names() {
-    for way in Way::ALL {
-        assert_eq!(way.name().parse::<Way>().unwrap(), way);
+    for mode in ExchangeMode::ALL {
+        assert_eq!(mode.name().parse::<ExchangeMode>().unwrap(), mode);
     }
     assert!(
         "sideways"
-            .parse::<Way>()
+            .parse::<ExchangeMode>()
             .unwrap_err()
             .message()
             .contains("auto, one-sided, packed, two-sided, split or rounds")

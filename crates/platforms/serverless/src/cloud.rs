@@ -1,4 +1,4 @@
-//! What the program lends to the platform: stores, the thread for their requests, settings.
+//! The services that the program provides to the platform: stores, an I/O thread, settings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,44 +16,44 @@ use object_store::{
 use tessera_types::{Error, Result};
 use tokio::runtime::Handle;
 
-use crate::result::{self, Written};
+use crate::result::{self, ResultParts};
 
-/// How often a request that failed is made; the client itself has repeated some of those that
-/// failed for a passing reason.
+/// The maximum number of attempts at a request, on top of the client's own retries of transient
+/// errors.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What a process has asked of stores.
+/// Requests and bytes that a process has used of object stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Requests: get, head, list, put, delete.
+pub struct StoreUsage {
+    /// Numbers of requests: get, head, list, put, delete.
     pub requests: [u64; 5],
-    /// Bytes that came.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes that were sent.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Bytes that stores have read to select from objects.
+    /// Bytes that stores have scanned to select records.
     pub scanned_bytes: u64,
-    /// Bytes of records that they have selected.
+    /// Bytes of the selected records.
     pub selected_bytes: u64,
 }
 
-/// Gives a client of the store of an address, and the place there.
+/// Opens the store of an address; returns its client and the path within it.
 type Connect = dyn Fn(&str) -> Result<(Arc<dyn ObjectStore>, Path)> + Send + Sync;
 
-/// Gives credentials of AWS and the region.
+/// Returns AWS credentials and the region.
 type Aws = dyn Fn() -> Result<(AwsCredentialProvider, String)> + Send + Sync;
 
-/// What the program lends to the platform.
+/// The services that the program provides to the platform.
 pub struct Cloud {
-    /// Opens stores.
+    /// Opens the store of an address.
     pub connect: Box<Connect>,
-    /// Tells who asks AWS, and in which region.
+    /// Returns AWS credentials and the region.
     pub aws: Box<Aws>,
-    /// The one thread on which all requests are made.
+    /// The runtime of the I/O thread, on which all requests are made.
     pub io: Handle,
-    /// What the process has asked of stores so far.
-    pub spent: fn() -> Spent,
-    /// Settings by the names of environment variables; they come before these.
+    /// Returns what the process has used of stores so far.
+    pub store_usage: fn() -> StoreUsage,
+    /// Settings, named like environment variables, which they override.
     pub settings: Vec<(String, String)>,
 }
 
@@ -64,38 +64,36 @@ impl std::fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    /// A setting, or the environment variable of that name.
+    /// Returns a setting, or the environment variable of that name.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
         let set =
             self.settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         set.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
     }
 
-    /// Does something on the I/O thread and waits for it; for threads that are no workers.
+    /// Runs a future on the I/O thread and blocks until it ends; not for worker threads.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let (sender, receiver) = channel();
         self.io.spawn(async move { drop(sender.send(work.await)) });
-        receiver
-            .recv()
-            .unwrap_or_else(|_| Err(Error::internal("a request ended without an answer")))
+        receiver.recv().unwrap_or_else(|_| Err(Error::internal("request ended without an answer")))
     }
 }
 
-/// The objects of one query.
+/// The objects of one query, below its prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) prefix: Path,
-    /// Bytes that came from there.
+    /// Bytes received from these objects.
     pub(crate) received_bytes: Arc<AtomicU64>,
 }
 
-/// The object that is there for as long as the query is wanted.
+/// The name of the object that exists while the query is wanted.
 const OPEN: &str = "open";
-/// Why the query has failed, for the driver: a worker may be lost before it can tell.
+/// The name of the object with the error of the query: a worker may be lost before it can answer.
 const REASON: &str = "reason";
 
 impl Space {
@@ -103,7 +101,7 @@ impl Space {
         Space { store, prefix, received_bytes: Arc::default() }
     }
 
-    /// Bytes have come from there.
+    /// Counts received bytes.
     pub(crate) fn received(&self, bytes: &Bytes) {
         self.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
@@ -112,12 +110,15 @@ impl Space {
         name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    fn failed(&self, doing: &str, name: &str, error: StoreError) -> Error {
-        Error::io(format!("cannot {doing} the object '{}' of this query: {error}", self.path(name)))
-            .caused_by(error)
+    fn store_error(&self, action: &str, name: &str, error: StoreError) -> Error {
+        Error::io(format!(
+            "cannot {action} the object '{}' of this query: {error}",
+            self.path(name)
+        ))
+        .caused_by(error)
     }
 
-    /// Writes an object, unless there is one of this name; whether it was written.
+    /// Writes an object unless it exists; returns whether it was written.
     pub(crate) async fn put_new(&self, name: &str, payload: PutPayload) -> Result<bool> {
         let mut attempt = 0;
         loop {
@@ -131,7 +132,7 @@ impl Space {
                     return Ok(false);
                 }
                 Err(error) if attempt + 1 == ATTEMPTS_MAX => {
-                    return Err(self.failed("write", name, error));
+                    return Err(self.store_error("write", name, error));
                 }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
@@ -139,14 +140,14 @@ impl Space {
         }
     }
 
-    /// The bytes of a whole object.
+    /// Reads a whole object.
     pub(crate) async fn get(&self, name: &str) -> Result<Bytes> {
         let mut attempt = 0;
         loop {
             let got = match self.store.get(&self.path(name)).await {
                 Ok(answer) => answer.bytes().await,
                 Err(error @ StoreError::NotFound { .. }) => {
-                    return Err(self.failed("read", name, error));
+                    return Err(self.store_error("read", name, error));
                 }
                 Err(error) => Err(error),
             };
@@ -156,7 +157,7 @@ impl Space {
                     return Ok(bytes);
                 }
                 Err(error) if attempt + 1 == ATTEMPTS_MAX => {
-                    return Err(self.failed("read", name, error));
+                    return Err(self.store_error("read", name, error));
                 }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
@@ -164,24 +165,24 @@ impl Space {
         }
     }
 
-    /// The query begins.
+    /// Marks the query as wanted.
     pub(crate) async fn open(&self) -> Result<()> {
         self.put_new(OPEN, PutPayload::new()).await.map(drop)
     }
 
-    /// Whether the query is still wanted; when the store does not say, it is.
+    /// Whether the query is still wanted; `true` if the store cannot be reached.
     pub(crate) async fn is_open(&self) -> bool {
         !matches!(self.store.head(&self.path(OPEN)).await, Err(StoreError::NotFound { .. }))
     }
 
-    /// The query has ended, well or not: its workers will stop.
+    /// Marks the query as ended, so that its workers stop.
     pub(crate) async fn close(&self) -> Result<()> {
         let mut attempt = 0;
         loop {
             match self.store.delete(&self.path(OPEN)).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => return Ok(()),
                 Err(error) if attempt + 1 == ATTEMPTS_MAX => {
-                    return Err(self.failed("delete", OPEN, error));
+                    return Err(self.store_error("delete", OPEN, error));
                 }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
@@ -189,58 +190,58 @@ impl Space {
         }
     }
 
-    /// The query has failed: notes why, and ends it.
+    /// Stores the error of the query and ends it.
     pub(crate) async fn fail(&self, reason: Vec<u8>) {
         let noted = self.put_new(REASON, reason.into()).await;
-        // Where the query has ended meanwhile, what it has left may be cleared already.
+        // If the query ended meanwhile, its objects may have been deleted already.
         if noted.is_ok_and(|is_first| is_first) && !self.is_open().await {
             drop(self.store.delete(&self.path(REASON)).await);
         }
         drop(self.close().await);
     }
 
-    /// Why the query has failed, where that was noted.
+    /// Returns the stored error of the query, if any.
     pub(crate) async fn reason(&self) -> Option<Bytes> {
         self.get(REASON).await.ok()
     }
 
-    /// Deletes what is there. After [`Space::close`] nothing stays that comes later: whoever wrote
-    /// it looks for `open` afterwards, and clears again.
+    /// Deletes all objects. After [`Space::close`] no later object stays: its writer checks `open`
+    /// afterwards and clears again.
     pub(crate) async fn clear(&self) -> Result<()> {
-        self.clear_but(|_| false).await
+        self.clear_except(|_| false).await
     }
 
-    /// Deletes all but the result, when it has been written.
-    pub(crate) async fn clear_others(&self, written: &Written) -> Result<()> {
+    /// Deletes all objects except a finished result.
+    pub(crate) async fn clear_others(&self, written: &ResultParts) -> Result<()> {
         let result = self.path(&written.folder());
-        self.clear_but(move |path| path.prefix_matches(&result)).await
+        self.clear_except(move |path| path.prefix_matches(&result)).await
     }
 
-    /// Deletes what workers have written, but for why the query has failed, and for results of
-    /// other attempts than this one: the driver may be reading one.
+    /// Deletes what workers have written, except the query's error and results of other attempts,
+    /// which the driver may be reading.
     pub(crate) async fn clear_late(&self, attempt: u64) -> Result<()> {
         let (reason, results) = (self.path(REASON), self.path(result::FOLDER));
-        let own = self.path(&Written { attempt, parts: 0 }.folder());
-        self.clear_but(move |path| {
+        let own = self.path(&ResultParts { attempt, parts: 0 }.folder());
+        self.clear_except(move |path| {
             *path == reason || (path.prefix_matches(&results) && !path.prefix_matches(&own))
         })
         .await
     }
 
-    async fn clear_but(
+    async fn clear_except(
         &self,
-        keeps: impl Fn(&Path) -> bool + Clone + Send + 'static,
+        is_kept: impl Fn(&Path) -> bool + Clone + Send + 'static,
     ) -> Result<()> {
         self.delete(|| {
-            let (listed, keeps) = (self.store.list(Some(&self.prefix)), keeps.clone());
+            let (listed, is_kept) = (self.store.list(Some(&self.prefix)), is_kept.clone());
             let listed = listed.map_ok(|meta| meta.location);
-            listed.try_filter(move |path| ready(!keeps(path))).boxed()
+            listed.try_filter(move |path| ready(!is_kept(path))).boxed()
         })
         .await
     }
 
-    /// Deletes a result that has been read.
-    pub(crate) async fn remove(&self, written: &Written) -> Result<()> {
+    /// Deletes a result after it was read.
+    pub(crate) async fn remove(&self, written: &ResultParts) -> Result<()> {
         if written.parts == 0 {
             return Ok(());
         }
@@ -259,13 +260,13 @@ impl Space {
         let mut attempt = 0;
         loop {
             let deleted = self.store.delete_stream(paths());
-            // Another may clear, too.
+            // Another process may delete objects too.
             let deleted = deleted
                 .filter(|deleted| ready(!matches!(deleted, Err(StoreError::NotFound { .. }))));
             match deleted.try_for_each(|_| ready(Ok(()))).await {
                 Ok(()) => return Ok(()),
                 Err(error) if attempt + 1 == ATTEMPTS_MAX => {
-                    return Err(self.failed("delete", "", error));
+                    return Err(self.store_error("delete", "", error));
                 }
                 Err(_) => tokio::time::sleep(crate::invoke::pause(attempt)).await,
             }
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     fn done<T>(work: impl Future<Output = T>) -> T {
-        work.now_or_never().expect("a store in memory makes nothing wait")
+        work.now_or_never().expect("a store in memory is always ready")
     }
 
     fn names(space: &Space) -> Vec<String> {
@@ -297,14 +298,14 @@ mod tests {
         done(space.put_new("a/part", vec![1u8].into())).unwrap();
         done(space.fail(b"first".to_vec()));
         assert!(!done(space.is_open()));
-        // One that fails because of the first notes nothing and takes nothing away.
+        // A worker that fails because of the first stores and deletes nothing.
         done(space.fail(b"second".to_vec()));
         done(space.clear_late(7)).unwrap();
         assert_eq!(names(&space), ["query/reason"]);
         assert_eq!(done(space.reason()).unwrap(), "first");
         done(space.clear()).unwrap();
         assert!(done(space.reason()).is_none());
-        // The driver has ended the query and cleared its objects: nothing stays.
+        // The driver has ended the query and deleted its objects: no object stays.
         done(space.fail(b"late".to_vec()));
         assert_eq!(names(&space), Vec::<String>::new());
     }

@@ -1,5 +1,4 @@
-//! LambdaExecutor in the user's process: invokes the first worker and reads the parts of its
-//! result.
+//! The executor in the user's process: invokes the first worker and reads the parts of its result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -9,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::join;
 use tessera_context::{Run, Token, lock};
-use tessera_operator::platform::{Runtime, to_send};
+use tessera_operator::platform::{Runtime, plan_to_send};
 use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{
     Lowering, NestedPlan, Operator, Reader, Source, SourceRun, Step, nested_plan,
@@ -23,25 +22,25 @@ use tokio::task::AbortHandle;
 
 use crate::cloud::{Cloud, Space};
 use crate::invoke::Function;
-use crate::meeting;
+use crate::rendezvous;
 use crate::report::{Prices, Usage};
 use crate::result::Part;
-use crate::task::{Answer, Order, Stop};
+use crate::task::{Answer, Order, StopSignal};
 
-/// The name of the function, where nobody gives another.
+/// The default name of the function.
 pub(crate) const FUNCTION: &str = "tessera-worker";
-/// How long a query that is given up waits for its objects to be deleted.
+/// How long to wait for the objects of an abandoned query to be deleted.
 const CLEAR_MAX: Duration = Duration::from_secs(20);
 
-/// What the service says it will bill so far: invocations, and memory by time.
+/// Returns what the service will bill so far: invocations, and MiB × ms of memory.
 pub type Meter = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
 
-/// The user's process.
+/// The driver of serverless queries, in the user's process.
 pub struct Driver {
     cloud: Arc<Cloud>,
     function: Function,
     workers: usize,
-    /// The address below which queries have their prefixes.
+    /// The address below which each query has its prefix.
     scratch: String,
     prices: Prices,
     meter: Option<Meter>,
@@ -56,10 +55,10 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// Queries on so many workers, with their objects below the address `scratch`.
+    /// Returns a driver of queries on this many workers, with objects below the address `scratch`.
     ///
     /// # Errors
-    /// The settings of the cloud do not fit together.
+    /// The settings of the cloud are inconsistent.
     pub fn new(
         cloud: Cloud,
         function: Option<&str>,
@@ -83,13 +82,14 @@ impl Driver {
         self.workers
     }
 
-    /// What the last query used, for people; once.
+    /// Takes the usage report of the last query, as text.
     pub fn report(&self) -> Option<String> {
         lock(&self.last).take().map(|usage| usage.text(&self.prices))
     }
 
     fn query(&self, (plan, repeatable): (Arc<str>, bool), run: &Run) -> Result<Query> {
-        // Other queries have other names: by this process, its start and their number.
+        // Names are unique: they contain the start of this process, its number and the query's
+        // number.
         let number = self.queries.fetch_add(1, Ordering::Relaxed);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("query-{:x}-{:x}-{number}", since.as_nanos(), std::process::id());
@@ -104,28 +104,33 @@ impl Driver {
             memory_bytes: run.context.memory_bytes(),
             repeatable,
         };
-        Ok(Query { space, order, stop: Stop::default(), run: run.clone() })
+        Ok(Query { space, order, stop: StopSignal::default(), run: run.clone() })
     }
 }
 
 /// Runs `executor` in the user's process.
 #[derive(Debug, Clone)]
-pub(crate) struct OnDriver(pub(crate) Arc<Driver>);
+pub(crate) struct DriverRuntime(pub(crate) Arc<Driver>);
 
-impl Runtime for OnDriver {
+impl Runtime for DriverRuntime {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         node.nested.iter().try_for_each(reads_only_objects)?;
-        node.nested.iter().try_for_each(meeting::check)?;
-        // The result crosses: it must have an Arrow form.
+        node.nested.iter().try_for_each(rendezvous::check)?;
+        // The result is sent between processes, so it must have an Arrow form.
         lowering.output.tuple.arrow_schema()?;
         let layout = RowLayout::bare(&lowering.output.tuple)?;
-        let plan = text::print(&to_send(node, crate::NAME)?).into();
+        let plan = text::print(&plan_to_send(node, crate::NAME)?).into();
         let repeatable = !node.nested.iter().any(|plan| is_volatile(plan, &**lowering.library));
-        Ok(Operator::Source(Arc::new(Lowered { driver: self.0.clone(), plan, layout, repeatable })))
+        Ok(Operator::Source(Arc::new(ExecutorOperator {
+            driver: self.0.clone(),
+            plan,
+            layout,
+            repeatable,
+        })))
     }
 }
 
-/// Workers see no files of this machine.
+/// Checks that a plan reads no local files, which workers cannot see.
 fn reads_only_objects(plan: &Plan) -> Result<()> {
     for node in &plan.nodes {
         if let Some(Value::List(paths)) = node.params.get("paths") {
@@ -135,7 +140,7 @@ fn reads_only_objects(plan: &Plan) -> Result<()> {
             });
             if let Some(path) = local {
                 return Err(Error::unsupported(format!(
-                    "serverless workers read only from an object store, not '{path}'; put it there, or name its folder as the \
+                    "serverless workers cannot read the local file '{path}'; put it into an object store, or name its folder as the \
                      database, which is uploaded"
                 )));
             }
@@ -145,7 +150,7 @@ fn reads_only_objects(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Whether a plan calls a function that gives another value each time.
+/// Whether a plan calls a function that returns another value each time.
 fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
     fn in_value(value: &Value, functions: &dyn Functions) -> bool {
         match value {
@@ -162,65 +167,65 @@ fn is_volatile(plan: &Plan, functions: &dyn Functions) -> bool {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ExecutorOperator {
     driver: Arc<Driver>,
     plan: Arc<str>,
     layout: Arc<RowLayout>,
     repeatable: bool,
 }
 
-impl Source for Lowered {
+impl Source for ExecutorOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
-        Ok(one_morsel(move || lowered.open(&nested, &run)))
+        let (operator, nested, run) = (self.clone(), nested_plan(run)?, run.clone());
+        Ok(one_morsel(move || operator.open(&nested, &run)))
     }
 }
 
-impl Lowered {
+impl ExecutorOperator {
     fn open(&self, nested: &Arc<dyn NestedPlan>, run: &Run) -> Result<Box<dyn Reader>> {
-        let Lowered { driver, plan, repeatable, .. } = self;
+        let ExecutorOperator { driver, plan, repeatable, .. } = self;
         let query = Arc::new(driver.query((plan.clone(), *repeatable), run)?);
-        let done: Arc<Done> = Arc::default();
+        let done: Arc<Completion> = Arc::default();
         let (sender, parts) = mpsc::channel(1);
-        let (working, told) = ((driver.clone(), query.clone()), done.clone());
+        let (running, completion) = ((driver.clone(), query.clone()), done.clone());
         let work = async move {
-            let (driver, query) = working;
+            let (driver, query) = running;
             let result = query.run(&driver, sender).await;
-            *lock(&told.result) = Some(result);
-            told.token.set_ready();
+            *lock(&completion.result) = Some(result);
+            completion.token.set_ready();
         };
         let abort = driver.cloud.io.spawn(work).abort_handle();
-        let running = Running { driver: driver.clone(), query, done, abort };
-        let (lowered, nested, run) = (self.clone(), nested.clone(), run.clone());
-        Ok(Box::new(ExecutorReader { running, lowered, nested, run, parts, part: None }))
+        let running = RunningQuery { driver: driver.clone(), query, done, abort };
+        let (operator, nested, run) = (self.clone(), nested.clone(), run.clone());
+        Ok(Box::new(ExecutorReader { running, operator, nested, run, parts, part: None }))
     }
 }
 
-/// A query on its way.
+/// A running query.
 #[derive(Debug)]
 struct Query {
     space: Space,
     order: Order,
-    stop: Stop,
+    stop: StopSignal,
     run: Run,
 }
 
 #[derive(Debug, Default)]
-struct Done {
+struct Completion {
     token: Token,
-    result: Mutex<Option<Result<Outcome>>>,
+    result: Mutex<Option<Result<QueryOutcome>>>,
 }
 
-/// How a query has ended: what it used, and what the sub-operators of each worker have counted.
+/// The outcome of a query: its usage, and the counters of each worker's sub-operators.
 #[derive(Debug)]
-struct Outcome {
+struct QueryOutcome {
     usage: Usage,
     figures: Vec<String>,
 }
 
 impl Query {
-    /// The error that ended the query. A worker that failed may be lost before it can tell; the
-    /// others then only say that the query was cancelled, and the store has the reason.
+    /// Returns the error that ended the query. A failed worker may be lost before it answers; then
+    /// the others only report a cancellation, and the store has the cause.
     async fn cause(&self, error: Error) -> Error {
         if error.code() != Code::Cancelled {
             return error;
@@ -229,15 +234,16 @@ impl Query {
         noted.and_then(|reason| Answer::from_bytes(&reason).ok()?.error).unwrap_or(error)
     }
 
-    /// Runs it to its end, and hands the parts of its result on. Its objects are gone afterwards.
-    async fn run(&self, driver: &Driver, parts: Sender<Part>) -> Result<Outcome> {
-        let before = (driver.cloud.spent)();
+    /// Runs the query to its end, sends the parts of its result to `parts`, and deletes its
+    /// objects.
+    async fn run(&self, driver: &Driver, parts: Sender<Part>) -> Result<QueryOutcome> {
+        let before = (driver.cloud.store_usage)();
         let metered = driver.meter.as_ref().map(|meter| meter());
         self.space.open().await?;
         let answer = driver.function.invoke(&self.order, &self.stop).await;
         let no_result = || {
             Error::io(
-                "the first worker has not said where its result is: the function runs another version of \
+                "the first worker's answer lacks its result: the function runs another version of \
                  the program; deploy this one",
             )
         };
@@ -245,7 +251,7 @@ impl Query {
             None => answer.result.ok_or_else(no_result),
             Some(error) => Err(self.cause(error).await),
         };
-        // Other attempts at workers stop before the result is read, and leave it alone.
+        // Closing first makes other attempts at workers stop and leave the result alone.
         let closed = self.space.close().await;
         let (read, cleared) = match written {
             Ok(written) => {
@@ -256,7 +262,7 @@ impl Query {
             Err(error) => (Err(error), self.space.clear().await),
         };
         let mut usage = answer.usage;
-        usage.add_spent(before, (driver.cloud.spent)());
+        usage.add_store_usage(before, (driver.cloud.store_usage)());
         usage.add_received(&self.space);
         if let (Some(before), Some(meter)) = (metered, &driver.meter) {
             let after = meter();
@@ -264,20 +270,20 @@ impl Query {
         }
         read?;
         closed.and(cleared)?;
-        Ok(Outcome { usage, figures: answer.figures })
+        Ok(QueryOutcome { usage, figures: answer.figures })
     }
 }
 
-/// Gives the query up when nobody wants it any more.
+/// Cancels the query when dropped before its end.
 #[derive(Debug)]
-struct Running {
+struct RunningQuery {
     driver: Arc<Driver>,
     query: Arc<Query>,
-    done: Arc<Done>,
+    done: Arc<Completion>,
     abort: AbortHandle,
 }
 
-impl Drop for Running {
+impl Drop for RunningQuery {
     fn drop(&mut self) {
         if self.done.token.is_ready() {
             return;
@@ -289,33 +295,33 @@ impl Drop for Running {
             drop(query.space.clear().await);
             drop(sender);
         });
-        // It disconnects when all is gone.
+        // The channel disconnects when all objects are deleted.
         let _ = receiver.recv_timeout(CLEAR_MAX);
     }
 }
 
 struct ExecutorReader {
-    running: Running,
-    lowered: Lowered,
+    running: RunningQuery,
+    operator: ExecutorOperator,
     nested: Arc<dyn NestedPlan>,
     run: Run,
     parts: Receiver<Part>,
-    /// The part that is passed on, from this tuple on.
+    /// The current part, and its next tuple to output.
     part: Option<(Rows, u64)>,
 }
 
-/// Makes a token ready when there is something to take.
-struct Waking(Token);
+/// Makes a token ready when its future can be polled.
+struct TokenWaker(Token);
 
-impl Wake for Waking {
+impl Wake for TokenWaker {
     fn wake(self: Arc<Self>) {
         self.0.set_ready();
     }
 }
 
 impl ExecutorReader {
-    /// The next tuples of the part that is here.
-    fn cut(&mut self) -> Result<Option<Chunk>> {
+    /// Returns the next chunk of the current part.
+    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let Some((rows, first)) = &mut self.part else { return Ok(None) };
         let end = (*first + self.run.context.chunk_rows() as u64).min(rows.len() as u64);
         let range = std::mem::replace(first, end)..end;
@@ -326,15 +332,15 @@ impl ExecutorReader {
         rows.chunk(range).map(Some)
     }
 
-    /// All parts have been read.
+    /// Ends the query after all parts were read.
     fn end(&self) -> Result<Step> {
-        let Running { driver, done, .. } = &self.running;
+        let RunningQuery { driver, done, .. } = &self.running;
         if !done.token.is_ready() {
             return Ok(Step::Blocked(done.token.clone()));
         }
         let result = lock(&done.result).take();
-        let ended = result.unwrap_or_else(|| Err(Error::internal("a result was read twice")))?;
-        let Outcome { usage, figures } = ended;
+        let ended = result.unwrap_or_else(|| Err(Error::internal("result read twice")))?;
+        let QueryOutcome { usage, figures } = ended;
         figures.iter().try_for_each(|figures| self.nested.add_figures(figures))?;
         usage.count(&self.run.counters, &driver.prices);
         *lock(&driver.last) = Some(usage);
@@ -345,14 +351,14 @@ impl ExecutorReader {
 impl Reader for ExecutorReader {
     fn step(&mut self) -> Result<Step> {
         loop {
-            if let Some(chunk) = self.cut()? {
+            if let Some(chunk) = self.next_chunk()? {
                 return Ok(Step::HasOutput(chunk));
             }
             let token = Token::new();
-            let waker = Waker::from(Arc::new(Waking(token.clone())));
+            let waker = Waker::from(Arc::new(TokenWaker(token.clone())));
             match self.parts.poll_recv(&mut task::Context::from_waker(&waker)) {
                 Poll::Pending => return Ok(Step::Blocked(token)),
-                Poll::Ready(Some(part)) => self.part = Some((part.rows(&self.lowered.layout)?, 0)),
+                Poll::Ready(Some(part)) => self.part = Some((part.rows(&self.operator.layout)?, 0)),
                 Poll::Ready(None) => return self.end(),
             }
         }

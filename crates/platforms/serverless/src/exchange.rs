@@ -1,47 +1,47 @@
-//! `object_exchange`: tuples that cross as objects.
+//! `object_exchange`: exchanges tuples between workers as objects of a store.
 
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Reservation, Run, Token, lock};
 use tessera_operator::partitions::Partitioning;
-use tessera_operator::stream_util::Later;
+use tessera_operator::stream_util::PendingSource;
 use tessera_operator::{
     Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, describe, downcast_workers,
 };
 use tessera_plan::{Descriptor, Edge, Inputs, Locality, Node, Order, Role as PlanRole, Traits};
-use tessera_rows::{Collected, Outgoing, Packet, RowLayout};
+use tessera_rows::{Collected, RowLayout, WireBatch, WirePartitioner};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column, Handle};
 
 use crate::Role;
-use crate::crossing::{Crossed, Crossing};
-use crate::meeting::{Meeting, meets};
+use crate::group_map::{Destination, GroupMap};
 use crate::object::{self, Group};
-use crate::parts::{Parts, To};
 use crate::pieces::{self, PiecesRun};
-use crate::task::{Ending, Task};
+use crate::rendezvous::{Rendezvous, meets};
+use crate::store_exchange::{ReceivedGroups, StoreExchange};
+use crate::task::{AbortOnDrop, Task};
 
-/// Brings tuples of equal `keys` together on one worker, or all to every worker, or with `gather`
-/// all to the first: each worker writes one object with a row group per receiver, and reads its row
+/// Brings tuples of equal `keys` to one worker, or all tuples to every worker, or with `gather` all
+/// to the first. Each worker writes one object with a row group per receiver, and reads its row
 /// group of every worker's object as those appear (Modularis §1.4; write combining as in Lambada).
-/// With `first`, only what the first worker has is sent. `keys` come with `bits` and `shift`: which
-/// bits of their hash name the partition, and thereby the receiver.
+/// With `first`, only the first worker's tuples are sent. `keys` come with `bits` and `shift`: the
+/// bits of the hash that name the partition, and so the receiver.
 ///
-/// Two exchanges that have the same name in `meets` are the sides of a join, whose `heavy`
-/// partitions may be `split`, `copied` or `either`: where more than half of what a worker would
-/// have to read of one side is in one partition (a key that many tuples have), every worker reads
-/// of it what it has sent itself, and all of the other side's, if this is less. Their objects have
-/// a row group per partition, so that the indexes, which all read, say which partitions those are;
-/// nothing is read before both sides' are there.
+/// Two exchanges with the same name in `meets` are the sides of a join. `heavy` says whether their
+/// heavy partitions may be `split`, `copied` or `either`. If one partition (a frequent key) has
+/// more than half of what a worker would read of one side, every worker keeps its own tuples of it
+/// and reads all of the other side's partition, if that is smaller. Such objects have a row group
+/// per partition, so that their indexes, which all workers read, identify heavy partitions. Workers
+/// read groups only when the objects of both sides exist.
 ///
-/// With `pieces`, senders write what they hold whenever it is much, and receivers read piece by
-/// piece: for what is larger than the budget. Then there are no heavy partitions, and a tuple of
-/// output for each piece, in no order; `position` names a field that is put before the tuples and
-/// numbers them in the order of the source, if that is one scan. Memory: some parts and pieces.
+/// With `pieces`, senders write several smaller objects and receivers read piece by piece, for
+/// inputs larger than the budget. Then there are no heavy partitions, and each piece is one output
+/// tuple, in no order. `position` names a field to prepend that numbers tuples in the order of the
+/// source, if that is a single scan. Memory: some parts and pieces.
 ///
 /// Input `T`; output one tuple `<data: rows<T>>`, with `gather` in the order of the source, if that
-/// is one scan. Blocks. Memory: the tuples sent, then those received and, until the other side is
-/// counted, those sent that may stay.
+/// is a single scan. Blocks. Memory: the tuples sent, then those received and, until the other side
+/// of a join is counted, those sent that may stay.
 #[derive(Debug, Clone)]
 pub struct ObjectExchange {
     role: Role,
@@ -72,13 +72,13 @@ impl Descriptor for ObjectExchange {
         }
         if meets(node)?.is_some() && !has_keys {
             return Err(Error::semantic(
-                "takes heavy and meets with keys only: what goes to all has no partitions",
+                "takes heavy and meets with keys only: without keys there are no partitions",
             ));
         }
         let pieces = node.params.flag("pieces")?;
         if pieces && node.params.get("meets").is_some() {
             return Err(Error::semantic(
-                "takes heavy and meets, or pieces = true: partitions go where their hash says then",
+                "takes heavy and meets, or pieces = true, not both: pieces have no heavy partitions",
             ));
         }
         let sent = sent_tuple(node, &edge.tuple)?;
@@ -95,12 +95,12 @@ impl Descriptor for ObjectExchange {
         PlanRole::Sink(0)
     }
 
-    fn of_platform(&self) -> bool {
+    fn is_platform_specific(&self) -> bool {
         true
     }
 }
 
-/// What is sent: the tuples, behind their positions where these are wanted.
+/// Returns the type of the tuples sent: the input's, after the position if there is one.
 fn sent_tuple(node: &Node, tuple: &Tuple) -> Result<Tuple> {
     if node.params.get("position").is_none() {
         return Ok(tuple.clone());
@@ -108,7 +108,7 @@ fn sent_tuple(node: &Node, tuple: &Tuple) -> Result<Tuple> {
     let name = node.params.name("position")?.clone();
     if tuple.index_of(&name).is_some() {
         return Err(Error::semantic(format!(
-            "parameter position names a field that there is: {name}"
+            "parameter position names a field of the input, {name}; choose another name"
         )));
     }
     let fields = [Field::new(name, Atom::Int64)].into_iter().chain(tuple.fields().iter().cloned());
@@ -126,11 +126,11 @@ impl SubOperator for ObjectExchange {
         let partitioning = partitioning(node, tuple)?;
         let meets = meets(node)?;
         let to = match &partitioning {
-            Some(partitioning) => To::ByKeys { bits: partitioning.bits, meets },
-            None if node.params.flag("gather")? => To::First,
-            None => To::All,
+            Some(partitioning) => Destination::ByKeys { bits: partitioning.bits, meets },
+            None if node.params.flag("gather")? => Destination::First,
+            None => Destination::All,
         };
-        Ok(Operator::Sink(Arc::new(Lowered {
+        Ok(Operator::Sink(Arc::new(ExchangeOperator {
             role: self.role.clone(),
             partitioning,
             to,
@@ -144,10 +144,10 @@ impl SubOperator for ObjectExchange {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ExchangeOperator {
     role: Role,
     partitioning: Option<Partitioning>,
-    to: To,
+    to: Destination,
     only_first: bool,
     layout: Arc<RowLayout>,
     in_pieces: bool,
@@ -155,53 +155,58 @@ struct Lowered {
     number: usize,
 }
 
-impl Sink for Lowered {
+impl Sink for ExchangeOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let task = match &self.role {
             Role::Worker(worker) => worker.task()?,
             _ => {
                 return Err(Error::unsupported(
-                    "this process is no serverless worker: start the query with --platform serverless; EXPLAIN (PLATFORM \
+                    "object_exchange runs only on serverless workers; run the query with --platform serverless; EXPLAIN (PLATFORM \
                      serverless) works everywhere",
                 ));
             }
         };
-        let meeting = task.begin(self.number, self.to.meets().map(|(name, _)| name))?;
+        let rendezvous = task.begin_exchange(self.number, self.to.meets().map(|(name, _)| name))?;
         if !self.in_pieces {
             return Ok(Arc::new(ExchangeRun {
-                lowered: self.clone(),
-                meeting,
+                operator: self.clone(),
+                rendezvous,
                 task,
                 run: run.clone(),
             }));
         }
-        let crossing = self.crossing(&task, meeting, run);
+        let store_exchange = self.store_exchange(&task, rendezvous, run);
         let (keys, bits) = self.partitions();
         let (layout, has_position, run) = (self.layout.clone(), self.has_position, run.clone());
-        Ok(Arc::new(PiecesRun::new(pieces::Plan {
+        Ok(Arc::new(PiecesRun::new(pieces::PiecesSetup {
             layout,
             keys,
             bits,
             has_position,
-            crossing,
+            store_exchange,
             run,
         })))
     }
 }
 
-impl Lowered {
-    fn crossing(&self, task: &Arc<Task>, meeting: Option<Arc<Meeting>>, run: &Run) -> Crossing {
-        Crossing {
+impl ExchangeOperator {
+    fn store_exchange(
+        &self,
+        task: &Arc<Task>,
+        rendezvous: Option<Arc<Rendezvous>>,
+        run: &Run,
+    ) -> StoreExchange {
+        StoreExchange {
             number: self.number,
-            parts: Parts::new(self.to.clone(), task.order.workers),
+            group_map: GroupMap::new(self.to.clone(), task.order.workers),
             only_first: self.only_first,
-            meeting,
+            rendezvous,
             task: task.clone(),
             memory: Mutex::new(Reservation::new(run.context.clone())),
         }
     }
 
-    /// Keys, and which bits of their hash name the partition.
+    /// Returns the keys, and which bits of their hash name the partition.
     fn partitions(&self) -> (Arc<[usize]>, (u32, u32)) {
         match &self.partitioning {
             Some(partitioning) => {
@@ -214,28 +219,28 @@ impl Lowered {
 
 #[derive(Debug)]
 struct ExchangeRun {
-    lowered: Lowered,
-    /// With the other side of a join.
-    meeting: Option<Arc<Meeting>>,
+    operator: ExchangeOperator,
+    /// The rendezvous with the other side of a join.
+    rendezvous: Option<Arc<Rendezvous>>,
     task: Arc<Task>,
     run: Run,
 }
 
 struct Worker {
-    outgoing: Outgoing,
-    /// Whether it sends at all.
+    outgoing: WirePartitioner,
+    /// Whether this worker sends tuples.
     sends: bool,
-    /// Packets of one morsel only, since the order of morsels counts.
+    /// Whether to flush packets after each morsel, because the order of morsels matters.
     in_order: bool,
-    sorting: Sorting,
+    builder: GroupBuilder,
 }
 
-/// Where packets go.
-struct Sorting {
+/// Collects packets into row groups.
+struct GroupBuilder {
     layout: Arc<RowLayout>,
-    parts: Parts,
+    group_map: GroupMap,
     heap_words: Arc<[usize]>,
-    /// Of the morsel.
+    /// The position of the current morsel.
     position: u64,
     groups: Vec<Group>,
     memory: Reservation,
@@ -243,20 +248,20 @@ struct Sorting {
 
 impl SinkRun for ExchangeRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let (context, lowered) = (&self.run.context, &self.lowered);
-        let (keys, bits) = lowered.partitions();
+        let (context, operator) = (&self.run.context, &self.operator);
+        let (keys, bits) = operator.partitions();
         let order = &self.task.order;
-        let parts = Parts::new(lowered.to.clone(), order.workers);
-        let outgoing = Outgoing::new(&lowered.layout, &keys, bits, context)?;
+        let group_map = GroupMap::new(operator.to.clone(), order.workers);
+        let outgoing = WirePartitioner::new(&operator.layout, &keys, bits, context)?;
         Ok(Box::new(Worker {
-            sends: order.index == 0 || !lowered.only_first,
-            in_order: matches!(lowered.to, To::First),
-            sorting: Sorting {
-                layout: lowered.layout.clone(),
+            sends: order.index == 0 || !operator.only_first,
+            in_order: matches!(operator.to, Destination::First),
+            builder: GroupBuilder {
+                layout: operator.layout.clone(),
                 heap_words: outgoing.heap_words().clone(),
                 position: 0,
-                groups: (0..parts.groups()).map(|_| Group::default()).collect(),
-                parts,
+                groups: (0..group_map.groups()).map(|_| Group::default()).collect(),
+                group_map,
                 memory: Reservation::new(context.clone()),
             },
             outgoing,
@@ -265,45 +270,48 @@ impl SinkRun for ExchangeRun {
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut groups: Vec<Vec<Group>> = Vec::new();
-        let crossing = self.lowered.crossing(&self.task, self.meeting.clone(), &self.run);
-        groups.resize_with(crossing.parts.groups(), Vec::new);
+        let store_exchange =
+            self.operator.store_exchange(&self.task, self.rendezvous.clone(), &self.run);
+        groups.resize_with(store_exchange.group_map.groups(), Vec::new);
         let mut held = Vec::new();
         for mut worker in downcast_workers::<Worker>(workers)? {
             worker.flush()?;
-            groups.iter_mut().zip(worker.sorting.groups).for_each(|(parts, part)| parts.push(part));
-            held.push(worker.sorting.memory);
+            groups.iter_mut().zip(worker.builder.groups).for_each(|(parts, part)| parts.push(part));
+            held.push(worker.builder.memory);
         }
         let arrival = Arc::new(Arrival::default());
-        let told = arrival.clone();
+        let sender = arrival.clone();
         let work = async move {
-            let crossed = crossing.cross(groups, held).await;
-            *lock(&told.crossed) = Some(crossed.map(|crossed| (crossed, crossing.memory)));
-            told.token.set_ready();
+            let crossed = store_exchange.exchange(groups, held).await;
+            *lock(&sender.crossed) = Some(crossed.map(|crossed| (crossed, store_exchange.memory)));
+            sender.token.set_ready();
         };
-        let ending = Ending(self.task.io.spawn(work).abort_handle());
-        let (layout, run) = (self.lowered.layout.clone(), self.run.clone());
-        // All workers come to the same.
-        let counts_heavy = self.meeting.is_some() && self.task.order.index == 0;
-        let output = Later::source(arrival.token.clone(), run.context.chunk_rows(), move || {
-            let _ending = ending;
-            let crossed = lock(&arrival.crossed).take();
-            let read_twice = || Err(Error::internal("an exchange was read twice"));
-            let (Crossed { came, split }, _held) = crossed.unwrap_or_else(read_twice)?;
-            let bytes = came.iter().map(|came| came.bytes.len() as u64).sum();
-            run.counters.add("exchanged_bytes", bytes);
-            if counts_heavy {
-                run.counters.add("heavy_partitions", split as u64);
-            }
-            let rows = object::decode(&came, &layout, &run.context)?;
-            Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
-        });
+        let abort_guard = AbortOnDrop(self.task.io.spawn(work).abort_handle());
+        let (layout, run) = (self.operator.layout.clone(), self.run.clone());
+        // All workers compute the same number, so one of them counts it.
+        let counts_heavy = self.rendezvous.is_some() && self.task.order.index == 0;
+        let output =
+            PendingSource::source(arrival.token.clone(), run.context.chunk_rows(), move || {
+                let _abort_guard = abort_guard;
+                let crossed = lock(&arrival.crossed).take();
+                let read_twice = || Err(Error::internal("exchange read twice"));
+                let (ReceivedGroups { groups, split }, _held) =
+                    crossed.unwrap_or_else(read_twice)?;
+                let bytes = groups.iter().map(|group| group.bytes.len() as u64).sum();
+                run.counters.add("exchanged_bytes", bytes);
+                if counts_heavy {
+                    run.counters.add("heavy_partitions", split as u64);
+                }
+                let rows = object::decode(&groups, &layout, &run.context)?;
+                Ok(vec![Chunk::new(vec![Column::Handles(vec![Handle::new(rows)].into())], 1)])
+            });
         Ok(Finish { tasks: Vec::new(), output })
     }
 }
 
-impl Sorting {
-    fn keep(&mut self, partition: usize, packet: Packet<'_>) -> Result<()> {
-        let group = &mut self.groups[self.parts.group(partition)];
+impl GroupBuilder {
+    fn add(&mut self, partition: usize, packet: WireBatch<'_>) -> Result<()> {
+        let group = &mut self.groups[self.group_map.group(partition)];
         let before = group.len();
         group.add(self.position, packet, &self.layout, &self.heap_words);
         self.memory.grow(group.len() - before)
@@ -312,14 +320,14 @@ impl Sorting {
 
 impl Worker {
     fn flush(&mut self) -> Result<()> {
-        let sorting = &mut self.sorting;
-        self.outgoing.flush(&mut |partition, packet| sorting.keep(partition, packet))
+        let builder = &mut self.builder;
+        self.outgoing.flush(&mut |partition, packet| builder.add(partition, packet))
     }
 }
 
 impl SinkWorker for Worker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.sorting.position = position;
+        self.builder.position = position;
         Ok(())
     }
 
@@ -327,8 +335,8 @@ impl SinkWorker for Worker {
         if !self.sends {
             return Ok(());
         }
-        let sorting = &mut self.sorting;
-        self.outgoing.append(&chunk, &mut |partition, packet| sorting.keep(partition, packet))
+        let builder = &mut self.builder;
+        self.outgoing.append(&chunk, &mut |partition, packet| builder.add(partition, packet))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -336,9 +344,9 @@ impl SinkWorker for Worker {
     }
 }
 
-/// What has come, once it has.
+/// The received groups, once they have arrived.
 #[derive(Debug, Default)]
 struct Arrival {
     token: Token,
-    crossed: Mutex<Option<Result<(Crossed, Mutex<Reservation>)>>>,
+    crossed: Mutex<Option<Result<(ReceivedGroups, Mutex<Reservation>)>>>,
 }

@@ -1,9 +1,9 @@
-//! LambdaExecutor on a worker: runs the nested plan on its share; the first one writes the result.
+//! The executor on a worker: runs the nested plan on its share; the first worker writes the result.
 
 use std::sync::Arc;
 
 use tessera_context::{Run, Share, lock};
-use tessera_engine::InShare;
+use tessera_engine::QueryShare;
 use tessera_operator::platform::Runtime;
 use tessera_operator::stream_util::one_morsel;
 use tessera_operator::{
@@ -20,35 +20,35 @@ use crate::worker::Worker;
 
 /// Runs `executor` on a worker.
 #[derive(Debug, Clone)]
-pub(crate) struct OnWorkers(pub(crate) Arc<Worker>);
+pub(crate) struct WorkerRuntime(pub(crate) Arc<Worker>);
 
-impl Runtime for OnWorkers {
+impl Runtime for WorkerRuntime {
     fn lower(&self, _node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = lowering.output.tuple.clone();
-        Ok(Operator::Source(Arc::new(Lowered { worker: self.0.clone(), tuple })))
+        Ok(Operator::Source(Arc::new(ExecutorOperator { worker: self.0.clone(), tuple })))
     }
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct ExecutorOperator {
     worker: Arc<Worker>,
     tuple: Tuple,
 }
 
-impl Source for Lowered {
+impl Source for ExecutorOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        let (lowered, nested) = (self.clone(), nested_plan(run)?);
+        let (operator, nested) = (self.clone(), nested_plan(run)?);
         let (task, run) = (self.worker.task()?, run.clone());
         Ok(one_morsel(move || {
-            let (lowered, nested) = (lowered.clone(), nested.clone());
+            let (operator, nested) = (operator.clone(), nested.clone());
             let (task, run) = (task.clone(), run.clone());
-            Ok(Box::new(ExecutorReader { lowered, nested, task, run, state: State::New }))
+            Ok(Box::new(ExecutorReader { operator, nested, task, run, state: State::New }))
         }))
     }
 }
 
 struct ExecutorReader {
-    lowered: Lowered,
+    operator: ExecutorOperator,
     nested: Arc<dyn NestedPlan>,
     task: Arc<Task>,
     run: Run,
@@ -57,9 +57,9 @@ struct ExecutorReader {
 
 enum State {
     New,
-    /// The plan runs here; the first worker writes its result.
+    /// The plan is running; the first worker writes its result.
     Running(Box<dyn Reader>, Option<Box<Writer>>),
-    /// The plan has run here.
+    /// The plan has ended; the first worker writes the rest of its result.
     Writing(Box<Writer>),
     Ended,
 }
@@ -78,7 +78,7 @@ impl Reader for ExecutorReader {
                     match (running.step()?, writer) {
                         (Step::HasOutput(chunk), Some(writer)) => writer.add(&chunk)?,
                         (Step::HasOutput(_), None) => {}
-                        (Step::Done, _) => self.state = self.ran(),
+                        (Step::Done, _) => self.state = self.end_plan(),
                         (other, _) => return Ok(other),
                     }
                 }
@@ -95,18 +95,19 @@ impl Reader for ExecutorReader {
 impl ExecutorReader {
     fn begin(&self) -> Result<State> {
         let (order, ends) = (&self.task.order, self.task.clone());
-        let tuple = &self.lowered.tuple;
+        let tuple = &self.operator.tuple;
         let writer = match order.index {
             0 => Some(Box::new(Writer::new(self.task.clone(), tuple, &self.run.context)?)),
             _ => None,
         };
         let share = Share { index: order.index, count: order.workers };
-        let context = InShare::context(self.run.context.clone(), share, move || ends.stop.check());
+        let context =
+            QueryShare::context(self.run.context.clone(), share, move || ends.stop.check());
         Ok(State::Running(self.nested.stream(Chunk::unit(), &context)?, writer))
     }
 
-    /// The plan has run: the first worker writes what is left of its result.
-    fn ran(&mut self) -> State {
+    /// Ends the plan; the first worker writes the rest of its result next.
+    fn end_plan(&mut self) -> State {
         let State::Running(running, writer) = std::mem::replace(&mut self.state, State::Ended)
         else {
             return State::Ended;

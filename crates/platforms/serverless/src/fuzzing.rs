@@ -7,11 +7,11 @@ use tessera_engine::{Governor, Query, Settings};
 use tessera_rows::RowLayout;
 use tessera_vector::hash::word_of_bytes;
 
-use crate::object::{Came, Content, Index, decode};
+use crate::object::{GroupData, GroupSummary, Index, decode};
 use crate::pieces::Head;
 use crate::task::{Answer, Order};
 
-/// What a worker is asked to do, and what it answers.
+/// Parses orders and answers of workers.
 pub fn orders(data: &[u8]) {
     if let Ok(order) = Order::from_bytes(data) {
         assert!(order.children().all(|child| child > order.index && child < order.workers));
@@ -24,7 +24,7 @@ pub fn orders(data: &[u8]) {
     }
 }
 
-/// Rows that came in an object of an exchange, whose checksums are right.
+/// Decodes rows of an exchange object with a valid checksum.
 pub fn wire_rows(data: &[u8]) {
     let Some((shape, bytes)) = data.split_first() else { return };
     let tuple = [
@@ -43,8 +43,9 @@ pub fn wire_rows(data: &[u8]) {
     for groups in 1..3 {
         drop(Head::read(bytes, bytes.len() as u64, groups));
     }
-    let came = Came { content: Content::of(bytes, &layout), bytes: bytes.to_vec().into() };
-    let Ok(rows) = decode(&[came], &layout, &context) else { return };
+    let group =
+        GroupData { content: GroupSummary::of(bytes, &layout), bytes: bytes.to_vec().into() };
+    let Ok(rows) = decode(&[group], &layout, &context) else { return };
     for first in (0..rows.len() as u64).step_by(100) {
         let chunk = rows.chunk(first..(first + 100).min(rows.len() as u64));
         let Ok(chunk) = chunk else { return };
@@ -55,9 +56,9 @@ pub fn wire_rows(data: &[u8]) {
     }
 }
 
-impl Content {
-    /// What is said of packets when it is true.
-    fn of(bytes: &[u8], layout: &RowLayout) -> Content {
+impl GroupSummary {
+    /// Returns the true summary of packets.
+    fn of(bytes: &[u8], layout: &RowLayout) -> GroupSummary {
         let (mut rest, mut rows, mut checksum) = (bytes, 0, 0u64);
         let number = |bytes: &[u8], at: usize| {
             let bytes = bytes.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>());
@@ -72,7 +73,7 @@ impl Content {
             checksum = checksum.wrapping_add(word_of_bytes(packet));
             rest = behind;
         }
-        Content::new(bytes.len() as u64, rows as u64, checksum)
+        GroupSummary::new(bytes.len() as u64, rows as u64, checksum)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Starts workers: the Invoke API of AWS Lambda, with retries.
+//! Invokes workers through the Invoke API of AWS Lambda, with retries.
 //!
-//! Two requests need no SDK: this uses the HTTP client, the signatures and the credential chain
-//! that come with the object stores. (`aws-sdk-lambda` alone is 174,000 lines.)
+//! Two requests do not justify an SDK (`aws-sdk-lambda` alone has 174,000 lines): this module uses
+//! the HTTP client, signatures and credential chain of the object store client.
 
 use std::time::{Duration, Instant};
 
@@ -15,57 +15,57 @@ use tessera_types::{Code, Error, Result};
 
 use crate::cloud::Cloud;
 use crate::report::Usage;
-use crate::task::{Answer, Order, Stop};
+use crate::task::{Answer, Order, StopSignal};
 
-/// How often a worker that was lost is started again.
+/// The maximum number of restarts of a lost worker.
 const LOST_MAX: usize = 3;
-/// No invocation that was refused, or whose answer did not come, is repeated after this time.
+/// Refused or unanswered invocations are not retried after this time.
 const REFUSED_MAX: Duration = Duration::from_secs(30);
-/// The service ends a function after 15 minutes.
+/// The default timeout of an answer; the service ends a function after 15 minutes.
 const ANSWER_MAX: Duration = Duration::from_secs(16 * 60);
-/// The setting that says how long an answer may take.
+/// The setting for the timeout of an answer.
 pub(crate) const WORKER_TIMEOUT: &str = "TESSERA_WORKER_TIMEOUT";
-/// The largest order that the service takes.
+/// The maximum size of an invocation's payload.
 const ORDER_BYTES_MAX: usize = 6 << 20;
-/// The first pause before something is tried again, and the longest.
+/// The first pause before a retry, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
 
-/// The pause before something is tried again for the `attempt`-th time, from 0.
+/// Returns the pause before retry `attempt`, counted from 0.
 pub(crate) fn pause(attempt: usize) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
 }
 
-/// The setting that holds the token which a service on loopback asks for; Amazon's has signatures
+/// The setting with the token that a service on loopback requires; Amazon's service uses signatures
 /// instead.
 const TOKEN: &str = "TESSERA_FUNCTIONS_TOKEN";
 
-/// What shows a service on loopback that this program may ask it. It is in no message.
+/// A token that authorizes this program at a service on loopback. It appears in no message.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub(crate) struct ServiceToken(String);
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for ServiceToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token")
+        f.write_str("ServiceToken")
     }
 }
 
-impl Token {
-    /// The token of the settings, where there is one.
+impl ServiceToken {
+    /// Returns the token of the settings, if there is one.
     ///
     /// # Errors
-    /// It cannot be sent.
-    pub(crate) fn of(cloud: &Cloud) -> Result<Option<Token>> {
+    /// The token cannot be sent in a header.
+    pub(crate) fn of(cloud: &Cloud) -> Result<Option<ServiceToken>> {
         match cloud.setting(TOKEN) {
-            Some(token) if !token.chars().all(|c| c.is_ascii_graphic()) => {
-                Err(Error::semantic(format!("{TOKEN} has characters that no token has")))
-            }
-            token => Ok(token.map(|token| Token(format!("Bearer {token}")))),
+            Some(token) if !token.chars().all(|c| c.is_ascii_graphic()) => Err(Error::semantic(
+                format!("invalid characters in {TOKEN}; use printable ASCII without spaces"),
+            )),
+            token => Ok(token.map(|token| ServiceToken(format!("Bearer {token}")))),
         }
     }
 
-    pub(crate) fn show(&self, request: &mut HttpRequest) {
-        // Of graphic characters a header can be made.
+    pub(crate) fn authorize(&self, request: &mut HttpRequest) {
+        // A token of graphic characters is a valid header value.
         if let Ok(value) = self.0.parse() {
             request.headers_mut().insert("authorization", value);
         }
@@ -75,17 +75,17 @@ impl Token {
     }
 }
 
-/// The function that is a worker.
+/// The cloud function that runs workers.
 pub(crate) struct Function {
     client: HttpClient,
-    /// How long an answer may take.
+    /// The timeout of an answer.
     timeout: Option<Duration>,
     url: String,
     name: String,
     region: String,
     credentials: AwsCredentialProvider,
-    /// Instead of credentials.
-    token: Option<Token>,
+    /// Replaces credentials if set.
+    token: Option<ServiceToken>,
 }
 
 impl std::fmt::Debug for Function {
@@ -94,9 +94,9 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// A client with this limit on how long an answer takes, if any.
+/// Returns an HTTP client with this timeout, if any.
 pub(crate) fn client(timeout: Option<Duration>) -> Result<HttpClient> {
-    // For TLS; an error says that the process has a provider already.
+    // Installs a TLS provider; the error that the process already has one is ignored.
     drop(rustls::crypto::ring::default_provider().install_default());
     let options = ClientOptions::new().with_allow_http(true);
     let options = match timeout {
@@ -105,10 +105,10 @@ pub(crate) fn client(timeout: Option<Duration>) -> Result<HttpClient> {
     };
     ReqwestConnector::default()
         .connect(&options)
-        .map_err(|error| Error::io(format!("cannot make a client for HTTP: {error}")))
+        .map_err(|error| Error::io(format!("cannot create an HTTP client: {error}")))
 }
 
-/// What came of a request: status, the header of that name, body.
+/// Sends a request; returns the status, the value of `header`, and the body.
 pub(crate) async fn send(
     client: &HttpClient,
     request: HttpRequest,
@@ -128,24 +128,24 @@ pub(crate) async fn send(
 
 pub(crate) fn request(method: &str, url: &str, body: Vec<u8>) -> Result<HttpRequest> {
     let mut request = HttpRequest::new(body.into());
-    let bad = || Error::internal(format!("'{url}' is no address"));
+    let bad = || Error::internal(format!("invalid address '{url}'"));
     *request.method_mut() = method.parse().map_err(|_| bad())?;
     *request.uri_mut() = url.parse().map_err(|_| bad())?;
     Ok(request)
 }
 
-/// How one attempt ended.
+/// The result of one attempt.
 enum Attempt {
     Answered(Answer),
     /// The worker ended without an answer.
     Lost(String),
-    /// The service did not start it, or we did not hear of its answer; it may be tried again.
+    /// The service did not start the worker, or its answer did not arrive; a retry may help.
     Refused(String),
-    /// There is no use in trying again.
+    /// A retry is useless.
     Failed(Error),
 }
 
-/// How long an answer may take: the setting, or what no service exceeds.
+/// Returns the timeout of an answer: the setting, or a default above the limit of every service.
 fn worker_timeout(cloud: &Cloud) -> Result<Option<Duration>> {
     let Some(text) = cloud.setting(WORKER_TIMEOUT) else { return Ok(Some(ANSWER_MAX)) };
     if text.eq_ignore_ascii_case("none") {
@@ -161,7 +161,7 @@ fn worker_timeout(cloud: &Cloud) -> Result<Option<Duration>> {
     timeout.map(Some).ok_or_else(wrong)
 }
 
-fn late(order: &Order, timeout: Duration) -> Error {
+fn timeout_error(order: &Order, timeout: Duration) -> Error {
     Error::io(format!(
         "worker {} of {} did not answer within {} s (--worker-timeout); give it longer, or run with more --workers",
         order.index,
@@ -171,16 +171,16 @@ fn late(order: &Order, timeout: Duration) -> Error {
 }
 
 impl Function {
-    /// The function of a name, where the settings say.
+    /// Returns the function of this name, at the service of the settings.
     ///
     /// # Errors
-    /// The settings do not fit together.
+    /// The settings are inconsistent.
     pub(crate) fn new(name: &str, cloud: &Cloud) -> Result<Function> {
         let (credentials, region) = (cloud.aws)()?;
         let _runtime = cloud.io.enter();
         let endpoint = cloud.setting("AWS_ENDPOINT_URL_LAMBDA");
-        // It is the service's of this address, and told to no other.
-        let token = if endpoint.is_some() { Token::of(cloud)? } else { None };
+        // The token belongs to the service at this address and is sent to no other.
+        let token = if endpoint.is_some() { ServiceToken::of(cloud)? } else { None };
         let endpoint = endpoint.unwrap_or_else(|| format!("https://lambda.{region}.amazonaws.com"));
         Ok(Function {
             client: client(None)?,
@@ -196,8 +196,8 @@ impl Function {
         })
     }
 
-    /// Runs a worker until it answers; starts it again when it is lost or was not started.
-    pub(crate) async fn invoke(&self, order: &Order, stop: &Stop) -> Answer {
+    /// Invokes a worker until it answers; retries if it is lost or refused.
+    pub(crate) async fn invoke(&self, order: &Order, stop: &StopSignal) -> Answer {
         let started = Instant::now();
         let (mut lost, mut invocations, mut pauses) = (0, 0, 0);
         let mut usage = Usage::default();
@@ -219,13 +219,13 @@ impl Function {
                     let again = if order.repeatable {
                         ""
                     } else {
-                        " and the statement has random() or the like, so that it cannot be done again"
+                        " and cannot be repeated, since the statement calls a function such as random()"
                     };
                     format!("it was lost {lost} times{again}, last: {why}")
                 }
                 Attempt::Refused(why) if started.elapsed() < REFUSED_MAX => {
                     drop(why);
-                    // Those who were refused together do not come back together.
+                    // Spread the retries of workers that were refused together.
                     let spread = Duration::from_millis(7 * (order.index as u64 % 16));
                     tokio::time::sleep(pause(pauses) + spread).await;
                     pauses += 1;
@@ -241,15 +241,15 @@ impl Function {
         answer
     }
 
-    /// Shows that this program may ask.
+    /// Adds the token or a signature to a request.
     async fn sign(&self, request: &mut HttpRequest) -> Result<()> {
         if let Some(token) = &self.token {
-            token.show(request);
+            token.authorize(request);
             return Ok(());
         }
         let credential = self.credentials.get_credential().await;
         let credential = credential
-            .map_err(|error| Error::io(format!("cannot find credentials of AWS: {error}")))?;
+            .map_err(|error| Error::io(format!("cannot find AWS credentials: {error}")))?;
         AwsAuthorizer::new(&credential, "lambda", &self.region)
             .try_authorize(request, None)
             .map_err(|error| Error::io(format!("cannot sign a request: {error}")))
@@ -259,7 +259,7 @@ impl Function {
         let body = order.to_bytes();
         if body.len() > ORDER_BYTES_MAX {
             return Attempt::Failed(Error::unsupported(format!(
-                "the plan has {} MiB as text, and a function can be sent 6; write shorter lists",
+                "the plan has {} MiB as text, above the limit of 6 MiB; write shorter lists",
                 body.len() >> 20
             )));
         }
@@ -275,12 +275,12 @@ impl Function {
             None => sent.await,
             Some(timeout) => match tokio::time::timeout(timeout, sent).await {
                 Ok(sent) => sent,
-                Err(_) => return Attempt::Failed(late(order, timeout)),
+                Err(_) => return Attempt::Failed(timeout_error(order, timeout)),
             },
         };
         let (status, function_error, body) = match sent {
             Ok(answer) => answer,
-            // It may be at work.
+            // The worker may be running.
             Err(error) if !order.repeatable => return Attempt::Lost(error),
             Err(error) => return Attempt::Refused(error),
         };
@@ -295,7 +295,7 @@ impl Function {
                     return Attempt::Failed(Error::new(
                         Code::Limit,
                         format!(
-                            "worker {} of {} was ended because it took more memory than it may: {message}; give workers more \
+                            "worker {} of {} ran out of memory: {message}; give workers more \
                              memory (--worker-memory, or MemorySize of the function), or run with more --workers",
                             order.index, order.workers
                         ),
@@ -308,15 +308,15 @@ impl Function {
                 Err(error) => Attempt::Failed(error),
             },
             429 => Attempt::Refused(format!(
-                "the service runs no more at once ({}); run with fewer --workers, or raise the function's concurrency",
+                "the service has reached its concurrency limit ({}); run with fewer --workers, or raise the function's concurrency",
                 text("message")
             )),
             500..=599 => Attempt::Refused(format!("the service answers {status}")),
             _ => {
-                // Some answers say `message`, some `Message`.
-                let said = [text("message"), text("Message")].concat();
+                // Some answers have `message`, some `Message`.
+                let message = [text("message"), text("Message")].concat();
                 Attempt::Failed(Error::io(format!(
-                    "cannot invoke the function '{}': the service answers {status}: {said}; see deploy/template.yaml for how to \
+                    "cannot invoke the function '{}': the service answers {status}: {message}; see deploy/template.yaml for how to \
                      set it up, and --function for its name",
                     self.name
                 )))

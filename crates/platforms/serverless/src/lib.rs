@@ -1,21 +1,21 @@
-//! Platform `serverless`: short-lived workers that can reach nothing but an object store.
+//! Platform `serverless`: short-lived workers that communicate only through an object store.
 //!
-//! The driver, which is the user's process, invokes the first worker of a cloud function; every
-//! worker invokes its own *children* before anything else, so that a tree of them is up in a few
-//! round trips (Modularis §1.4, after Lambada). Each runs the same plan on its share of the files.
-//! Tuples cross as objects: [`ObjectExchange`] writes one object per sender, with one row group per
-//! receiver, and reads one row group of every sender's. The first worker writes its result in parts
-//! (`result`). Of a join whose tuples mostly have one key, the objects' indexes tell, and all
-//! workers share these. A query that has run out of memory is planned anew, with exchanges *in
-//! pieces* (`pieces`), which may be larger than the budget.
+//! The driver, in the user's process, invokes the first worker of a cloud function. Every worker
+//! first invokes its own *children*, so that a tree of workers is up in a few round trips
+//! (Modularis §1.4, after Lambada). Each worker runs the same plan on its share of the files.
+//! Tuples are exchanged as objects: [`ObjectExchange`] writes one object per sender with one row
+//! group per receiver, and reads one row group of every sender's object. The first worker writes
+//! the result in parts (`result`). For joins on skewed keys, the objects' indexes identify heavy
+//! partitions, which all workers share. After running out of memory, a query is planned again with
+//! exchanges *in pieces* (`pieces`), which may be larger than the budget.
 //!
-//! A worker that is lost is invoked again, by its parent or the driver. It does the same work on
-//! the same share, and of two attempts at an object the first one stands; parts have the number of
-//! their attempt in their names. All objects of a query lie under one prefix, of which `open` is
-//! written first and deleted first: when it is gone, a worker that still runs stops, and deletes
+//! A lost worker is invoked again, by its parent or the driver. It does the same work on the same
+//! share. If two attempts write the same object, the first one stands; the names of parts contain
+//! the number of their attempt. All objects of a query have one prefix. The object `open` is
+//! created first and deleted first: once it is gone, a worker that still runs stops and deletes
 //! what it may have written since.
 //!
-//! Platforms know no storage: the program hands in a [`Cloud`].
+//! Platforms do not depend on storage crates: the program passes in a [`Cloud`].
 //!
 //! ```
 //! use tessera_engine::Platform;
@@ -30,27 +30,29 @@
 //!     return %1
 //! }";
 //! let plan = tessera_plan::text::parse(text).unwrap();
-//! let plan = Serverless::default().pass(&plan, registry.catalogue(), Rules::ALL).unwrap();
-//! // Sums of parts cross, by their keys, and then the result.
+//! let plan = Serverless::default().pass(&plan, registry.catalog(), Rules::ALL).unwrap();
+//! // Two exchanges: partial sums by key, then the result.
 //! assert_eq!(tessera_plan::text::print(&plan).matches("object_exchange").count(), 2);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod cloud;
-mod crossing;
 mod driver;
 mod exchange;
 mod executor;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod group_map;
 mod invoke;
-mod meeting;
 mod object;
-mod parts;
 mod pass;
 mod pieces;
+mod rendezvous;
 mod report;
 mod result;
 mod runtime;
+mod store_exchange;
 mod task;
 #[cfg(test)]
 mod testing;
@@ -59,13 +61,13 @@ mod worker;
 
 use std::sync::Arc;
 
-use tessera_engine::{Extension, Platform, Sent, Setup};
+use tessera_engine::{DriverPlan, Extension, Platform, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Executor, OnPlatform};
-use tessera_plan::{Catalogue, Plan, Rules};
+use tessera_operator::platform::{Executor, PlatformOperator};
+use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
-pub use cloud::{Cloud, Spent};
+pub use cloud::{Cloud, StoreUsage};
 pub use driver::{Driver, Meter};
 pub use exchange::ObjectExchange;
 pub use report::{Prices, Usage};
@@ -75,19 +77,19 @@ pub use worker::Worker;
 /// The name of the platform.
 pub const NAME: &str = "serverless";
 
-/// How many workers a plan is made for where none run.
+/// The number of workers that `EXPLAIN` assumes without a driver.
 const WORKERS_EXPLAINED: usize = 4;
 
-/// Workers of a cloud function; without a role, only their plans.
+/// The platform. Without a role it can make plans but not run them.
 #[derive(Debug, Clone, Default)]
 pub struct Serverless {
     role: Role,
 }
 
-/// What this process is to the platform.
+/// The role of this process in the platform.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
-    /// Nothing: plans can be made and explained.
+    /// No role: plans can be made and explained.
     #[default]
     None,
     Driver(Arc<Driver>),
@@ -95,12 +97,12 @@ pub(crate) enum Role {
 }
 
 impl Serverless {
-    /// The platform of the user's process.
+    /// Returns the platform of the user's process.
     pub fn driver(driver: Arc<Driver>) -> Serverless {
         Serverless { role: Role::Driver(driver) }
     }
 
-    /// The platform of a worker.
+    /// Returns the platform of a worker.
     pub fn worker(worker: Arc<Worker>) -> Serverless {
         Serverless { role: Role::Worker(worker) }
     }
@@ -135,34 +137,40 @@ impl Platform for Serverless {
         match &self.role {
             Role::None => {}
             Role::Driver(driver) => {
-                registry.register(OnPlatform::new(Executor, driver::OnDriver(driver.clone())));
+                registry.register(PlatformOperator::new(
+                    Executor,
+                    driver::DriverRuntime(driver.clone()),
+                ));
             }
             Role::Worker(worker) => {
-                registry.register(OnPlatform::new(Executor, executor::OnWorkers(worker.clone())));
+                registry.register(PlatformOperator::new(
+                    Executor,
+                    executor::WorkerRuntime(worker.clone()),
+                ));
             }
         }
     }
 
-    fn serve(&self, run: &mut dyn FnMut(&Sent) -> Result<()>) -> Result<bool> {
+    fn serve(&self, run: &mut dyn FnMut(&DriverPlan) -> Result<()>) -> Result<bool> {
         match &self.role {
             Role::Worker(worker) => worker.serve(run).map(|()| true),
             _ => Ok(false),
         }
     }
 
-    fn pass(&self, plan: &Plan, catalogue: &Catalogue, rules: Rules) -> Result<Plan> {
+    fn pass(&self, plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<Plan> {
         let workers = self.workers();
-        pass::for_workers(plan, catalogue, (workers, false), rules)
+        pass::for_workers(plan, catalog, (workers, false), rules)
     }
 
     fn frugal_pass(
         &self,
         plan: &Plan,
-        catalogue: &Catalogue,
+        catalog: &OperatorCatalog,
         rules: Rules,
     ) -> Result<Option<Plan>> {
         let workers = self.workers();
-        let frugal = pass::for_workers(plan, catalogue, (workers, true), rules)?;
-        Ok((self.pass(plan, catalogue, rules)? != frugal).then_some(frugal))
+        let frugal = pass::for_workers(plan, catalog, (workers, true), rules)?;
+        Ok((self.pass(plan, catalog, rules)? != frugal).then_some(frugal))
     }
 }

@@ -1,11 +1,9 @@
-//! What an exchange's object holds: an index, and row groups, each for a receiver or of a
-//! partition.
+//! The format of an exchange object: an index, then row groups, one per receiver or per partition.
 //!
 //! The *index* has a magic word and the number of groups, then three words per group: length, rows,
-//! checksum. It stands first, since not every store gives the last bytes of an object whose length
-//! one does not know (Azure's does not). A *row group* is a sequence of packets: three words
-//! (position of the morsel, words of rows, bytes of strings), the rows, the strings. All words are
-//! little-endian.
+//! checksum. It comes first because not every store can read the last bytes of an object of unknown
+//! length (Azure cannot). A *row group* is a sequence of packets: three words (position of the
+//! morsel, words of rows, bytes of strings), the rows, the strings. All words are little-endian.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::PutPayload;
 use tessera_context::{Context, Reservation};
-use tessera_rows::{Packet, Region, RowLayout, Rows};
+use tessera_rows::{RowLayout, Rows, WireBatch, WordBuffer};
 use tessera_types::{Error, Result};
 use tessera_vector::hash::word_of_bytes;
 
@@ -21,35 +19,35 @@ const HEADER_BYTES: usize = 24;
 const CONTENT_WORDS: usize = 3;
 const START_BYTES: usize = 16;
 const MAGIC: u64 = u64::from_le_bytes(*b"tessera2");
-/// The largest object that a store takes in one request.
+/// The maximum size of an object that is written in one request.
 const OBJECT_BYTES_MAX: u64 = 5 << 30;
 
-/// The bytes of the index of an object with so many groups.
+/// Returns the size of the index of an object with this many groups.
 pub(crate) fn index_bytes(groups: usize) -> usize {
     START_BYTES + groups * CONTENT_WORDS * 8
 }
 
-/// What is in a row group, or in several together.
+/// The length, rows and checksum of one or more row groups.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct GroupSummary {
     len: u64,
     rows: u64,
-    /// Over all packets; a sum, since threads fill in any order.
+    /// The sum of the packets' checksums, since threads add packets in any order.
     checksum: u64,
 }
 
-impl Content {
-    /// Words of an index for each group.
+impl GroupSummary {
+    /// The number of index words per group.
     pub(crate) const WORDS: usize = CONTENT_WORDS;
 
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn new(len: u64, rows: u64, checksum: u64) -> Content {
-        Content { len, rows, checksum }
+    pub(crate) fn new(len: u64, rows: u64, checksum: u64) -> GroupSummary {
+        GroupSummary { len, rows, checksum }
     }
 
-    /// Of both together.
-    pub(crate) fn and(self, other: Content) -> Content {
-        Content {
+    /// Combines two summaries.
+    pub(crate) fn plus(self, other: GroupSummary) -> GroupSummary {
+        GroupSummary {
             len: self.len.saturating_add(other.len),
             rows: self.rows.saturating_add(other.rows),
             checksum: self.checksum.wrapping_add(other.checksum),
@@ -57,18 +55,18 @@ impl Content {
     }
 }
 
-/// A row group, or the part of one that one thread has filled.
+/// A row group, or the part of it that one thread has filled.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     bytes: Vec<u8>,
-    content: Content,
+    content: GroupSummary,
 }
 
 impl Group {
     pub(crate) fn add(
         &mut self,
         position: u64,
-        mut packet: Packet<'_>,
+        mut packet: WireBatch<'_>,
         layout: &RowLayout,
         heap_words: &[usize],
     ) {
@@ -80,7 +78,7 @@ impl Group {
         }
         packet.rows.iter().for_each(|word| self.bytes.extend_from_slice(&word.to_le_bytes()));
         self.bytes.extend_from_slice(&packet.heap);
-        self.content = self.content.and(Content {
+        self.content = self.content.plus(GroupSummary {
             len: (self.bytes.len() - start) as u64,
             rows: (packet.rows.len() * 8 / layout.stride_bytes()) as u64,
             checksum: word_of_bytes(&self.bytes[start..]),
@@ -91,44 +89,44 @@ impl Group {
         self.bytes.len()
     }
 
-    /// The memory that it takes.
+    /// The memory that the group uses.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 }
 
-/// What is in each group of an object.
+/// The index of an object: a summary of each group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Index(Vec<Content>);
+pub(crate) struct Index(Vec<GroupSummary>);
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 impl Index {
-    /// Of groups, each in parts.
-    pub(crate) fn of(groups: &[Vec<Came>]) -> Index {
-        let content = |parts: &Vec<Came>| {
-            parts.iter().map(|part| part.content).fold(Content::default(), Content::and)
+    /// Computes the index of groups, each a list of parts.
+    pub(crate) fn of_groups(groups: &[Vec<GroupData>]) -> Index {
+        let content = |parts: &Vec<GroupData>| {
+            parts.iter().map(|part| part.content).fold(GroupSummary::default(), GroupSummary::plus)
         };
         Index(groups.iter().map(content).collect())
     }
 
-    /// From the first bytes of an object with so many groups.
+    /// Reads the index from the first bytes of an object with this many groups.
     ///
     /// # Errors
-    /// These are not the first bytes of such an object.
+    /// The bytes are not a valid index.
     pub(crate) fn read(head: &[u8], groups: usize) -> Result<Index> {
         let read = || {
             let fits = word(head, 0)? == MAGIC && word(head, 8)? == groups as u64;
             let content = |group: usize| {
                 let at =
                     |field: usize| word(head, START_BYTES + (group * CONTENT_WORDS + field) * 8);
-                Some(Content { len: at(0)?, rows: at(1)?, checksum: at(2)? })
+                Some(GroupSummary { len: at(0)?, rows: at(1)?, checksum: at(2)? })
             };
             fits.then(|| (0..groups).map(content).collect::<Option<Vec<_>>>())?
         };
-        let damaged = || Error::data("an object of an exchange is damaged: its index does not fit");
+        let damaged = || Error::data("damaged exchange object: invalid index");
         read().map(Index).ok_or_else(damaged)
     }
 
@@ -140,55 +138,56 @@ impl Index {
             .collect()
     }
 
-    /// Checks that an object of this size holds these groups and nothing else.
+    /// Checks that an object of this size holds exactly these groups.
     ///
     /// # Errors
-    /// It does not.
+    /// The size is different.
     pub(crate) fn check(&self, size: u64) -> Result<()> {
         let start = index_bytes(self.0.len()) as u64;
         if self.0.iter().fold(start, |end, content| end.saturating_add(content.len)) == size {
             return Ok(());
         }
-        Err(Error::data("an object of an exchange is damaged: it is not as long as its index says"))
+        Err(Error::data("damaged exchange object: its length does not match its index"))
     }
 
-    /// How many rows each group has.
+    /// The number of rows of each group.
     pub(crate) fn rows(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|content| content.rows)
     }
 
-    /// Three words for each group.
+    /// The index as words, three for each group.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
         self.0.iter().flat_map(|content| [content.len, content.rows, content.checksum])
     }
 
-    /// From such words.
+    /// Reads an index from its words.
     pub(crate) fn of_words(words: &[u64]) -> Index {
         let content = |words: &[u64; CONTENT_WORDS]| {
             let [len, rows, checksum] = *words;
-            Content { len, rows, checksum }
+            GroupSummary { len, rows, checksum }
         };
         Index(words.as_chunks::<CONTENT_WORDS>().0.iter().map(content).collect())
     }
 
-    /// Where some groups lie, in order, and what is there; of neighbours together.
-    pub(crate) fn runs(&self, wanted: impl Fn(usize) -> bool) -> Vec<(Range<u64>, Content)> {
+    /// Returns the byte ranges of the wanted groups, in order, with their summaries; neighboring
+    /// groups share a range.
+    pub(crate) fn runs(&self, wanted: impl Fn(usize) -> bool) -> Vec<(Range<u64>, GroupSummary)> {
         self.runs_from(index_bytes(self.0.len()) as u64, wanted)
     }
 
-    /// The same, where the first group begins at this byte.
+    /// Like [`Index::runs`], with the first group at byte `start`.
     pub(crate) fn runs_from(
         &self,
         mut start: u64,
         wanted: impl Fn(usize) -> bool,
-    ) -> Vec<(Range<u64>, Content)> {
-        let mut runs: Vec<(Range<u64>, Content)> = Vec::new();
+    ) -> Vec<(Range<u64>, GroupSummary)> {
+        let mut runs: Vec<(Range<u64>, GroupSummary)> = Vec::new();
         for (group, content) in self.0.iter().enumerate() {
             let end = start.saturating_add(content.len);
             if content.len > 0 && wanted(group) {
                 match runs.last_mut() {
                     Some((run, before)) if run.end == start => {
-                        (run.end, *before) = (end, before.and(*content));
+                        (run.end, *before) = (end, before.plus(*content));
                     }
                     _ => runs.push((start..end, *content)),
                 }
@@ -199,15 +198,15 @@ impl Index {
     }
 }
 
-/// The object of groups, each in parts.
+/// Returns the object of these groups, each a list of parts.
 ///
 /// # Errors
-/// It would be larger than a store takes.
-pub(crate) fn payload(groups: &[Vec<Came>], index: &Index) -> Result<PutPayload> {
+/// The object would exceed the size limit of stores.
+pub(crate) fn payload(groups: &[Vec<GroupData>], index: &Index) -> Result<PutPayload> {
     let len: u64 = index.0.iter().map(|content| content.len).sum();
     if len > OBJECT_BYTES_MAX {
         return Err(Error::unsupported(format!(
-            "a worker would have to send {} GiB at once, and an object holds 5; run with more --workers",
+            "a worker would send {} GiB in one object, above the limit of 5 GiB; run with more --workers",
             len >> 30
         )));
     }
@@ -216,45 +215,45 @@ pub(crate) fn payload(groups: &[Vec<Came>], index: &Index) -> Result<PutPayload>
     Ok([Bytes::from(index.bytes())].into_iter().chain(parts).collect())
 }
 
-/// Row groups that have come, or a part of one that is this worker's own, and what is said of them.
+/// The bytes of row groups, received or this worker's own, with the summary that they must match.
 #[derive(Debug, Clone)]
-pub(crate) struct Came {
-    pub(crate) content: Content,
+pub(crate) struct GroupData {
+    pub(crate) content: GroupSummary,
     pub(crate) bytes: Bytes,
 }
 
-impl From<Group> for Came {
-    fn from(group: Group) -> Came {
-        Came { content: group.content, bytes: group.bytes.into() }
+impl From<Group> for GroupData {
+    fn from(group: Group) -> GroupData {
+        GroupData { content: group.content, bytes: group.bytes.into() }
     }
 }
 
-/// A packet as it came: its position, and where its rows and strings are.
-struct Piece<'a> {
+/// A packet within received bytes: its position, rows and strings.
+struct PacketSlice<'a> {
     position: u64,
     rows: &'a [u8],
     heap: &'a [u8],
 }
 
 fn damaged() -> Error {
-    Error::data("an object of an exchange is damaged: its content does not fit its checksum")
+    Error::data("damaged exchange object: its content does not match its checksum")
 }
 
-/// Cuts the packets out of row groups that come in pieces, and checks them.
-pub(crate) struct Checking {
+/// Splits received row groups into packets and checks them.
+pub(crate) struct PacketChecker {
     stride_bytes: usize,
-    /// So far.
-    found: Content,
+    /// The summary of the packets so far.
+    found: GroupSummary,
 }
 
-impl Checking {
-    pub(crate) fn new(layout: &RowLayout) -> Checking {
-        Checking { stride_bytes: layout.stride_bytes(), found: Content::default() }
+impl PacketChecker {
+    pub(crate) fn new(layout: &RowLayout) -> PacketChecker {
+        PacketChecker { stride_bytes: layout.stride_bytes(), found: GroupSummary::default() }
     }
 
-    /// The packets that are whole, and how many bytes they have.
-    fn pieces<'a>(&mut self, bytes: &'a [u8]) -> Result<(Vec<Piece<'a>>, usize)> {
-        let (mut pieces, mut rest) = (Vec::new(), bytes);
+    /// Returns the complete packets and the number of bytes they take.
+    fn packets<'a>(&mut self, bytes: &'a [u8]) -> Result<(Vec<PacketSlice<'a>>, usize)> {
+        let (mut packets, mut rest) = (Vec::new(), bytes);
         while let (Some(position), Some(words), Some(heap_len)) =
             (word(rest, 0), word(rest, 8), word(rest, 16))
         {
@@ -267,18 +266,18 @@ impl Checking {
             let len = len.filter(|_| of_rows % self.stride_bytes == 0).ok_or_else(damaged)?;
             let Some((packet, behind)) = rest.split_at_checked(len) else { break };
             let (rows, heap) = packet[HEADER_BYTES..].split_at(of_rows);
-            self.found = self.found.and(Content {
+            self.found = self.found.plus(GroupSummary {
                 len: len as u64,
                 rows: (of_rows / self.stride_bytes) as u64,
                 checksum: word_of_bytes(packet),
             });
-            pieces.push(Piece { position, rows, heap });
+            packets.push(PacketSlice { position, rows, heap });
             rest = behind;
         }
-        Ok((pieces, bytes.len() - rest.len()))
+        Ok((packets, bytes.len() - rest.len()))
     }
 
-    /// The tuples of the packets that are whole, which are taken out of `bytes`.
+    /// Returns the tuples of the complete packets and removes their bytes.
     ///
     /// # Errors
     /// A packet is damaged, or the memory budget is exhausted.
@@ -288,64 +287,65 @@ impl Checking {
         layout: &Arc<RowLayout>,
         context: &Arc<dyn Context>,
     ) -> Result<Rows> {
-        let (pieces, taken) = self.pieces(bytes)?;
-        let rows = put_together(pieces, layout, context)?;
+        let (packets, taken) = self.packets(bytes)?;
+        let rows = concatenate(packets, layout, context)?;
         bytes.drain(..taken);
         Ok(rows)
     }
 
-    /// All has come: nothing may be left, and it must be what was said.
+    /// Checks, after the last byte, that no bytes are left and that the packets match their
+    /// summary.
     ///
     /// # Errors
-    /// It is not.
-    pub(crate) fn end(&self, rest: &[u8], content: &Content) -> Result<()> {
+    /// The packets do not match.
+    pub(crate) fn end(&self, rest: &[u8], content: &GroupSummary) -> Result<()> {
         if rest.is_empty() && self.found == *content { Ok(()) } else { Err(damaged()) }
     }
 }
 
-/// The tuples of all groups, by position and then as the groups are ordered.
+/// Decodes the tuples of all groups, ordered by position and then by group.
 ///
 /// # Errors
 /// A group is damaged, or the memory budget is exhausted.
 pub(crate) fn decode(
-    came: &[Came],
+    groups: &[GroupData],
     layout: &Arc<RowLayout>,
     context: &Arc<dyn Context>,
 ) -> Result<Rows> {
-    let mut all: Vec<Piece<'_>> = Vec::new();
-    for Came { content, bytes } in came {
-        let mut checking = Checking::new(layout);
-        let (pieces, taken) = checking.pieces(bytes)?;
-        checking.end(&bytes[taken..], content)?;
-        all.extend(pieces);
+    let mut all: Vec<PacketSlice<'_>> = Vec::new();
+    for GroupData { content, bytes } in groups {
+        let mut checker = PacketChecker::new(layout);
+        let (packets, taken) = checker.packets(bytes)?;
+        checker.end(&bytes[taken..], content)?;
+        all.extend(packets);
     }
-    all.sort_by_key(|piece| piece.position);
-    put_together(all, layout, context)
+    all.sort_by_key(|packet| packet.position);
+    concatenate(all, layout, context)
 }
 
-fn put_together(
-    pieces: Vec<Piece<'_>>,
+fn concatenate(
+    packets: Vec<PacketSlice<'_>>,
     layout: &Arc<RowLayout>,
     context: &Arc<dyn Context>,
 ) -> Result<Rows> {
-    let bytes = |of: fn(&Piece<'_>) -> usize| pieces.iter().map(of).sum::<usize>();
+    let bytes = |of: fn(&PacketSlice<'_>) -> usize| packets.iter().map(of).sum::<usize>();
     let (row_bytes, heap_bytes) =
-        (bytes(|piece| piece.rows.len()), bytes(|piece| piece.heap.len()));
+        (bytes(|packet| packet.rows.len()), bytes(|packet| packet.heap.len()));
     let mut memory = Reservation::new(context.clone());
     memory.grow(row_bytes + heap_bytes)?;
     let heap_words = tessera_rows::heap_words(layout)?;
     let mut all = Vec::with_capacity(row_bytes / 8);
     let mut heap: Vec<u8> = Vec::with_capacity(heap_bytes);
-    for piece in pieces {
+    for piece in packets {
         let words = piece.rows.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        let mut packet = Packet::came(words.collect(), piece.heap.to_vec());
+        let mut packet = WireBatch::received(words.collect(), piece.heap.to_vec());
         packet.check(layout)?;
         packet.relocate(layout, &heap_words, heap.len() as u64);
         all.extend_from_slice(&packet.rows);
         heap.extend_from_slice(&packet.heap);
     }
-    let heap = Region::of_bytes(&heap);
-    Rows::arrived(layout, Region::owned(all), &heap, heap_bytes, vec![memory])
+    let heap = WordBuffer::of_bytes(&heap);
+    Rows::received(layout, WordBuffer::owned(all), &heap, heap_bytes, vec![memory])
 }
 
 #[cfg(test)]
@@ -362,7 +362,7 @@ mod tests {
         let layout = layout();
         let mut group = Group::default();
         let words = vec![position; rows * layout.stride_bytes() / 8];
-        group.add(position, Packet::came(words, Vec::new()), &layout, &[]);
+        group.add(position, WireBatch::received(words, Vec::new()), &layout, &[]);
         group
     }
 
@@ -370,20 +370,20 @@ mod tests {
     fn groups_are_found_and_checked() {
         let context: Arc<dyn Context> = Query::new(Settings::default(), &Governor::unlimited());
         let parts = [vec![group(5, 3), group(1, 2)], vec![], vec![group(9, 4)], vec![group(9, 1)]];
-        let parts = parts.map(|parts| parts.into_iter().map(Came::from).collect::<Vec<_>>());
+        let parts = parts.map(|parts| parts.into_iter().map(GroupData::from).collect::<Vec<_>>());
         let object: Vec<u8> =
-            payload(&parts, &Index::of(&parts)).unwrap().into_iter().flatten().collect();
+            payload(&parts, &Index::of_groups(&parts)).unwrap().into_iter().flatten().collect();
         let index = Index::read(&object[..object.len() - 3], 4).unwrap();
-        assert_eq!(index, Index::of(&parts));
+        assert_eq!(index, Index::of_groups(&parts));
         assert_eq!(index.rows().collect::<Vec<_>>(), [5, 0, 4, 1]);
-        let came = |groups: &[usize]| {
+        let received = |groups: &[usize]| {
             let runs = index.runs(|group| groups.contains(&group)).into_iter();
             let bytes =
                 |range: Range<u64>| object[range.start as usize..range.end as usize].to_vec();
-            runs.map(|(range, content)| Came { content, bytes: bytes(range).into() })
+            runs.map(|(range, content)| GroupData { content, bytes: bytes(range).into() })
                 .collect::<Vec<_>>()
         };
-        // Neighbours are read together, with what is empty between them.
+        // Neighboring groups are read together, with empty groups between them.
         for (groups, runs, rows) in [
             (&[0][..], 1, 5),
             (&[1], 0, 0),
@@ -392,15 +392,15 @@ mod tests {
             (&[0, 3], 2, 6),
             (&[1, 2, 3], 1, 5),
         ] {
-            assert_eq!(came(groups).len(), runs);
-            assert_eq!(decode(&came(groups), &layout(), &context).unwrap().len(), rows);
+            assert_eq!(received(groups).len(), runs);
+            assert_eq!(decode(&received(groups), &layout(), &context).unwrap().len(), rows);
         }
-        let mut broken = came(&[0]).remove(0);
+        let mut broken = received(&[0]).remove(0);
         let mut bytes = broken.bytes.to_vec();
         bytes[HEADER_BYTES + 3] ^= 1;
         broken.bytes = bytes.into();
         assert!(decode(&[broken], &layout(), &context).unwrap_err().message().contains("damaged"));
-        let mut short = came(&[0]).remove(0);
+        let mut short = received(&[0]).remove(0);
         short.bytes.truncate(HEADER_BYTES);
         assert!(decode(&[short], &layout(), &context).is_err());
         assert!(Index::read(&object, 2).is_err() && Index::read(&object[..40], 4).is_err());

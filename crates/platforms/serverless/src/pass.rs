@@ -1,34 +1,39 @@
-//! The pass of the platform: the shared distribution, with our own exchange in the place of the
-//! abstract one.
+//! The pass of the platform: distributes a plan over workers and replaces the exchanges of the
+//! shared distribution pass with `object_exchange`.
 
 use tessera_optimizer::physical;
-use tessera_plan::{Builder, Catalogue, Edge, Node, NodeId, Order, Params, Plan, Rules, Value};
+use tessera_plan::{
+    Builder, Edge, Node, NodeId, OperatorCatalog, Order, Params, Plan, Rules, Value,
+};
 use tessera_types::Result;
 
-/// Partitions of each worker, so that no worker has twice the partitions of another; they lie in
-/// one row group.
+/// Bits for the partitions of each worker, so that no worker has twice the partitions of another;
+/// they share one row group.
 const PARTITIONS_OF_WORKER_BITS: u32 = 3;
-/// Bits of the hash from here on name the partition: those above order the slots of hash tables.
+/// The first bit of the hash that names the partition; the bits above order the slots of hash
+/// tables.
 const SHIFT: i64 = 40;
 
-/// The plan as `workers` workers run it; `in_pieces` where it has run out of memory otherwise.
+/// Returns the plan that `workers` workers run; `in_pieces` is for the fallback plan after running
+/// out of memory.
 ///
 /// # Errors
 /// The plan does not verify.
 pub(crate) fn for_workers(
     plan: &Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     (workers, in_pieces): (usize, bool),
     rules: Rules,
 ) -> Result<Plan> {
     let bits = i64::from(workers.next_power_of_two().ilog2() + PARTITIONS_OF_WORKER_BITS);
     let workers = (crate::NAME, workers);
-    physical::run_by_workers(plan, catalogue, workers, rules, &mut |out, node, edge| {
-        swap(out, node, edge, (bits, in_pieces))
+    physical::run_by_workers(plan, catalog, workers, rules, &mut |out, node, edge| {
+        replace_exchange(out, node, edge, (bits, in_pieces))
     })
 }
 
-fn swap(
+/// Replaces an exchange with an `object_exchange`.
+fn replace_exchange(
     out: &mut Builder,
     node: Node,
     edge: &Edge,
@@ -39,7 +44,7 @@ fn swap(
     if !keys.is_empty() {
         params = params.with("keys", Value::names(&keys)).with("bits", bits).with("shift", SHIFT);
     }
-    // Neither of the two feeds the other: what each brings is read by their join alone.
+    // Neither side of the join is an input of the other, so `meets` is safe here.
     for name in ["heavy", "meets"] {
         if let Some(value) = node.params.get(name).filter(|_| !in_pieces) {
             params.set(name, value.clone());
@@ -62,6 +67,6 @@ fn swap(
     let all = out.add("rows_scan", &[there], Params::new().with("field", Value::name("data")));
     Ok(match position {
         None => all,
-        Some(position) => physical::in_order_of(out, all, &position, &edge.tuple),
+        Some(position) => physical::sort_by_position(out, all, &position, &edge.tuple),
     })
 }

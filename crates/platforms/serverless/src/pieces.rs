@@ -1,14 +1,14 @@
-//! An exchange larger than the budget: senders write what they hold as *part objects* whenever it
-//! is much, and receivers read their row groups piece by piece ([`read`]), straight into what is
-//! behind the exchange, which leaves memory by itself.
+//! An exchange in pieces, which may be larger than the budget: senders write the tuples they hold
+//! as *part objects* whenever those reach a limit, and receivers read their row groups piece by
+//! piece ([`read`]) into operators that can spill.
 //!
-//! A sender's last object is its *head*, with the name that its one object has otherwise: it says
-//! which parts there are and what is in their row groups. Parts have the number of the attempt in
-//! their names, since two attempts at a worker cut what they send differently; of two heads the
-//! first stands, and nothing reads the other's parts. A head is written when all its parts are
-//! there, so that what a lost worker has left half-written is never read.
+//! A sender's last object is its *head*, with the name of its only object in other exchanges. It
+//! lists the sender's parts and their row groups. The names of parts contain the number of the
+//! attempt, since two attempts at a worker split their tuples differently; the first head stands,
+//! and the other attempt's parts are never read. A head is written after all its parts, so partial
+//! output of a lost worker is never read either.
 //!
-//! No worker waits for another to read: objects stay until the query has ended.
+//! No worker waits for another to read: objects stay until the query ends.
 
 mod head;
 mod read;
@@ -20,36 +20,36 @@ use object_store::PutPayload;
 use tessera_context::{Context, Reservation, Run, Token, lock};
 use tessera_operator::stream_util::SourcePositions;
 use tessera_operator::{Finish, SinkRun, SinkWorker};
-use tessera_rows::{Outgoing, Packet, RowLayout};
+use tessera_rows::{RowLayout, WireBatch, WirePartitioner};
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 use tokio::task::JoinHandle;
 
-use crate::crossing::Crossing;
-use crate::object::{Came, Content, Group, Index};
-use crate::task::Ending;
-use read::{Found, Pieces, Stretch};
+use crate::object::{Group, GroupData, GroupSummary, Index};
+use crate::store_exchange::StoreExchange;
+use crate::task::AbortOnDrop;
+use read::{GroupRange, Pieces, ReceiverRanges};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use head::Head;
 
-/// The share of the budget that is held of an exchange before it leaves, and the least. As much may
-/// be on its way.
+/// The share of the budget that is held of an exchange before it is written, and its minimum.
+/// Another part of the same size may be in flight.
 const PART_SHARE: usize = 32;
 const PART_BYTES_MIN: usize = 64 << 10;
 
-/// How much is held before it leaves, of this budget.
+/// Returns the size of a part for this budget.
 pub(crate) fn part_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART_SHARE).max(PART_BYTES_MIN)
 }
 
-/// What is sent and how, for a run in pieces.
-pub(crate) struct Plan {
+/// The setup of an exchange in pieces.
+pub(crate) struct PiecesSetup {
     pub(crate) layout: Arc<RowLayout>,
     pub(crate) keys: Arc<[usize]>,
     pub(crate) bits: (u32, u32),
     pub(crate) has_position: bool,
-    pub(crate) crossing: Crossing,
+    pub(crate) store_exchange: StoreExchange,
     pub(crate) run: Run,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct Plan {
 pub(crate) struct PiecesRun(Arc<Shared>);
 
 struct Shared {
-    plan: Plan,
+    setup: PiecesSetup,
     part_bytes: usize,
-    /// Packets being filled: as many as threads have been at it at once, which are fewer than
-    /// lanes.
-    filling: Mutex<Vec<Outgoing>>,
-    sending: Mutex<Sending>,
-    /// Why a part could not be written.
+    /// Partitioners with packets being filled. There are as many as threads use at once, which are
+    /// fewer than lanes.
+    filling: Mutex<Vec<WirePartitioner>>,
+    sending: Mutex<SendState>,
+    /// The error of a part that could not be written.
     failed: OnceLock<Error>,
 }
 
@@ -74,17 +74,17 @@ impl std::fmt::Debug for PiecesRun {
 }
 
 impl PiecesRun {
-    pub(crate) fn new(plan: Plan) -> PiecesRun {
+    pub(crate) fn new(setup: PiecesSetup) -> PiecesRun {
         PiecesRun(Arc::new(Shared {
-            part_bytes: part_bytes(plan.run.context.memory_bytes()),
-            sending: Mutex::new(Sending {
-                held: plan.held(),
+            part_bytes: part_bytes(setup.run.context.memory_bytes()),
+            sending: Mutex::new(SendState {
+                pending: setup.new_groups(),
                 uploads: Vec::new(),
-                under_way: None,
+                in_flight: None,
             }),
             filling: Mutex::default(),
             failed: OnceLock::new(),
-            plan,
+            setup,
         }))
     }
 }
@@ -95,41 +95,42 @@ struct Worker {
     sends: bool,
 }
 
-/// What all threads send: lanes are many, and each would hold a part.
-struct Sending {
-    held: Held,
-    /// The parts, by number.
+/// The groups that all threads of this worker fill together: with one part per lane there would be
+/// too many.
+struct SendState {
+    pending: PendingGroups,
+    /// The uploads of parts, by part number.
     uploads: Vec<JoinHandle<Result<Index>>>,
-    /// The part that is being written.
-    under_way: Option<Token>,
+    /// The token of the part being written.
+    in_flight: Option<Token>,
 }
 
-/// Row groups that have not left.
-pub(crate) struct Held {
+/// Row groups that are not yet written.
+pub(crate) struct PendingGroups {
     pub(crate) groups: Vec<Group>,
     pub(crate) memory: Reservation,
 }
 
 impl Shared {
-    /// Writes what is held as a part.
-    fn leave(self: &Arc<Self>, sending: &mut Sending) -> Result<()> {
-        let crossing = &self.plan.crossing;
-        let held = std::mem::replace(&mut sending.held, self.plan.held());
-        // What is said of the part stays until the head is written.
-        lock(&crossing.memory).grow(held.groups.len() * Content::WORDS * 8)?;
+    /// Writes the pending groups as a part.
+    fn write_part(self: &Arc<Self>, sending: &mut SendState) -> Result<()> {
+        let store_exchange = &self.setup.store_exchange;
+        let pending = std::mem::replace(&mut sending.pending, self.setup.new_groups());
+        // The part's index stays in memory until the head is written.
+        lock(&store_exchange.memory).grow(pending.groups.len() * GroupSummary::WORDS * 8)?;
         let number = sending.uploads.len() as u64;
         let (token, written) = (Token::new(), Arc::clone(self));
         let done = token.clone();
-        let Held { groups, memory } = held;
+        let PendingGroups { groups, memory } = pending;
         let write = async move {
-            let groups: Vec<Vec<Came>> =
-                groups.into_iter().map(|group| vec![Came::from(group)]).collect();
-            let index = Index::of(&groups);
+            let groups: Vec<Vec<GroupData>> =
+                groups.into_iter().map(|group| vec![GroupData::from(group)]).collect();
+            let index = Index::of_groups(&groups);
             let bytes = groups.iter().flatten().map(|part| part.bytes.clone());
             let payload: PutPayload = bytes.filter(|bytes| !bytes.is_empty()).collect();
-            let crossing = &written.plan.crossing;
-            let task = &crossing.task;
-            let name = part_name(crossing, task.order.index, task.attempt, number);
+            let store_exchange = &written.setup.store_exchange;
+            let task = &store_exchange.task;
+            let name = part_name(store_exchange, task.order.index, task.attempt, number);
             let put = task.put_new(name, payload).await;
             drop((groups, memory));
             if let Err(error) = &put {
@@ -138,60 +139,71 @@ impl Shared {
             done.set_ready();
             put.map(|_| index)
         };
-        sending.uploads.push(crossing.task.io.spawn(write));
-        sending.under_way = Some(token);
+        sending.uploads.push(store_exchange.task.io.spawn(write));
+        sending.in_flight = Some(token);
         Ok(())
     }
 
-    /// Keeps a packet; what is held leaves when it is much and the part before has been written.
-    fn keep(
+    /// Adds a packet; writes a part if enough is pending and the previous part has been written.
+    fn add(
         self: &Arc<Self>,
         partition: usize,
-        packet: Packet<'_>,
+        packet: WireBatch<'_>,
         heap_words: &[usize],
     ) -> Result<()> {
         let mut sending = lock(&self.sending);
-        let Plan { layout, crossing, .. } = &self.plan;
-        sending.held.keep(crossing.parts.group(partition), packet, layout, heap_words)?;
-        let is_full = sending.held.memory.bytes() >= self.part_bytes;
-        if is_full && sending.under_way.as_ref().is_none_or(Token::is_ready) {
-            self.leave(&mut sending)?;
+        let PiecesSetup { layout, store_exchange, .. } = &self.setup;
+        sending.pending.add(
+            store_exchange.group_map.group(partition),
+            packet,
+            layout,
+            heap_words,
+        )?;
+        let is_full = sending.pending.memory.bytes() >= self.part_bytes;
+        if is_full && sending.in_flight.as_ref().is_none_or(Token::is_ready) {
+            self.write_part(&mut sending)?;
         }
         Ok(())
     }
 
-    /// Waits for the parts, writes the head, and finds out what others have for this worker.
-    async fn cross(&self) -> Result<Vec<Stretch>> {
-        let crossing = &self.plan.crossing;
+    /// Waits for the parts, writes the head, and finds the row groups that others have for this
+    /// worker.
+    async fn exchange(&self) -> Result<Vec<GroupRange>> {
+        let store_exchange = &self.setup.store_exchange;
         let uploads = std::mem::take(&mut lock(&self.sending).uploads);
         let mut parts = Vec::with_capacity(uploads.len());
         for upload in uploads {
-            let written = upload
-                .await
-                .map_err(|_| Error::internal("a part of an exchange was not written"))?;
+            let written = upload.await.map_err(|_| Error::internal("exchange part not written"))?;
             parts.push(written?);
         }
-        let index = crossing.task.order.index;
-        if index == 0 || !crossing.only_first {
-            let head = head::bytes(crossing.task.attempt, crossing.parts.groups(), parts.iter());
+        let index = store_exchange.task.order.index;
+        if index == 0 || !store_exchange.only_first {
+            let head = head::bytes(
+                store_exchange.task.attempt,
+                store_exchange.group_map.groups(),
+                parts.iter(),
+            );
             drop(parts);
-            crossing.task.put_new(crossing.name(index), Bytes::from(head).into()).await?;
+            store_exchange
+                .task
+                .put_new(store_exchange.name(index), Bytes::from(head).into())
+                .await?;
         }
-        read::find(crossing).await
+        read::find(store_exchange).await
     }
 }
 
-fn part_name(crossing: &Crossing, sender: usize, attempt: u64, number: u64) -> String {
-    format!("{}-{attempt:016x}-{number}", crossing.name(sender))
+fn part_name(store_exchange: &StoreExchange, sender: usize, attempt: u64, number: u64) -> String {
+    format!("{}-{attempt:016x}-{number}", store_exchange.name(sender))
 }
 
 impl SinkRun for PiecesRun {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
-        let crossing = &self.0.plan.crossing;
-        let order = &crossing.task.order;
+        let store_exchange = &self.0.setup.store_exchange;
+        let order = &store_exchange.task.order;
         Ok(Box::new(Worker {
             positions: SourcePositions::new(order.index, order.workers),
-            sends: order.index == 0 || !crossing.only_first,
+            sends: order.index == 0 || !store_exchange.only_first,
             shared: self.0.clone(),
         }))
     }
@@ -200,42 +212,43 @@ impl SinkRun for PiecesRun {
         drop(workers);
         for mut outgoing in std::mem::take(&mut *lock(&self.0.filling)) {
             let words = outgoing.heap_words().clone();
-            outgoing.flush(&mut |partition, packet| self.0.keep(partition, packet, &words))?;
+            outgoing.flush(&mut |partition, packet| self.0.add(partition, packet, &words))?;
         }
         let mut sending = lock(&self.0.sending);
-        if sending.held.memory.bytes() > 0 {
-            self.0.leave(&mut sending)?;
+        if sending.pending.memory.bytes() > 0 {
+            self.0.write_part(&mut sending)?;
         }
         drop(sending);
-        let found: Arc<Found> = Arc::default();
-        let (shared, told) = (self.0.clone(), found.clone());
-        let work = async move { told.set(shared.cross().await) };
-        let ending = Ending(self.0.plan.crossing.task.io.spawn(work).abort_handle());
+        let found: Arc<ReceiverRanges> = Arc::default();
+        let (shared, sender) = (self.0.clone(), found.clone());
+        let work = async move { sender.set(shared.exchange().await) };
+        let abort_guard =
+            AbortOnDrop(self.0.setup.store_exchange.task.io.spawn(work).abort_handle());
         Ok(Finish {
             tasks: Vec::new(),
-            output: Arc::new(Pieces::new(self.0.clone(), found, ending)),
+            output: Arc::new(Pieces::new(self.0.clone(), found, abort_guard)),
         })
     }
 }
 
-impl Plan {
-    fn held(&self) -> Held {
-        Held::new(self.crossing.parts.groups(), &self.run.context)
+impl PiecesSetup {
+    fn new_groups(&self) -> PendingGroups {
+        PendingGroups::new(self.store_exchange.group_map.groups(), &self.run.context)
     }
 }
 
-impl Held {
-    pub(crate) fn new(groups: usize, context: &Arc<dyn Context>) -> Held {
-        Held {
+impl PendingGroups {
+    pub(crate) fn new(groups: usize, context: &Arc<dyn Context>) -> PendingGroups {
+        PendingGroups {
             groups: (0..groups).map(|_| Group::default()).collect(),
             memory: Reservation::new(context.clone()),
         }
     }
 
-    pub(crate) fn keep(
+    pub(crate) fn add(
         &mut self,
         group: usize,
-        packet: Packet<'_>,
+        packet: WireBatch<'_>,
         layout: &RowLayout,
         heap_words: &[usize],
     ) -> Result<()> {
@@ -259,24 +272,25 @@ impl SinkWorker for Worker {
         if let Some(error) = self.shared.failed.get() {
             return Err(error.clone());
         }
-        let (shared, Plan { layout, keys, bits, run, .. }) = (&self.shared, &self.shared.plan);
-        let chunk = if shared.plan.has_position { self.positions.before(chunk)? } else { chunk };
+        let (shared, PiecesSetup { layout, keys, bits, run, .. }) =
+            (&self.shared, &self.shared.setup);
+        let chunk = if shared.setup.has_position { self.positions.before(chunk)? } else { chunk };
         let filling = lock(&shared.filling).pop();
         let mut outgoing = match filling {
             Some(outgoing) => outgoing,
-            None => Outgoing::new(layout, keys, *bits, &run.context)?,
+            None => WirePartitioner::new(layout, keys, *bits, &run.context)?,
         };
         let words = outgoing.heap_words().clone();
-        outgoing.append(&chunk, &mut |partition, packet| shared.keep(partition, packet, &words))?;
+        outgoing.append(&chunk, &mut |partition, packet| shared.add(partition, packet, &words))?;
         lock(&shared.filling).push(outgoing);
         Ok(())
     }
 
-    /// One part at a time is on its way, and one is held.
+    /// Blocks while one part is being written and the next is full.
     fn blocked(&self) -> Option<Token> {
         let sending = lock(&self.shared.sending);
-        let is_full = sending.held.memory.bytes() >= self.shared.part_bytes;
-        sending.under_way.clone().filter(|_| is_full)
+        let is_full = sending.pending.memory.bytes() >= self.shared.part_bytes;
+        sending.in_flight.clone().filter(|_| is_full)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a query used, and what that costs.
+//! The usage of a query and its cost.
 
 use std::sync::atomic::Ordering;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Json};
 use tessera_context::Counters;
 use tessera_types::{Error, Result};
 
-use crate::cloud::{Space, Spent};
+use crate::cloud::{Space, StoreUsage};
 
-/// Figures, in this order; the names are those of the profile's counters.
+/// The names of the figures, in order, which are also those of the profile's counters.
 const NAMES: [&str; 12] = [
     "get_requests",
     "head_requests",
@@ -31,10 +31,10 @@ const WORKED: usize = 9;
 const SCANNED: usize = 10;
 const SELECTED: usize = 11;
 
-/// As stores bill them.
+/// Bytes per gigabyte, as stores bill them.
 const GIGABYTE: f64 = 1e9;
 
-/// What a query used: requests, bytes, invocations, memory by time.
+/// The usage of a query: requests, bytes, invocations, memory by time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     figures: [u64; NAMES.len()],
@@ -42,7 +42,7 @@ pub struct Usage {
 
 impl Usage {
     pub(crate) fn add(&mut self, other: &Usage) {
-        // A worker's answer may say anything.
+        // A worker's answer is not trusted, so additions saturate.
         self.figures
             .iter_mut()
             .zip(other.figures)
@@ -53,8 +53,8 @@ impl Usage {
         self.figures.iter_mut().zip(requests).for_each(|(sum, figure)| *sum += figure);
     }
 
-    /// What a process has asked of stores between two looks.
-    pub(crate) fn add_spent(&mut self, before: Spent, after: Spent) {
+    /// Adds what a process has used of stores between two readings.
+    pub(crate) fn add_store_usage(&mut self, before: StoreUsage, after: StoreUsage) {
         self.add_requests(std::array::from_fn(|kind| after.requests[kind] - before.requests[kind]));
         self.figures[RECEIVED] += after.received_bytes - before.received_bytes;
         self.figures[STORED] += after.sent_bytes - before.sent_bytes;
@@ -62,7 +62,7 @@ impl Usage {
         self.figures[SELECTED] += after.selected_bytes - before.selected_bytes;
     }
 
-    /// What came of a query's own objects.
+    /// Adds the bytes received from a query's own objects.
     pub(crate) fn add_received(&mut self, space: &Space) {
         self.figures[RECEIVED] += space.received_bytes.load(Ordering::Relaxed);
     }
@@ -76,7 +76,7 @@ impl Usage {
         self.figures[WORKED] += mebibytes * milliseconds;
     }
 
-    /// Replaces what we counted by what the service will bill.
+    /// Replaces the counted invocations by what the service will bill.
     pub(crate) fn set_billed(&mut self, invocations: u64, mebibyte_milliseconds: u64) {
         self.figures[INVOCATIONS] = invocations;
         self.figures[WORKED] = mebibyte_milliseconds;
@@ -92,7 +92,7 @@ impl Usage {
         Usage { figures: NAMES.map(|name| json[name].as_u64().unwrap_or(0)) }
     }
 
-    /// Memory by time, as it is billed.
+    /// Returns the memory by time in GB-seconds, as it is billed.
     pub fn gigabyte_seconds(&self) -> f64 {
         self.figures[WORKED] as f64 / 1024.0 / 1e3
     }
@@ -104,10 +104,10 @@ impl Usage {
         counters.add("cost_nanodollars", (self.dollars(prices) * 1e9).round() as u64);
     }
 
-    /// What it costs.
+    /// Returns the cost in dollars.
     pub fn dollars(&self, prices: &Prices) -> f64 {
         let [get, head, list, put, ..] = self.figures.map(|figure| figure as f64);
-        // Deleting is free.
+        // Delete requests are free.
         (get + head) * prices.get_request
             + (put + list) * prices.put_request
             + self.figures[INVOCATIONS] as f64 * prices.invocation
@@ -116,7 +116,7 @@ impl Usage {
             + self.figures[SELECTED] as f64 / GIGABYTE * prices.selected_gigabyte
     }
 
-    /// Two lines for people.
+    /// Formats the usage as two lines of text.
     pub fn text(&self, prices: &Prices) -> String {
         let [
             get,
@@ -155,7 +155,7 @@ impl Usage {
     }
 }
 
-/// What things cost, in dollars.
+/// Prices in dollars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices {
     region: String,
@@ -180,10 +180,10 @@ impl Prices {
         Prices::parse(DEFAULT)
     }
 
-    /// Prices from lines `name = value`, as in `deploy/prices.toml`.
+    /// Parses prices from lines `name = value`, as in `deploy/prices.toml`.
     ///
     /// # Errors
-    /// A price is missing, is none, or is not known.
+    /// A price is missing, invalid or unknown.
     pub fn parse(text: &str) -> Result<Prices> {
         let mut prices = Prices {
             region: String::new(),
@@ -192,7 +192,7 @@ impl Prices {
             get_request: f64::NAN,
             invocation: f64::NAN,
             gigabyte_second: f64::NAN,
-            // Not every store selects.
+            // Optional: not every store can select.
             scanned_gigabyte: 0.0,
             selected_gigabyte: 0.0,
         };
@@ -207,13 +207,12 @@ impl Prices {
                     number + 1
                 ))
             };
-            let (name, value) =
-                line.split_once('=').ok_or_else(|| bad("not of the form name = value"))?;
+            let (name, value) = line.split_once('=').ok_or_else(|| bad("expected name = value"))?;
             let (name, value) = (name.trim(), value.trim());
             let price = |per: f64| {
                 let price =
                     value.replace('_', "").parse::<f64>().ok().filter(|price| *price >= 0.0);
-                price.map(|price| price / per).ok_or_else(|| bad("not a price in dollars"))
+                price.map(|price| price / per).ok_or_else(|| bad("expected a price in dollars"))
             };
             match name {
                 "region" => prices.region = value.trim_matches('"').to_string(),
@@ -224,7 +223,7 @@ impl Prices {
                 "gigabyte_second" => prices.gigabyte_second = price(1.0)?,
                 "select_scanned_gigabyte" => prices.scanned_gigabyte = price(1.0)?,
                 "select_returned_gigabyte" => prices.selected_gigabyte = price(1.0)?,
-                _ => return Err(bad("no such price")),
+                _ => return Err(bad("unknown price")),
             }
         }
         let all =
@@ -234,7 +233,7 @@ impl Prices {
             || prices.date.is_empty()
         {
             return Err(Error::data(
-                "prices: there must be region, date, put_requests_per_1000, get_requests_per_1000, invocations_per_million and \
+                "prices: missing one of region, date, put_requests_per_1000, get_requests_per_1000, invocations_per_million and \
                  gigabyte_second",
             ));
         }

@@ -1,7 +1,7 @@
-//! The worker's side of AWS Lambda: the Runtime API, four requests to a server on the same machine.
+//! The worker side of AWS Lambda: a client of the Runtime API of a server on the same machine.
 //!
-//! The crate `lambda_runtime` does the same, and turns on features of `serde` with which Arrow and
-//! DataFusion would be built a second time.
+//! The crate `lambda_runtime` does the same but enables `serde` features that would build Arrow and
+//! DataFusion a second time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,55 +10,55 @@ use bytes::Bytes;
 use object_store::client::{HttpClient, HttpRequest};
 use tessera_types::{Error, Result};
 
-use crate::invoke::{Token, client, request, send};
+use crate::invoke::{ServiceToken, client, request, send};
 
-/// The service stops a worker that has nothing to do for as long as it likes.
+/// The timeout of the wait for an order; the service itself stops idle workers.
 const NEXT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where orders come from.
+/// The service that sends orders.
 #[derive(Debug, Clone)]
 pub(crate) struct Runtime {
     client: Arc<HttpClient>,
     base: String,
-    token: Option<Token>,
+    token: Option<ServiceToken>,
 }
 
 impl Runtime {
-    /// The service at `host:port`, which may ask for a token.
+    /// Returns the client of the service at `host:port`, which may require a token.
     ///
     /// # Errors
-    /// There can be no client.
-    pub(crate) fn new(host: &str, token: Option<Token>) -> Result<Runtime> {
+    /// The HTTP client cannot be created.
+    pub(crate) fn new(host: &str, token: Option<ServiceToken>) -> Result<Runtime> {
         let base = format!("http://{host}/2018-06-01/runtime");
         Ok(Runtime { client: Arc::new(client(Some(NEXT_MAX))?), base, token })
     }
 
-    fn show_token(&self, request: &mut HttpRequest) {
+    fn authorize(&self, request: &mut HttpRequest) {
         if let Some(token) = &self.token {
-            token.show(request);
+            token.authorize(request);
         }
     }
 
-    /// Waits for the next order; gives its number and its bytes.
+    /// Waits for the next order; returns its number and its bytes.
     pub(crate) async fn next(&self) -> Result<(String, Bytes)> {
         let mut next = request("GET", &format!("{}/invocation/next", self.base), Vec::new())?;
-        self.show_token(&mut next);
+        self.authorize(&mut next);
         match send(&self.client, next, "lambda-runtime-aws-request-id").await {
             Ok((200, Some(id), body)) => Ok((id, body)),
             Ok((status, ..)) => Err(Error::io(format!("the function service answers {status}"))),
-            Err(error) => Err(Error::io(format!("the function service is gone: {error}"))),
+            Err(error) => Err(Error::io(format!("lost the function service: {error}"))),
         }
     }
 
-    /// Answers an order.
+    /// Sends the answer to an order.
     pub(crate) async fn answer(&self, id: &str, answer: Vec<u8>) -> Result<()> {
         let mut answer =
             request("POST", &format!("{}/invocation/{id}/response", self.base), answer)?;
-        self.show_token(&mut answer);
+        self.authorize(&mut answer);
         match send(&self.client, answer, "none").await {
             Ok((200..=299, ..)) => Ok(()),
             Ok((status, ..)) => Err(Error::io(format!("the function service answers {status}"))),
-            Err(error) => Err(Error::io(format!("the function service is gone: {error}"))),
+            Err(error) => Err(Error::io(format!("lost the function service: {error}"))),
         }
     }
 }

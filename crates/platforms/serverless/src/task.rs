@@ -1,4 +1,4 @@
-//! What a worker is asked to do, what it answers, and what it knows while it works.
+//! Orders of workers, their answers, and the state of a worker's task.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,33 +14,33 @@ use tokio::task::AbortHandle;
 
 use crate::cloud::Space;
 use crate::invoke::pause;
-use crate::meeting::Meeting;
+use crate::rendezvous::Rendezvous;
 use crate::report::Usage;
-use crate::result::Written;
+use crate::result::ResultParts;
 
-/// What a worker is asked to do. It is sent as JSON, for people to read in a log.
+/// The order for a worker. It is sent as JSON, readable in logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
-    /// Which worker it is, of how many.
+    /// The index of the worker, and the number of workers.
     pub(crate) index: usize,
     pub(crate) workers: usize,
-    /// The address that all objects of the query begin with.
+    /// The address of all objects of the query.
     pub(crate) prefix: String,
-    /// An executor and its plan, as text.
+    /// The text of a plan with an executor and its nested plan.
     pub(crate) plan: Arc<str>,
     pub(crate) chunk_rows: usize,
-    /// The most memory that a worker's state may take; less, where the worker has less.
+    /// The memory budget of a worker's state; less if the worker has less memory.
     pub(crate) memory_bytes: usize,
-    /// Whether a worker that does it again comes to the same tuples.
+    /// Whether a repeated run produces the same tuples.
     pub(crate) repeatable: bool,
 }
 
-/// Workers that each worker invokes: a tree three deep then holds 73 of them, and no worker waits
-/// long for its own invocations.
+/// The number of workers that each worker invokes: a tree of depth three then has 73 of them, and
+/// no worker waits long for its own invocations.
 const CHILDREN: usize = 8;
 
 impl Order {
-    /// Which workers this one invokes.
+    /// Returns the workers that this one invokes.
     pub(crate) fn children(&self) -> impl Iterator<Item = usize> + use<> {
         let first = self.index.saturating_mul(CHILDREN).saturating_add(1);
         first.min(self.workers)..first.saturating_add(CHILDREN).min(self.workers)
@@ -58,9 +58,7 @@ impl Order {
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Order> {
         let bad = || {
-            Error::data(
-                "an invocation that is no worker's order; the program starts workers itself",
-            )
+            Error::data("invalid order for a worker; only the program itself may invoke workers")
         };
         let order: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
         let number =
@@ -79,20 +77,20 @@ impl Order {
     }
 }
 
-/// How a worker's part ended, and what it and the workers below it have used.
+/// The answer of a worker: its outcome and usage, with those of the workers below it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answer {
     pub(crate) usage: Usage,
     pub(crate) error: Option<Error>,
-    /// What the sub-operators of each have counted.
+    /// The counters of each worker's sub-operators.
     pub(crate) figures: Vec<String>,
-    /// Where the result is; the first worker's.
-    pub(crate) result: Option<Written>,
+    /// The location of the result, from the first worker.
+    pub(crate) result: Option<ResultParts>,
 }
 
 impl Answer {
-    /// Adds how another worker's part ended. What failed by itself counts before what was only
-    /// stopped because of it.
+    /// Adds the answer of another worker. An original error takes precedence over cancellations
+    /// that it caused.
     pub(crate) fn add(&mut self, other: Answer) {
         self.usage.add(&other.usage);
         self.figures.extend(other.figures);
@@ -111,7 +109,7 @@ impl Answer {
         let mut object = Map::new();
         object.insert("usage".to_string(), self.usage.to_json());
         object.insert("figures".to_string(), self.figures.clone().into());
-        if let Some(Written { attempt, parts }) = &self.result {
+        if let Some(ResultParts { attempt, parts }) = &self.result {
             object.insert("result".to_string(), json!({ "attempt": attempt, "parts": parts }));
         }
         if let Some(error) = &self.error {
@@ -128,33 +126,38 @@ impl Answer {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Answer> {
         let bad = || {
             let text: String = String::from_utf8_lossy(bytes).chars().take(200).collect();
-            Error::io(format!("the function answers what is no worker's answer: {text}"))
+            Error::io(format!(
+                "invalid answer of the function, which must run this version of the program: {text}"
+            ))
         };
         let answer: Json = serde_json::from_slice(bytes).map_err(|_| bad())?;
         let usage = Usage::from_json(answer.get("usage").ok_or_else(bad)?);
         let error = answer.get("error").map(|error| {
-            let code = error["code"].as_str().and_then(Code::named).unwrap_or(Code::Internal);
+            let code = error["code"].as_str().and_then(Code::from_name).unwrap_or(Code::Internal);
             let state =
-                error["state"].as_str().and_then(SqlState::named).unwrap_or(code.sql_state());
+                error["state"].as_str().and_then(SqlState::from_name).unwrap_or(code.sql_state());
             Error::new(code, error["message"].as_str().unwrap_or("no message")).with_state(state)
         });
         let figures = answer.get("figures").and_then(Json::as_array).into_iter().flatten();
         let figures = figures.filter_map(|figures| figures.as_str().map(str::to_string)).collect();
         let result = answer.get("result").and_then(|result| {
-            Some(Written { attempt: result["attempt"].as_u64()?, parts: result["parts"].as_u64()? })
+            Some(ResultParts {
+                attempt: result["attempt"].as_u64()?,
+                parts: result["parts"].as_u64()?,
+            })
         });
         Ok(Answer { usage, error, figures, result })
     }
 }
 
-/// Ends a worker's work from outside, with a reason.
+/// A signal that stops a worker's work, with a reason.
 #[derive(Debug, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     stopped: AtomicBool,
     reason: Mutex<Option<Error>>,
 }
 
-impl Stop {
+impl StopSignal {
     pub(crate) fn stop(&self, reason: Error) {
         lock(&self.reason).get_or_insert(reason);
         self.stopped.store(true, Ordering::Release);
@@ -169,29 +172,29 @@ impl Stop {
     }
 }
 
-/// Whoever ended the query knows why.
+/// Returns the error of a stopped query; the cause is reported elsewhere.
 pub(crate) fn cancelled() -> Error {
     Error::new(Code::Cancelled, "the query was cancelled")
 }
 
-/// What a worker knows while it works.
+/// The state of a worker's task.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) order: Order,
-    /// The number of this attempt: two attempts at an order cut what they write differently.
+    /// The number of this attempt: two attempts at an order split their output differently.
     pub(crate) attempt: u64,
     pub(crate) space: Space,
     pub(crate) io: Handle,
-    pub(crate) stop: Stop,
-    /// What the plan's sub-operators have counted, when it has run.
+    pub(crate) stop: StopSignal,
+    /// The counters of the plan's sub-operators, once it has ended.
     pub(crate) figures: Mutex<Option<String>>,
-    /// The result, when it has been written.
-    pub(crate) result: Mutex<Option<Written>>,
-    /// Exchanges that have begun: an object's name is that of its exchange.
+    /// The result, once it is written.
+    pub(crate) result: Mutex<Option<ResultParts>>,
+    /// The exchanges that have started; each names its objects.
     begun: Mutex<HashSet<usize>>,
-    /// By the names of joins.
-    meetings: Mutex<HashMap<Arc<str>, Arc<Meeting>>>,
-    /// Each write that is under way has a clone.
+    /// The rendezvous of each join, by name.
+    rendezvous_by_join: Mutex<HashMap<Arc<str>, Arc<Rendezvous>>>,
+    /// Each write in flight holds a clone.
     writes: Arc<()>,
 }
 
@@ -202,32 +205,32 @@ impl Task {
             attempt: RandomState::new().build_hasher().finish(),
             space,
             io,
-            stop: Stop::default(),
+            stop: StopSignal::default(),
             figures: Mutex::default(),
             result: Mutex::default(),
             begun: Mutex::default(),
-            meetings: Mutex::default(),
+            rendezvous_by_join: Mutex::default(),
             writes: Arc::default(),
         }
     }
 
-    /// Writes an object, unless there is one of this name; whether it was written. A write that has
-    /// begun goes on where its caller is dropped: [`Task::written`] waits for it.
+    /// Writes an object unless it exists; returns whether it was written. A write continues if its
+    /// caller is dropped: [`Task::wait_for_writes`] waits for it.
     ///
     /// # Errors
-    /// The query has been stopped, or the store refuses.
+    /// The query was stopped, or the store failed.
     pub(crate) async fn put_new(&self, name: String, payload: PutPayload) -> Result<bool> {
         self.stop.check()?;
-        let (space, under_way) = (self.space.clone(), self.writes.clone());
+        let (space, in_flight) = (self.space.clone(), self.writes.clone());
         let write = self.io.spawn(async move {
             let put = space.put_new(&name, payload).await;
-            drop(under_way);
+            drop(in_flight);
             put
         });
-        write.await.unwrap_or_else(|_| Err(Error::internal("a write ended without an answer")))
+        write.await.unwrap_or_else(|_| Err(Error::internal("write ended without an answer")))
     }
 
-    /// Ends the query because of an error, which is noted where it is its cause.
+    /// Ends the query because of an error, and stores the error if it is the cause.
     pub(crate) async fn fail(&self, error: Error) {
         if error.code() == Code::Cancelled {
             drop(self.space.close().await);
@@ -237,8 +240,8 @@ impl Task {
         self.space.fail(reason.to_bytes()).await;
     }
 
-    /// Waits until no write is under way, so that what is cleared afterwards stays so.
-    pub(crate) async fn written(&self) {
+    /// Waits until no write is in flight, so that nothing reappears after objects are deleted.
+    pub(crate) async fn wait_for_writes(&self) {
         let mut waited = 0;
         while Arc::strong_count(&self.writes) > 1 {
             tokio::time::sleep(pause(waited)).await;
@@ -246,32 +249,31 @@ impl Task {
         }
     }
 
-    /// Begins the exchange of a node; gives the place where it meets another in a join of this
-    /// name.
+    /// Starts the exchange of a node; returns the rendezvous of the join `meets`, if there is one.
     ///
     /// # Errors
-    /// It has begun before: it stands in a nested plan.
-    pub(crate) fn begin(
+    /// The exchange has started before, so it is in a nested plan.
+    pub(crate) fn begin_exchange(
         &self,
         exchange: usize,
         meets: Option<&Arc<str>>,
-    ) -> Result<Option<Arc<Meeting>>> {
+    ) -> Result<Option<Arc<Rendezvous>>> {
         if lock(&self.begun).insert(exchange) {
-            return Ok(
-                meets.map(|name| lock(&self.meetings).entry(name.clone()).or_default().clone())
-            );
+            return Ok(meets.map(|name| {
+                lock(&self.rendezvous_by_join).entry(name.clone()).or_default().clone()
+            }));
         }
         Err(Error::unsupported(
-            "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
+            "unsupported exchange inside a nested plan; move it next to the sub-operator that runs the nested plan",
         ))
     }
 }
 
-/// Gives up what is under way when nothing waits for it any more.
+/// Aborts an asynchronous task when dropped.
 #[derive(Debug)]
-pub(crate) struct Ending(pub(crate) AbortHandle);
+pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
 
-impl Drop for Ending {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -318,11 +320,14 @@ mod tests {
             ..Answer::default()
         };
         answer.usage.add_requests([1, 2, 3, 4, 5]);
-        let came = Answer::from_bytes(&answer.to_bytes()).unwrap();
-        let error = came.error.unwrap();
+        let parsed = Answer::from_bytes(&answer.to_bytes()).unwrap();
+        let error = parsed.error.unwrap();
         assert_eq!((error.code(), error.message()), (Code::Overflow, "too big"));
-        assert_eq!((came.usage, &came.figures, came.result), (answer.usage, &answer.figures, None));
-        answer.result = Some(Written { attempt: u64::MAX, parts: 3 });
+        assert_eq!(
+            (parsed.usage, &parsed.figures, parsed.result),
+            (answer.usage, &answer.figures, None)
+        );
+        answer.result = Some(ResultParts { attempt: u64::MAX, parts: 3 });
         assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap().result, answer.result);
         assert!(Answer::from_bytes(b"\"no\"").is_err());
     }

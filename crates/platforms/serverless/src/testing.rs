@@ -1,4 +1,4 @@
-//! What tests of this room share: a store in memory, and tasks of workers that write to it.
+//! Shared by the tests of this crate: a store in memory, and tasks of workers that write to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Handle as Io};
 use crate::cloud::Space;
 use crate::task::{Order, Task};
 
-/// The budget of each.
+/// The memory budget of each query.
 pub(crate) const MEMORY: usize = 4 << 20;
 
 pub(crate) struct World {
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-/// A query with that budget.
+/// Returns a query with the budget `MEMORY`.
 pub(crate) fn context() -> Arc<dyn Context> {
     Query::new(Settings::default(), &Governor::new(MEMORY))
 }

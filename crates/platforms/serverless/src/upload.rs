@@ -1,5 +1,4 @@
-//! A local database for workers that see no local files: uploaded once, and again only where it
-//! changed.
+//! Uploads a local database for workers: once, and again only the files that changed.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -19,31 +18,31 @@ use tokio::io::AsyncReadExt;
 use crate::cloud::Cloud;
 use crate::invoke::pause;
 
-/// Files that are uploaded at once.
+/// The maximum number of concurrent uploads.
 const FILES_MAX: usize = 4;
-/// Bytes that are read and sent at once.
+/// The size of upload parts.
 const PART_BYTES: usize = 8 << 20;
-/// How often the files that are there are listed, where a list breaks off.
+/// The maximum number of attempts at listing the uploaded files.
 const LISTS_MAX: usize = 5;
-/// Folders below folders.
+/// The maximum depth of folders.
 const DEPTH_MAX: usize = 32;
 
-/// What tells that a file has changed: its size, and when it was written, in nanoseconds.
+/// The size and modification time, in nanoseconds, that identify a version of a file.
 type Stamp = (u64, u64);
 
-/// A file that was uploaded, and what the store calls its content.
+/// The version of an uploaded file, and the store's tag of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Noted {
+struct UploadRecord {
     stamp: Stamp,
     tag: Option<String>,
 }
 
-/// Brings the files of a folder below an address, where they are not there yet; `notes` is a folder
-/// for remembering what was uploaded. Gives the address of the database. Of several processes that
-/// do this with one folder, one uploads and the others wait: what is read is not written again.
+/// Uploads the files of a folder below an address unless they are there; `notes` is a folder for
+/// records of uploads. Returns the address of the database. Of several processes with the same
+/// folder, one uploads and the others wait, so files are not overwritten while they are read.
 ///
 /// # Errors
-/// A file cannot be read, or the store refuses.
+/// A file cannot be read, or the store fails.
 pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Result<String> {
     let folder = folder.canonicalize().map_err(|error| cannot_read(folder, &error))?;
     let mut files = BTreeMap::new();
@@ -54,7 +53,7 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     let database = format!("{}/{name}", address.trim_end_matches('/'));
     let note = notes.join(format!("{name}.json"));
     let cannot_note = |error| Error::io(format!("cannot write '{}': {error}", note.display()));
-    let _turn = take_turn(&notes.join(format!("{name}.lock"))).map_err(cannot_note)?;
+    let _lock = lock_upload(&notes.join(format!("{name}.lock"))).map_err(cannot_note)?;
     let noted = read_note(&note);
     let (store, prefix) = (cloud.connect)(&database)?;
     let wanted = files.keys().map(|key| Ok((join(&prefix, key)?, key.clone())));
@@ -64,20 +63,25 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     let uploaded = cloud.wait(async move {
         let failed = |error| store_failed(&shown, error);
         let listed = list(&*store, &prefix).await.map_err(failed)?;
-        let mut there: BTreeMap<_, _> =
-            listed.into_iter().map(|meta| (meta.location, (meta.size, bare(meta.e_tag)))).collect();
+        let mut there: BTreeMap<_, _> = listed
+            .into_iter()
+            .map(|meta| (meta.location, (meta.size, unquoted(meta.e_tag))))
+            .collect();
         let (mut uploaded, mut uploads) = (BTreeMap::new(), Vec::new());
         for (path, key) in wanted {
             let stamp = stamps[&key];
-            let found = there.remove(&path).map(|(len, tag)| (len, Noted { stamp, tag }));
+            let found = there.remove(&path).map(|(len, tag)| (len, UploadRecord { stamp, tag }));
             match (found, noted.get(&key)) {
-                // Another machine may have written to the same place.
+                // The length and tag are compared too: another machine may have written to the same
+                // place.
                 (Some((len, found)), Some(noted)) if len == stamp.0 && found == *noted => {
                     uploaded.insert(key, found);
                 }
                 _ => {
                     let sent = send(store.clone(), path, folder.join(&key), stamp.0);
-                    uploads.push(sent.map_ok(move |tag| (key, Noted { stamp, tag: bare(tag) })));
+                    uploads.push(
+                        sent.map_ok(move |tag| (key, UploadRecord { stamp, tag: unquoted(tag) })),
+                    );
                 }
             }
         }
@@ -93,9 +97,8 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     Ok(database)
 }
 
-/// Waits until no other process uploads the same; the turn ends with the file, also when the
-/// process is killed.
-fn take_turn(path: &Path) -> std::io::Result<File> {
+/// Locks the upload of a folder; the lock ends with the file, also if the process is killed.
+fn lock_upload(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
@@ -104,8 +107,8 @@ fn take_turn(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A tag without quotes: some listings have none.
-fn bare(tag: Option<String>) -> Option<String> {
+/// Returns a tag without quotes, which some listings omit.
+fn unquoted(tag: Option<String>) -> Option<String> {
     tag.map(|tag| tag.trim_matches('"').to_string())
 }
 
@@ -113,7 +116,7 @@ fn store_failed(shown: &str, error: object_store::Error) -> Error {
     Error::io(format!("cannot upload '{shown}': {error}"))
 }
 
-/// What is there; a list that breaks off is asked for again.
+/// Lists the uploaded files; retries if a listing fails.
 async fn list(
     store: &dyn ObjectStore,
     prefix: &ObjectPath,
@@ -128,7 +131,7 @@ async fn list(
     }
 }
 
-/// Uploads a file; gives the store's tag of it.
+/// Uploads a file; returns the store's tag of it.
 async fn send(
     store: Arc<dyn ObjectStore>,
     path: ObjectPath,
@@ -170,10 +173,10 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
 
 fn join(prefix: &ObjectPath, key: &str) -> Result<ObjectPath> {
     ObjectPath::parse(format!("{prefix}/{key}"))
-        .map_err(|error| Error::io(format!("the file '{key}' can be no object: {error}")))
+        .map_err(|error| Error::io(format!("invalid object name for the file '{key}': {error}")))
 }
 
-/// The data files below a folder, by their names from there; hidden ones are none.
+/// Collects the data files below a folder by relative name; skips hidden ones.
 fn walk(
     folder: &Path,
     key: &str,
@@ -185,7 +188,7 @@ fn walk(
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
         let below = if key.is_empty() { name.to_string() } else { format!("{key}/{name}") };
-        // Follows links, as reading does.
+        // Follows symbolic links, as reads do.
         let meta = std::fs::metadata(entry.path())?;
         if meta.is_dir() && depth < DEPTH_MAX {
             walk(&entry.path(), &below, depth + 1, files)?;
@@ -197,18 +200,18 @@ fn walk(
     Ok(())
 }
 
-fn read_note(note: &PathBuf) -> BTreeMap<String, Noted> {
+fn read_note(note: &PathBuf) -> BTreeMap<String, UploadRecord> {
     let text = std::fs::read(note).unwrap_or_default();
     let files: Map<String, Json> = serde_json::from_slice(&text).unwrap_or_default();
     let noted = |value: &Json| {
         let tag = value[2].as_str().map(str::to_string);
-        Some(Noted { stamp: (value[0].as_u64()?, value[1].as_u64()?), tag })
+        Some(UploadRecord { stamp: (value[0].as_u64()?, value[1].as_u64()?), tag })
     };
     files.iter().filter_map(|(key, value)| Some((key.clone(), noted(value)?))).collect()
 }
 
-fn write_note(note: &PathBuf, files: &BTreeMap<String, Noted>) -> std::io::Result<()> {
-    let value = |noted: &Noted| json!([noted.stamp.0, noted.stamp.1, noted.tag]);
+fn write_note(note: &PathBuf, files: &BTreeMap<String, UploadRecord>) -> std::io::Result<()> {
+    let value = |noted: &UploadRecord| json!([noted.stamp.0, noted.stamp.1, noted.tag]);
     let files: Map<String, Json> =
         files.iter().map(|(key, noted)| (key.clone(), value(noted))).collect();
     let temporary = note.with_extension(format!("{}.tmp", std::process::id()));

@@ -1,16 +1,16 @@
-//! What the pass makes of plans. Where tuples cross is decided once for all platforms whose workers
-//! share no memory; here it is how.
+//! Tests the pass. A shared pass decides which exchanges a plan has; these tests check the
+//! parameters of `object_exchange`.
 
 use tessera_engine::Platform;
 use tessera_plan::{Plan, Rules, Value, text, verify};
 use tessera_serverless::Serverless;
 
-/// The executor's plan for a plan of nodes after a table, verified.
+/// Returns the executor's plan for these nodes, which follow a table; verified.
 fn distributed(nodes: &str) -> Plan {
     planned(nodes, false)
 }
 
-/// The same, or as it is where the former has run out of memory.
+/// Like `distributed`; with `is_frugal`, the fallback plan for scarce memory.
 fn planned(nodes: &str, is_frugal: bool) -> Plan {
     let table = "%0 = parquet_scan() {paths = ['s3://b/t'], columns = <k: int64, g: int32, x: decimal(12,2)>}";
     let plan = text::parse(&format!("plan {{\n{table}\n{nodes}\n}}")).unwrap();
@@ -18,16 +18,16 @@ fn planned(nodes: &str, is_frugal: bool) -> Plan {
     let platform = Serverless::default();
     platform.register(&mut registry);
     let plan = match is_frugal {
-        false => platform.pass(&plan, registry.catalogue(), Rules::ALL).unwrap(),
-        true => platform.frugal_pass(&plan, registry.catalogue(), Rules::ALL).unwrap().unwrap(),
+        false => platform.pass(&plan, registry.catalog(), Rules::ALL).unwrap(),
+        true => platform.frugal_pass(&plan, registry.catalog(), Rules::ALL).unwrap().unwrap(),
     };
-    verify(&plan, registry.catalogue()).unwrap();
+    verify(&plan, registry.catalog()).unwrap();
     assert_eq!(text::parse(&text::print(&plan)).unwrap(), plan);
     let executor = plan.nodes.iter().find(|node| &*node.operator == "executor").unwrap();
     executor.nested[0].clone()
 }
 
-/// The parameters of the exchanges, in order; a scan of what came follows each.
+/// Returns the parameters of the exchanges, in order; each is followed by a `rows_scan`.
 fn exchanges(nodes: &str) -> Vec<String> {
     let plan = distributed(nodes);
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ fn what_all_have_is_sent_once() {
     assert_eq!(exchanges(both), ["", "gather first", "gather"]);
 }
 
-/// The sides of a join say which they are, so that each finds the other.
+/// The sides of a join name each other through `meets`.
 #[test]
 fn exchanges_that_meet_in_a_join_name_it() {
     let met = |kind: &str, after: &str| {
@@ -82,7 +82,7 @@ fn exchanges_that_meet_in_a_join_name_it() {
     assert_eq!(met("left", "return %3"), [split.clone(), copied.clone()]);
     assert_eq!(met("build_semi", "return %3"), [copied, split]);
     assert!(met("full", "return %3").is_empty());
-    // What comes after counts on where the tuples are.
+    // The plan after the exchange relies on where tuples are.
     assert!(
         met("inner", "%4 = reduce_by_key(%3) {keys = [k], aggregates = {}}\nreturn %4").is_empty()
     );
@@ -90,14 +90,14 @@ fn exchanges_that_meet_in_a_join_name_it() {
 
 #[test]
 fn where_memory_is_lacking_all_crosses_in_pieces() {
-    // How many exchanges, how many of them number the tuples, how many sorts, how many meet.
+    // The numbers of exchanges, of those with positions, of sorts, and of those with `meets`.
     let counts = |nodes: &str| {
         let text = text::print(&planned(nodes, true));
         assert_eq!(text.matches("pieces = true").count(), text.matches("object_exchange").count());
         let of = |part: &str| text.matches(part).count();
         (of("pieces = true"), of("position = :position"), of(" sort("), of("meets = "))
     };
-    // The source's order is made anew where it matters; a sort has an order of its own.
+    // The order of the source is restored where it matters; a sort has its own order.
     assert_eq!(counts("return %0"), (1, 1, 1, 0));
     assert_eq!(counts("%1 = limit(%0) {limit = 5}\nreturn %1"), (1, 1, 1, 0));
     assert_eq!(counts("%1 = sort(%0) {keys = [{field = k}]}\nreturn %1"), (1, 0, 1, 0));
@@ -130,7 +130,7 @@ fn what_goes_in_pieces_has_no_heavy_partitions_and_no_order() {
              %2 = rows_scan(%1) {{field = data}} return %2 }}"
         );
         let verified =
-            text::parse(&text).and_then(|plan| verify(&plan, registry.catalogue()).map(drop));
+            text::parse(&text).and_then(|plan| verify(&plan, registry.catalog()).map(drop));
         match (verified, why) {
             (Ok(()), None) => {}
             (Err(error), Some(why)) => assert!(error.message().contains(why), "{error}"),
@@ -154,7 +154,7 @@ fn what_meets_has_partitions() {
         let text = format!(
             "plan {{ %0 = values() {{columns = <k: int64>, rows = [[1::int64]]}} %1 = object_exchange(%0) {{{params}}} return %1 }}"
         );
-        let error = verify(&text::parse(&text).unwrap(), registry.catalogue()).unwrap_err();
+        let error = verify(&text::parse(&text).unwrap(), registry.catalog()).unwrap_err();
         assert!(error.message().contains(why), "{error}");
     }
 }
@@ -165,8 +165,8 @@ fn it_cannot_run_where_nobody_works() {
     Serverless::default().register(&mut registry);
     let text = "plan {\n%0 = values() {columns = <k: int64>, rows = [[1::int64]]}\nreturn %0\n}";
     let plan = Serverless::default()
-        .pass(&text::parse(text).unwrap(), registry.catalogue(), Rules::ALL)
+        .pass(&text::parse(text).unwrap(), registry.catalog(), Rules::ALL)
         .unwrap();
     let error = tessera_engine::CompiledPlan::lower(&plan, &registry).unwrap_err();
-    assert!(error.message().contains("explained, not run"), "{error}");
+    assert!(error.message().contains("it can explain the plan but not run it"), "{error}");
 }

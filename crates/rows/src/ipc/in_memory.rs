@@ -1,5 +1,5 @@
-//! A batch of tuples as the bytes of an Arrow stream in memory: what left memory, samples of
-//! tables. They are checked as files are.
+//! Record batches as Arrow streams in memory: spilled tuples and samples of tables. They are
+//! checked like files.
 
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -7,10 +7,10 @@ use arrow::ipc::{Block, MessageHeader};
 
 use super::message::{Decoder, Layout, Prefix, body_len, message, schema};
 
-/// The first record batch of a stream.
+/// Returns the first record batch of a stream.
 ///
 /// # Errors
-/// What is wrong with the bytes, for a message that says where they came from.
+/// The bytes are damaged; the text describes how, and the caller adds their source.
 pub fn first_batch(bytes: Vec<u8>) -> Result<RecordBatch, String> {
     let mut rest = Buffer::from(bytes);
     let mut decoder: Option<Decoder> = None;

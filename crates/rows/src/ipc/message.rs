@@ -1,5 +1,5 @@
-//! Messages of Arrow IPC: what they say of lengths and places is checked before Arrow's decoder
-//! relies on it, so that damaged bytes are an error and never ask for much memory.
+//! Messages of Arrow IPC. Their lengths and offsets are checked before Arrow's decoder relies on
+//! them, so that damaged bytes are an error and never allocate much memory.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use tessera_types::quote_name;
 
 use super::shape::{check_batch, check_dictionary};
 
-/// What begins a message since version 0.15 of the format.
+/// The first bytes of a message since version 0.15 of the format.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// A schema as a file gives it.
+/// The schema of a file.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Names and types of the columns.
     pub schema: Arc<Schema>,
-    /// The version of the format that messages have.
+    /// The format version of the messages.
     pub version: MetadataVersion,
 }
 
-/// Reads messages of one file or stream. Errors are texts: the caller names the file.
+/// Reads messages of one file or stream. Errors are texts, to which the caller adds the file name.
 #[derive(Debug)]
 pub struct Decoder {
     decoder: FileDecoder,
     layout: Layout,
-    /// The columns that are wanted, ascending.
+    /// The requested columns, ascending.
     columns: Vec<usize>,
     /// Their dictionaries.
     dictionaries: Vec<i64>,
 }
 
-/// What stands at the start of a message: the bytes of its prefix, and those of its description.
+/// The prefix of a message: its own length, and the length of the description after it.
 #[derive(Debug)]
 pub struct Prefix {
     /// The bytes before the description.
@@ -47,7 +47,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Of a message's first bytes; `None` while there are too few.
+    /// Parses the prefix of a message; `None` if there are too few bytes.
     pub fn of(bytes: &[u8]) -> Result<Option<Prefix>, String> {
         let Some(first) = bytes.first_chunk::<4>() else { return Ok(None) };
         let (prefix, length) = match *first == CONTINUATION {
@@ -64,7 +64,7 @@ impl Prefix {
     }
 }
 
-/// The message that `bytes` begin with, prefix and all.
+/// Parses the message at the start of `bytes`, which include the prefix.
 pub fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
     let Some(Prefix { prefix, description }) = Prefix::of(bytes)? else {
         return Err("a message of a few bytes".to_string());
@@ -75,20 +75,20 @@ pub fn message(bytes: &[u8]) -> Result<Message<'_>, String> {
     root_as_message(description).map_err(|error| error.to_string())
 }
 
-/// How many bytes follow a message's description.
+/// The number of bytes that follow a message's description.
 pub fn body_len(message: &Message<'_>) -> Result<usize, String> {
     let length = message.bodyLength();
     usize::try_from(length).map_err(|_| format!("a message with a body of {length} bytes"))
 }
 
-/// The schema out of its description.
+/// Converts a schema from its flatbuffer form.
 pub fn schema(schema: arrow::ipc::Schema<'_>) -> Result<Arc<Schema>, String> {
     let converted = guarded(|| fb_to_schema(schema));
     converted.map(Arc::new).ok_or_else(|| "its schema has types that are not known".to_string())
 }
 
 impl Decoder {
-    /// Decodes the columns at these positions, ascending.
+    /// Creates a decoder for the columns at these positions, ascending.
     pub fn new(layout: &Layout, columns: &[usize]) -> Decoder {
         let mut dictionaries = Vec::new();
         for field in columns.iter().filter_map(|column| layout.schema.fields().get(*column)) {
@@ -99,11 +99,11 @@ impl Decoder {
         Decoder { decoder, layout: layout.clone(), columns: columns.to_vec(), dictionaries }
     }
 
-    /// Checks what a message says of its arrays and buffers; the bytes that decoding it takes
-    /// beyond its own.
+    /// Checks the lengths of a message's arrays and buffers; returns the bytes that decoding
+    /// allocates beyond the message itself.
     ///
     /// # Errors
-    /// What cannot be.
+    /// The lengths are inconsistent.
     pub fn check(&self, block: &Block, bytes: &[u8]) -> Result<usize, String> {
         let message = message(bytes)?;
         let body = usize::try_from(block.metaDataLength()).ok().and_then(|head| bytes.get(head..));
@@ -131,13 +131,12 @@ impl Decoder {
         }
     }
 
-    /// Whether a column that is wanted has a dictionary.
+    /// Returns whether a requested column has a dictionary.
     pub fn has_dictionaries(&self) -> bool {
         !self.dictionaries.is_empty()
     }
 
-    /// Takes a dictionary, where a column that is wanted has it. `bytes` are the message and its
-    /// body.
+    /// Reads a dictionary if a requested column uses it. `bytes` are the message and its body.
     pub fn dictionary(&mut self, block: &Block, bytes: &Buffer) -> Result<(), String> {
         let message = message(bytes)?;
         let batch = message.header_as_dictionary_batch().ok_or("a dictionary was expected")?;
@@ -148,8 +147,8 @@ impl Decoder {
         decoded.ok_or("a dictionary cannot be decoded")?.map_err(|error| error.to_string())
     }
 
-    /// Decodes a record batch; nothing for a message of another kind. `bytes` are the message and
-    /// its body.
+    /// Decodes a record batch; returns `None` for another kind of message. `bytes` are the message
+    /// and its body.
     pub fn batch(&self, block: &Block, bytes: &Buffer) -> Result<Option<RecordBatch>, String> {
         let decoded = guarded(|| self.decoder.read_record_batch(block, bytes));
         let decoded = match decoded {
@@ -163,8 +162,8 @@ impl Decoder {
         })
     }
 
-    /// The first column that cannot be decoded by itself: the name for an error. Those with
-    /// dictionaries are left out.
+    /// Returns the name of the first column that fails to decode by itself, for an error. Ignores
+    /// columns with dictionaries.
     fn first_damaged(&self, block: &Block, bytes: &Buffer) -> Option<&str> {
         let fields = self.layout.schema.fields();
         let wanted = self.columns.iter().filter_map(|column| Some((*column, fields.get(*column)?)));
@@ -180,9 +179,9 @@ impl Decoder {
     }
 }
 
-/// The dictionaries that decoding a field needs, those of dictionaries' values too.
+/// Collects the dictionaries that a field needs, including dictionaries of their values.
 fn dictionaries_of(field: &Field, dictionaries: &mut Vec<i64>) {
-    // Arrow calls the method deprecated and has no other way to tell.
+    // Arrow deprecates the method but has no replacement.
     #[allow(deprecated)]
     dictionaries.extend(field.dict_id());
     of_type(field.data_type(), dictionaries);

@@ -1,5 +1,5 @@
-//! Messages of Arrow's IPC format, checked before Arrow decodes them: damaged ones are errors, and
-//! ask for no more memory than their bytes.
+//! Messages of Arrow's IPC format, checked before Arrow decodes them: damaged ones are errors and
+//! allocate no more memory than their bytes.
 
 mod in_memory;
 pub mod message;

@@ -1,24 +1,24 @@
-//! The shape of a record batch: what it says of its arrays and buffers, against its schema and its
-//! bytes. Arrow's decoder reads the lengths of arrays without a look at what is there; a batch that
-//! has passed here has the bytes for all of its values.
+//! Checks the shape of a record batch: the declared lengths of its arrays and buffers, against its
+//! schema and its bytes. Arrow's decoder trusts the lengths of arrays; a batch that passes here has
+//! the bytes for all of its values.
 
 use arrow::datatypes::{DataType, Field, UnionMode};
 use arrow::ipc::{CompressionType, MetadataVersion, RecordBatch as Batch};
 
 use super::message::Layout;
 
-/// How many times longer than its compressed form a buffer can be: LZ4 counts up to 255 in a byte,
-/// and a block of Zstandard holds 128 KiB in four bytes.
+/// The largest ratio between a buffer and its compressed form: LZ4 counts up to 255 in a byte, and
+/// a block of Zstandard holds 128 KiB in four bytes.
 const LZ4_RATIO_MAX: usize = 256;
 const ZSTD_RATIO_MAX: usize = 32_768;
-/// The most values of a column that takes no bytes for each: NULLs, runs, structs without fields.
+/// The most values of a column without bytes per value: NULLs, runs, structs without fields.
 const BYTELESS_ROWS_MAX: usize = i32::MAX as usize;
 
-/// Checks a batch of the columns of a schema; the bytes that decoding those at the positions
-/// `wanted` takes beyond the batch's own: of decompressed buffers.
+/// Checks a batch of the columns of a schema; returns the bytes of decompressed buffers that
+/// decoding the columns at the positions `wanted` allocates beyond the batch's own.
 ///
 /// # Errors
-/// What is wrong, and in which column.
+/// A column is damaged; the text names it and describes how.
 pub(super) fn check_batch(
     layout: &Layout,
     wanted: &[usize],
@@ -46,10 +46,10 @@ pub(super) fn check_batch(
     Ok(decoded)
 }
 
-/// As [`check_batch`], for the values of a dictionary.
+/// Like [`check_batch`], for the values of a dictionary.
 ///
 /// # Errors
-/// What is wrong.
+/// The dictionary is damaged.
 pub(super) fn check_dictionary(
     layout: &Layout,
     values: &DataType,
@@ -62,14 +62,14 @@ pub(super) fn check_dictionary(
     Ok(walk.decoded)
 }
 
-/// How buffers are compressed.
+/// The compression of buffers.
 #[derive(Debug, Clone, Copy)]
 enum Codec {
     Lz4,
     Zstandard,
 }
 
-/// How many values an array must have.
+/// The required number of values of an array.
 #[derive(Debug, Clone, Copy)]
 enum Length {
     Exact(usize),
@@ -77,12 +77,12 @@ enum Length {
     Any,
 }
 
-/// Goes over the arrays and buffers of a batch as they stand, in the order of the schema.
+/// Walks the arrays and buffers of a batch in schema order.
 struct Walk<'a> {
     nodes: Box<dyn Iterator<Item = (i64, i64)> + 'a>,
     buffers: Box<dyn Iterator<Item = (i64, i64)> + 'a>,
     variadic: Box<dyn Iterator<Item = i64> + 'a>,
-    /// How buffers are compressed, where they are.
+    /// The compression of buffers, if any.
     codec: Option<Codec>,
     version: MetadataVersion,
     body: &'a [u8],
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         usize::try_from(length).map_err(|_| format!("{length} values"))
     }
 
-    /// Checks the array that comes next, and those within it.
+    /// Checks the next array and its children.
     fn array(&mut self, data_type: &DataType, wanted: Length) -> Result<(), String> {
         let (length, nulls) = self.nodes.next().ok_or("the batch lacks arrays of its schema")?;
         let len = self.length(length)?;
@@ -229,7 +229,7 @@ impl<'a> Walk<'a> {
         self.array(item.data_type(), Length::Any)
     }
 
-    /// One more offset than values; writers may leave out that of no values.
+    /// Checks offsets, of which there is one more than values; writers may omit those of no values.
     fn offsets(&mut self, len: usize, width: usize) -> Result<(), String> {
         let bytes = match len {
             0 => Some(0),
@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
         self.buffer(bytes, "offsets").map(drop)
     }
 
-    /// Checks the buffer that comes next: that it lies within the message, and holds so many bytes.
+    /// Checks the next buffer: it must be inside the message and hold this many bytes.
     fn buffer(&mut self, bytes: Option<usize>, what: &str) -> Result<(), String> {
         let (offset, length) =
             self.buffers.next().ok_or("the batch lacks buffers of its schema")?;
@@ -270,12 +270,12 @@ fn byteless(len: usize) -> Result<(), String> {
     }
 }
 
-/// The length of a compressed buffer once decompressed, which stands before it, and the memory that
-/// decompressing takes.
+/// Returns the decompressed length of a buffer, stored before it, and the memory that decompressing
+/// takes.
 fn decompressed_len(bytes: &[u8], codec: Codec) -> Option<(usize, usize)> {
     let (len, compressed) = bytes.split_first_chunk::<8>()?;
     let len = match i64::from_le_bytes(*len) {
-        // Not compressed after all.
+        // This buffer is not compressed.
         -1 => return Some((compressed.len(), 0)),
         len => usize::try_from(len).ok()?,
     };
@@ -284,18 +284,19 @@ fn decompressed_len(bytes: &[u8], codec: Codec) -> Option<(usize, usize)> {
         Codec::Zstandard => {
             (len <= compressed.len().saturating_mul(ZSTD_RATIO_MAX)).then_some((len, len))
         }
-        // The decoder goes on to the end, whatever stands before.
+        // The decoder continues to the end of the buffer, regardless of the stored length.
         Codec::Lz4 => (len <= compressed.len().saturating_mul(LZ4_RATIO_MAX))
             .then(|| (len, len.max(lz4_bytes(compressed, len)))),
     }
 }
 
-/// The most bytes that LZ4 frames can hold, by the lengths of their blocks; `expected` where these
-/// are as many as so many bytes take: what the last block may hold beyond them is not counted.
+/// Returns the most bytes that LZ4 frames can hold, by the lengths of their blocks. Returns
+/// `expected` if the number of blocks matches it: bytes beyond it in the last block are not
+/// counted.
 fn lz4_bytes(frame: &[u8], expected: usize) -> usize {
     let most = frame.len().saturating_mul(LZ4_RATIO_MAX);
     let walk = || -> Option<usize> {
-        // Magic word, flags, and the largest length of a block.
+        // Magic number, flags, and the largest length of a block.
         let (flags, largest) = (*frame.get(4)?, *frame.get(5)?);
         let block_bytes = 1usize << (8 + 2 * u32::from(largest >> 4 & 7)).clamp(16, 22);
         let optional = |bit: u8, bytes: usize| if flags & bit != 0 { bytes } else { 0 };
@@ -310,7 +311,7 @@ fn lz4_bytes(frame: &[u8], expected: usize) -> usize {
             blocks += 1;
             rest = behind.get((word & 0x7fff_ffff) as usize + optional(16, 4)..)?;
         }
-        // Nothing but the checksum of the content may follow: another frame would hold more.
+        // Only the checksum of the content may follow: another frame would hold more.
         let ends = rest.get(4..).unwrap_or_default().len() <= optional(4, 4);
         let full = blocks.saturating_mul(block_bytes);
         ends.then_some(if full <= expected.saturating_add(block_bytes) {

@@ -1,11 +1,11 @@
-//! Blocks of bytes in a scratch file: compressed, checksummed.
+//! Compressed, checksummed blocks of bytes in a scratch file.
 
 use std::sync::{Arc, Mutex};
 
 use tessera_context::{Context, Counters, Run, Scratch, lock};
 use tessera_types::{Code, Error, Result};
 
-/// A scratch file that is begun when the first block is written.
+/// A scratch file, created when the first block is written.
 #[derive(Debug)]
 pub struct SpillFile {
     context: Arc<dyn Context>,
@@ -13,24 +13,24 @@ pub struct SpillFile {
     file: Mutex<Option<Arc<dyn Scratch>>>,
 }
 
-/// Where a block lies, and what it must be.
+/// The location, length and checksum of a block.
 #[derive(Debug, Clone, Copy)]
-pub struct Block {
+pub struct SpillBlock {
     start: u64,
     stored_bytes: u32,
     bytes: u32,
     checksum: u32,
 }
 
-impl Block {
-    /// Bytes once read.
+impl SpillBlock {
+    /// The number of bytes when decompressed.
     pub fn bytes(&self) -> usize {
         self.bytes as usize
     }
 }
 
 impl SpillFile {
-    /// No file yet; what is written counts for the run's node.
+    /// Creates no file yet; written bytes are counted for the run's node.
     pub fn new(run: &Run) -> Arc<SpillFile> {
         Arc::new(SpillFile {
             context: run.context.clone(),
@@ -43,16 +43,16 @@ impl SpillFile {
     ///
     /// # Errors
     /// There is no temporary directory, or it is full or gone; the block has 2 GiB or more.
-    pub fn write(&self, bytes: &[u8]) -> Result<Block> {
+    pub fn write(&self, bytes: &[u8]) -> Result<SpillBlock> {
         self.context.check()?;
         if bytes.len() > i32::MAX as usize {
-            let message = "a tuple of 2 GiB or more cannot leave memory; give the query more with --memory SIZE";
+            let message = "a tuple of 2 GiB or more cannot be spilled; raise --memory SIZE";
             return Err(Error::new(Code::Limit, message));
         }
         let stored = lz4_flex::block::compress(bytes);
         let start = self.file()?.append(&stored)?;
         self.counters.add("spilled_bytes", stored.len() as u64);
-        Ok(Block {
+        Ok(SpillBlock {
             start,
             stored_bytes: stored.len() as u32,
             bytes: bytes.len() as u32,
@@ -63,13 +63,13 @@ impl SpillFile {
     /// Reads a block.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was written.
-    pub fn read(&self, block: &Block) -> Result<Vec<u8>> {
+    /// The block cannot be read, or its checksum is wrong.
+    pub fn read(&self, block: &SpillBlock) -> Result<Vec<u8>> {
         self.context.check()?;
         let stored = self.file()?.read(block.start, block.stored_bytes as usize)?;
         let damaged = || {
             Error::io(
-                "what was written to the temporary directory was read back damaged; check its disk, or give another with --temp-directory DIR",
+                "a block in the temporary directory is damaged; check its disk, or choose another with --temp-directory DIR",
             )
         };
         if crc32fast::hash(&stored) != block.checksum {

@@ -1,4 +1,4 @@
-//! Tuples on their way out of memory, by the hash of their keys.
+//! Spills tuples in partitions by the hash of their keys.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,20 +7,19 @@ use tessera_types::Result;
 
 use super::file::SpillFile;
 use super::tuples::{TupleBlock, write_rows};
-use crate::{Incoming, RowLayout, Rows, RowsBuilder};
+use crate::{ResolvedColumns, RowLayout, Rows, RowsBuilder};
 
-/// The partition of a tuple is in this many bits at the top of its hash.
+/// The number of bits at the top of a hash that select a partition.
 pub const PARTITION_BITS: u32 = 6;
-/// How many partitions there are.
+/// The number of partitions.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// Bytes that a partition collects before they are written: of all partitions together this part of
-/// the budget.
+/// The write buffers of all partitions together take at most this fraction of the memory budget.
 const WAITING_SHARE: usize = 32;
 const WAITING_BYTES_MIN: usize = 1 << 10;
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
-/// The partition of a hash.
+/// Returns the partition of a hash.
 #[inline(always)]
 pub fn partition_of(hash: u64) -> usize {
     (hash >> (64 - PARTITION_BITS)) as usize
@@ -43,7 +42,7 @@ struct Part {
 }
 
 impl SpilledPartitions {
-    /// Nothing yet.
+    /// Creates empty partitions.
     pub fn new(
         file: Arc<SpillFile>,
         layout: Arc<RowLayout>,
@@ -59,16 +58,21 @@ impl SpilledPartitions {
         }
     }
 
-    /// Bytes that a partition collects before it is worth a block.
+    /// The bytes that a partition buffers before a block is written.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// Adds tuples of a partition, by their positions in `incoming`.
+    /// Appends tuples to a partition, by their positions in `incoming`.
     ///
     /// # Errors
     /// The memory budget or the scratch directory is exhausted.
-    pub fn append(&self, partition: usize, incoming: &Incoming, positions: &[u32]) -> Result<()> {
+    pub fn append(
+        &self,
+        partition: usize,
+        incoming: &ResolvedColumns,
+        positions: &[u32],
+    ) -> Result<()> {
         let mut part = lock(&self.parts[partition]);
         let new = || RowsBuilder::new(self.layout.clone(), Reservation::new(self.context.clone()));
         let waiting = part.waiting.get_or_insert_with(new);
@@ -82,7 +86,7 @@ impl SpilledPartitions {
     /// Writes tuples of a partition.
     ///
     /// # Errors
-    /// The scratch directory is exhausted.
+    /// The scratch directory is full.
     pub fn write(&self, partition: usize, rows: &Rows) -> Result<()> {
         let mut blocks = Vec::new();
         write_rows(&self.file, rows, &mut blocks)?;
@@ -98,17 +102,17 @@ impl SpilledPartitions {
         }
     }
 
-    /// The blocks of a partition; nothing may be added any more.
+    /// Returns the blocks of a partition; nothing may be appended afterwards.
     ///
     /// # Errors
-    /// The scratch directory is exhausted.
+    /// The scratch directory is full.
     pub fn blocks(&self, partition: usize) -> Result<Vec<TupleBlock>> {
         let mut part = lock(&self.parts[partition]);
         self.write_waiting(&mut part)?;
         Ok(part.blocks.clone())
     }
 
-    /// The file that the blocks lie in.
+    /// The file that contains the blocks.
     pub fn file(&self) -> &Arc<SpillFile> {
         &self.file
     }

@@ -1,4 +1,4 @@
-//! Tuples in blocks: Arrow's stream format, so that every type keeps its plain form.
+//! Tuples in blocks, in Arrow's stream format, so that every type keeps its plain form.
 
 use std::sync::Arc;
 
@@ -9,33 +9,33 @@ use arrow::ipc::writer::StreamWriter;
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use super::file::{Block, SpillFile};
+use super::file::{SpillBlock, SpillFile};
 use crate::Rows;
 use crate::ipc::first_batch;
 
-/// Bytes of a block of many tuples, about.
+/// Approximate bytes of a block.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Tuples in a block.
+/// A block of tuples.
 #[derive(Debug, Clone, Copy)]
 pub struct TupleBlock {
-    /// Where.
-    pub block: Block,
-    /// How many.
+    /// The block.
+    pub block: SpillBlock,
+    /// The number of tuples.
     pub rows: usize,
 }
 
-/// Whether tuples can be written: collections that sub-operators made cannot.
+/// Returns whether tuples can be spilled: collections created by sub-operators cannot.
 pub fn spillable(tuple: &Tuple) -> bool {
     tuple.fields().iter().all(|field| field.atom().is_some())
 }
 
-/// Writes the tuples of a chunk that count, as one block.
+/// Writes the selected tuples of a chunk as one block.
 ///
 /// # Errors
 /// Those of [`SpillFile::write`].
 pub fn write_tuples(file: &SpillFile, chunk: &Chunk) -> Result<TupleBlock> {
-    let chunk = chunk.clone().compact()?.with_own_strings();
+    let chunk = chunk.clone().compact()?.with_compact_strings();
     let arrays = chunk.stored().iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
     let fields: Vec<Field> =
         arrays.iter().map(|array| Field::new("", array.data_type().clone(), true)).collect();
@@ -47,7 +47,7 @@ pub fn write_tuples(file: &SpillFile, chunk: &Chunk) -> Result<TupleBlock> {
     Ok(TupleBlock { block: file.write(&writer.into_inner()?)?, rows: chunk.rows() })
 }
 
-/// Writes all rows, in as many blocks as they need.
+/// Writes all rows, in as many blocks as needed.
 ///
 /// # Errors
 /// Those of [`SpillFile::write`].
@@ -61,7 +61,7 @@ pub fn write_rows(file: &SpillFile, rows: &Rows, blocks: &mut Vec<TupleBlock>) -
     Ok(())
 }
 
-/// The tuples of a block, as one chunk (that may be larger than what flows).
+/// Reads the tuples of a block as one chunk, which may exceed the usual size of chunks.
 ///
 /// # Errors
 /// Those of [`SpillFile::read`].

@@ -1,10 +1,10 @@
-//! Sources: what files say of themselves, as tables for the front end.
+//! Table sources: columns and statistics of files, for binding and estimates.
 
-mod draw;
-mod kept;
+mod inference;
 mod options;
 mod parquet;
-mod sampled;
+mod sample_file;
+mod sampler;
 mod stamp;
 
 use std::sync::Arc;
@@ -14,41 +14,41 @@ use tessera_optimizer::table::{ColumnStatistics, Statistics, Table};
 use tessera_plan::Params;
 use tessera_types::{Error, Field, Result, Tuple};
 
-use crate::storage::{Expanded, Storage};
+use crate::storage::{FileSet, Storage};
 
-pub(crate) use draw::Sampler;
-#[cfg(any(test, fuzzing))]
-pub use kept::sample_bytes;
-#[cfg(test)]
-pub(crate) use kept::sample_seed;
 pub(crate) use options::{Direction, ReadOptions, Types, params_of_options, read_options};
+#[cfg(any(test, fuzzing))]
+pub use sample_file::sample_bytes;
+#[cfg(test)]
+pub(crate) use sample_file::sample_seed;
+pub(crate) use sampler::TableSampler;
 pub(crate) use stamp::Stamps;
 
 /// The files of one table and how to read them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
-    /// The name, for messages.
+    /// The table name, for messages.
     pub(crate) name: String,
     pub(crate) format: FileFormat,
     /// The files, sorted.
     pub(crate) paths: Vec<String>,
-    /// What stands before the folders that may be partitions.
+    /// The common prefix of the paths, before any partition folders.
     pub(crate) root: String,
-    /// The columns, where declared.
+    /// The columns of a table with declared columns.
     pub(crate) declared: Option<Vec<Field>>,
-    /// Types of columns, where they are given.
+    /// Column types from options.
     pub(crate) types: Types,
-    /// Format options of the scan.
+    /// The format options of the scan.
     pub(crate) options: Params,
 }
 
 impl Source {
-    /// What the path, pattern or folder at `location` holds.
+    /// The source of the files at `location`: a path, pattern or folder.
     ///
     /// # Errors
-    /// Nothing is there, the format cannot be told, or there are several.
+    /// No file exists there, or the files have an unknown format or several formats.
     pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
-        let Expanded { paths, root } = storage.expand(location)?;
+        let FileSet { paths, root } = storage.expand(location)?;
         let format = match paths.as_slice() {
             [path] => {
                 storage.format_of_stream(path)?.map_or_else(|| FileFormat::of_path(path), Ok)?
@@ -60,36 +60,36 @@ impl Source {
         Ok(Source { name: name.to_string(), format, paths, root, declared: None, types, options })
     }
 
-    /// Like [`Source::at`], read as files of this format, whatever their names end in.
+    /// Like [`Source::at`], with a given format, which overrides the extensions of the files.
     ///
     /// # Errors
-    /// Nothing is there.
-    pub(crate) fn of_format(
+    /// No file exists there.
+    pub(crate) fn with_format(
         storage: &Storage,
         name: &str,
         location: &str,
         format: FileFormat,
         options: ReadOptions,
     ) -> Result<Source> {
-        let Expanded { paths, root } = storage.expand(location)?;
+        let FileSet { paths, root } = storage.expand(location)?;
         let ReadOptions { params: options, columns: declared, types } = options;
         Ok(Source { name: name.to_string(), format, paths, root, declared, types, options })
     }
 
-    /// Reads what is needed for planning: columns and statistics, not rows.
+    /// Reads the columns and statistics of the table, for planning.
     ///
     /// # Errors
-    /// A file cannot be read, or the files do not agree.
+    /// A file cannot be read, or the files have incompatible columns.
     pub(crate) fn describe(&self, storage: &Storage) -> Result<Table> {
         let (columns, mut statistics, options) = match self.format {
             FileFormat::Parquet => {
                 let (tuple, statistics) = parquet::describe(storage, &self.paths)?;
                 (tuple, statistics, self.options.clone())
             }
-            _ => sampled::describe(storage, self)?,
+            _ => inference::describe(storage, self)?,
         };
         let columns = match &self.declared {
-            Some(fields) => self.declare(fields, &columns, &mut statistics)?,
+            Some(fields) => self.apply_declared(fields, &columns, &mut statistics)?,
             None => self.types.apply(&columns, &self.paths[0])?,
         };
         let partitions = self.partitions()?;
@@ -113,8 +113,8 @@ impl Source {
         })
     }
 
-    /// Declared columns must be there; those of a text format may have any type.
-    fn declare(
+    /// Applies declared columns. Files of a binary format must have them, with the same types.
+    fn apply_declared(
         &self,
         fields: &[Field],
         found: &Tuple,
@@ -147,7 +147,7 @@ impl Source {
         Ok(Tuple::new(fields.to_vec()))
     }
 
-    /// `name=value` folders below the root.
+    /// The partition columns from `name=value` folders below the root.
     fn partitions(&self) -> Result<Partitions> {
         let below = |path: &String| path.strip_prefix(&self.root).unwrap_or(path).to_string();
         Partitions::discover(&self.paths.iter().map(below).collect::<Vec<_>>())
@@ -155,7 +155,7 @@ impl Source {
     }
 }
 
-/// The columns of the files and those that stand in the paths; these win over columns of the same
+/// Appends the partition columns to the columns of the files. They replace columns of the same
 /// name.
 fn with_partitions(columns: Tuple, partitions: &Partitions, statistics: &mut Statistics) -> Tuple {
     if partitions.fields.is_empty() {
@@ -178,15 +178,19 @@ fn with_partitions(columns: Tuple, partitions: &Partitions, statistics: &mut Sta
     Tuple::new(fields)
 }
 
+/// The format that all files have.
+///
 /// # Errors
-/// The files are of several formats, or of none that is known.
+/// The files have several formats or an unknown one.
 fn common_format(paths: &[String]) -> Result<FileFormat> {
-    let Some(first) = paths.first() else { return Err(Error::internal("a table without files")) };
+    let Some(first) = paths.first() else {
+        return Err(Error::internal("a table source has no files"));
+    };
     let format = FileFormat::of_path(first)?;
     for path in paths {
         if FileFormat::of_path(path)? != format {
             return Err(Error::semantic(format!(
-                "'{first}' and '{path}' are of different formats and cannot be one table; name them one by one"
+                "'{first}' and '{path}' have different formats and cannot form one table; query them separately"
             )));
         }
     }
@@ -202,6 +206,6 @@ mod tests {
         let paths = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(common_format(&paths(&["a.csv", "b.csv"])).unwrap(), FileFormat::Csv);
         let error = common_format(&paths(&["a.csv", "b.parquet"])).unwrap_err();
-        assert!(error.message().contains("different formats"), "{error}");
+        assert!(error.message().contains("have different formats"), "{error}");
     }
 }

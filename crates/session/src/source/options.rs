@@ -1,49 +1,49 @@
-//! Options of file formats, as SQL writes them.
+//! Options of file formats in SQL statements.
 
 use tessera_files::FileFormat;
 use tessera_formats::{csv, json, parquet};
 use tessera_optimizer::table::{FileOption, OptionValue};
 use tessera_plan::{Params, Value};
-use tessera_sql::type_called;
+use tessera_sql::parse_type;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 
-/// What files are opened for.
+/// Whether options are for reading or for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// What options of reading say.
+/// The parsed options for reading.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ReadOptions {
-    /// Parameters of the scan.
+    /// The parameters of the scan.
     pub(crate) params: Params,
-    /// `columns`: names and types of all fields.
+    /// The option `columns`: names and types of all fields.
     pub(crate) columns: Option<Vec<Field>>,
-    /// `types`: of some fields.
+    /// The options `types` and `all_varchar`.
     pub(crate) types: Types,
 }
 
-/// The types of some columns.
+/// The column types from options.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Types {
-    /// As they are found out.
+    /// All types are inferred.
     #[default]
     Inferred,
-    /// Of the first columns, in order.
+    /// The types of the first columns, in order.
     InOrder(Vec<Atom>),
-    /// By name.
+    /// The types of named columns.
     Named(Vec<(String, Atom)>),
-    /// All are text.
+    /// All columns are text.
     Text,
 }
 
 impl Types {
-    /// The columns with these types.
+    /// Returns `columns` with these types.
     ///
     /// # Errors
-    /// There is no such column.
+    /// A column does not exist, or there are more types than columns.
     pub(crate) fn apply(&self, columns: &Tuple, path: &str) -> Result<Tuple> {
         let mut fields = columns.fields().to_vec();
         match self {
@@ -52,9 +52,9 @@ impl Types {
                 fields.iter_mut().for_each(|field| field.item = Item::Atom(Atom::String))
             }
             Types::InOrder(types) if types.len() > fields.len() => {
-                let (given, there) = (types.len(), fields.len());
+                let (types, columns) = (types.len(), fields.len());
                 return Err(Error::semantic(format!(
-                    "option types gives {given} types, but '{path}' has {there} columns"
+                    "option types has {types} types, but '{path}' has {columns} columns"
                 )));
             }
             Types::InOrder(types) => {
@@ -69,10 +69,10 @@ impl Types {
                         fields.iter().position(|field| field.name.eq_ignore_ascii_case(name))
                     });
                     let Some(place) = place else {
-                        let there: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+                        let known: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
                         return Err(Error::semantic(format!(
-                            "option types names column {name}, which '{path}' has not; it has {}",
-                            there.join(", ")
+                            "unknown column {name} in option types; '{path}' has {}",
+                            known.join(", ")
                         )));
                     };
                     fields[place].item = Item::Atom(atom.clone());
@@ -83,16 +83,16 @@ impl Types {
     }
 }
 
-/// Options of reading as SQL writes them.
+/// Parses the options for reading.
 ///
 /// # Errors
-/// The format has no such option, it is there twice, or its value is none that it can have.
+/// The format does not have the option, the option is repeated, or its value is invalid.
 pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result<ReadOptions> {
     let mut read = ReadOptions::default();
     let mut texts = Vec::new();
     for FileOption { name, value } in options {
         let lower = name.to_ascii_lowercase();
-        let known = same_as(&lower);
+        let known = canonical_name(&lower);
         let allowed = match format {
             FileFormat::Csv | FileFormat::Tsv => TYPED.contains(&known),
             FileFormat::Json => known == "columns",
@@ -108,7 +108,7 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
                 read.types = Types::Named(named_types(pairs)?);
             }
             ("types", OptionValue::List(types)) if allowed && read.types == Types::Inferred => {
-                let types = types.iter().map(|text| type_called(text));
+                let types = types.iter().map(|text| parse_type(text));
                 read.types = Types::InOrder(types.collect::<Result<_>>()?);
             }
             ("all_varchar", OptionValue::One(text)) if allowed && read.types == Types::Inferred => {
@@ -133,7 +133,7 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
             _ => {
                 let known = known_options(format, Direction::Read);
                 return Err(match known.contains(&known_name(name).as_str()) {
-                    true => Error::semantic(format!("option {name} must be one literal")),
+                    true => Error::semantic(format!("option {name} must be a single literal")),
                     false => unknown(name, format, Direction::Read, known),
                 });
             }
@@ -147,7 +147,7 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
     }
     if let (Some(columns), FileFormat::Csv | FileFormat::Tsv) = (&read.columns, format) {
         if read.types != Types::Inferred || read.params.get("names").is_some() {
-            let message = "option columns says names and types of all columns; leave out names, types and all_varchar";
+            let message = "option columns gives names and types of all columns; remove names, types and all_varchar";
             return Err(Error::semantic(message));
         }
         let names = columns.iter().map(|field| Value::string(field.name.clone()));
@@ -156,11 +156,11 @@ pub(crate) fn read_options(format: FileFormat, options: &[FileOption]) -> Result
     Ok(read)
 }
 
-/// Options of CSV files that are more than one text.
+/// The options of CSV files whose value is a list, a map or a boolean.
 const TYPED: [&str; 5] = ["columns", "types", "names", "all_varchar", "null"];
 
 fn known_name(name: &str) -> String {
-    same_as(&name.to_ascii_lowercase()).to_string()
+    canonical_name(&name.to_ascii_lowercase()).to_string()
 }
 
 fn strings(texts: &[String]) -> Vec<Value> {
@@ -169,7 +169,7 @@ fn strings(texts: &[String]) -> Vec<Value> {
 
 fn named_types(pairs: &[(String, String)]) -> Result<Vec<(String, Atom)>> {
     let named = |(name, text): &(String, String)| {
-        type_called(text)
+        parse_type(text)
             .map(|atom| (name.clone(), atom))
             .map_err(|error| error.context(format!("column {}", quote_name(name))))
     };
@@ -200,18 +200,18 @@ fn wrong_kind(option: &str, read: &ReadOptions) -> Error {
             "option types must be types by name, such as {'a': 'int'}, or in order, such as ['int', 'varchar']",
         ),
         "names" => Error::semantic("option names must be a list, such as ['a', 'b']"),
-        other => Error::semantic(format!("option {other} cannot have such a value")),
+        other => Error::semantic(format!("option {other} cannot be a map of names")),
     }
 }
 
 fn twice(name: &str) -> Error {
-    Error::semantic(format!("option {name} is given twice"))
+    Error::semantic(format!("duplicate option {name}; remove one of them"))
 }
 
-/// Options as SQL writes them, as parameters of a scan or materialize sub-operator.
+/// Converts options to parameters of a scan or materialize sub-operator.
 ///
 /// # Errors
-/// The format has no such option, or it is there twice.
+/// The format does not have the option, or the option is repeated.
 pub(crate) fn params_of_options(
     format: FileFormat,
     direction: Direction,
@@ -221,7 +221,7 @@ pub(crate) fn params_of_options(
     let mut params = Params::new();
     for (written, value) in options {
         let lower = written.to_ascii_lowercase();
-        let name = same_as(&lower);
+        let name = canonical_name(&lower);
         if !known.contains(&name) {
             return Err(unknown(written, format, direction, known));
         }
@@ -229,7 +229,7 @@ pub(crate) fn params_of_options(
             return Err(twice(name));
         }
         match (name, value.as_str()) {
-            // DuckDB's number of rows.
+            // DuckDB writes -1 for all rows.
             ("sample", "-1") => params.set(name, Value::string("all")),
             _ => params.set(name, Value::string(value.as_str())),
         }
@@ -250,8 +250,8 @@ fn known_options(format: FileFormat, direction: Direction) -> &'static [&'static
     }
 }
 
-/// The name of an option that others call so.
-fn same_as(name: &str) -> &str {
+/// The canonical name of an option. Other systems use the aliases.
+fn canonical_name(name: &str) -> &str {
     match name {
         "delim" | "sep" => "delimiter",
         "has_header" => "header",
@@ -277,7 +277,7 @@ fn unknown(name: &str, format: FileFormat, direction: Direction, known: &[&str])
         _ => &[],
     };
     let expected = match [known, typed].concat() {
-        known if known.is_empty() => "there is none".to_string(),
+        known if known.is_empty() => "this format has no options".to_string(),
         known => format!("expected {}", known.join(", ")),
     };
     Error::semantic(format!("unknown option '{name}' of {doing} {format} files; {expected}"))
@@ -311,7 +311,10 @@ mod tests {
             "unknown option 'delimeter' of reading CSV files; expected header, delimiter, quote, \
              escape, null, sample, skip, comment, columns, types, names, all_varchar"
         );
-        assert!(refused(FileFormat::Parquet, &[("header", "true")]).contains("there is none"));
-        assert!(refused(FileFormat::Csv, &[("delim", ";"), ("sep", ",")]).contains("twice"));
+        assert!(
+            refused(FileFormat::Parquet, &[("header", "true")])
+                .contains("this format has no options")
+        );
+        assert!(refused(FileFormat::Csv, &[("delim", ";"), ("sep", ",")]).contains("duplicate"));
     }
 }

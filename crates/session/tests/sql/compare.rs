@@ -1,4 +1,4 @@
-//! Runs a record and compares what it gives.
+//! Runs a record and compares its result.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use tessera_session::{Session, StatementResult};
 use super::script::{Expected, Record};
 use super::values::{self, Answer, Kind};
 
-/// How far a float may be from the expected one, relative to the larger.
+/// The maximum relative error of a float.
 const TOLERANCE: f64 = 1e-12;
 
-/// Runs a record; says what is wrong.
+/// Runs a record. Returns an error message if the result is wrong.
 pub(super) fn run(session: &mut Session, record: &Record) -> Result<(), String> {
     let given = session.execute(&record.sql);
     let told = |wrong: String| format!("{wrong}\n  {}", record.sql.replace('\n', "\n  "));
@@ -86,7 +86,7 @@ fn cells(line: &str, width: usize) -> Vec<String> {
     line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_string).collect()
 }
 
-/// An order of rows that numbers written in different ways do not change.
+/// A sort key of rows that does not depend on the notation of numbers.
 fn order(a: &[String], b: &[String], kinds: &[Kind]) -> Ordering {
     let cells = a.iter().zip(b).zip(kinds);
     cells.fold(Ordering::Equal, |known, ((a, b), kind)| {

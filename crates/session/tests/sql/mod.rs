@@ -1,4 +1,4 @@
-//! Runs the SQL scripts of `tests/sql` (README.md there) and compares with what their judges said.
+//! Runs the SQL scripts of `tests/sql` (README.md there) and compares the expected results.
 
 mod compare;
 mod script;
@@ -11,26 +11,26 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use script::Record;
-use tessera_jit::Tier;
+use tessera_codegen::Tier;
 use tessera_session::{Config, Session};
 
-/// Where the scripts are.
+/// The directory of the scripts.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sql");
 
 /// Set: all combinations of tier, threads, chunk size and rules; else six that cover every pair.
 const FULL: &str = "TESSERA_SQL_FULL";
 
-/// Where this is set, only the scripts whose names begin with its value run.
+/// If set, only scripts whose names start with its value run.
 const ONLY: &str = "TESSERA_SQL_ONLY";
 
-/// Set to a file's name: gets a line for each record that fails, or that passes in `open/`, for who
-/// sorts them anew.
+/// If set to a file name, the test writes a line to it for each record that fails, or that passes in
+/// `open/`.
 const MOVED: &str = "TESSERA_SQL_MOVED";
 
-/// How many failures are shown in full.
+/// The number of failures to print in full.
 const SHOWN_MAX: usize = 40;
 
-/// No statement of a script takes longer.
+/// The deadline of statements.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,7 @@ struct Setting {
     tier: Tier,
     threads: usize,
     chunk_rows: usize,
-    /// Whether queries are rewritten, or by no rule at all.
+    /// Whether rewrite rules are enabled.
     rules: bool,
 }
 
@@ -70,7 +70,7 @@ fn all_settings() -> Vec<Setting> {
     all
 }
 
-/// The settings that scripts run in. A build without the compiled tier has only those of the other.
+/// The settings that scripts run in. A build without LLVM omits those of the compiled tier.
 fn settings() -> Vec<Setting> {
     let mut chosen = CHOSEN.to_vec();
     if std::env::var_os(FULL).is_some() {
@@ -110,7 +110,7 @@ fn scripts(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What is wrong with each record of a script, with the first setting in which it is.
+/// The failed records of a script, each with the first setting in which it fails.
 fn failures(records: &[Record], settings: &[Setting]) -> BTreeMap<usize, String> {
     let mut failures = BTreeMap::new();
     for setting in settings {
@@ -156,7 +156,7 @@ fn each<T: Send>(paths: &[PathBuf], work: impl Fn(&Path) -> T + Sync) -> Vec<T> 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Fails with all complaints, if there are any.
+/// Panics with all failures, if there are any.
 fn finish(what: &str, records: usize, complaints: &[(String, String)]) {
     if let Some(file) = std::env::var_os(MOVED) {
         let mut text = std::fs::read_to_string(&file).unwrap_or_default();

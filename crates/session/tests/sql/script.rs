@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-/// What a record wants.
+/// The expected result of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expected {
-    /// That the statement succeeds.
+    /// The statement succeeds.
     Ok,
-    /// That it fails with this SQLSTATE.
+    /// The statement fails with this SQLSTATE.
     Error(String),
-    /// These rows.
+    /// The statement returns these rows.
     Rows { letters: String, sorted: bool, rows: Vec<String> },
 }
 
-/// A statement with what it must give.
+/// A statement and its expected result.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    /// Where its header stands.
+    /// The line of its header.
     pub(super) line: usize,
-    /// Why it fails, where that is known.
+    /// The reason of a known failure.
     pub(super) cause: Option<String>,
     pub(super) sql: String,
     pub(super) expected: Expected,

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{
     DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
-use tessera_formats::display::Texts;
+use tessera_formats::display::ColumnText;
 use tessera_session::QueryResult;
 
 /// How the values of a column are compared.
@@ -136,7 +136,7 @@ fn value(array: &ArrayRef, row: usize) -> Result<Option<String>, String> {
 
 fn plain(array: &ArrayRef, row: usize) -> Result<String, String> {
     let mut text = String::new();
-    let texts = Texts::new(array).map_err(|error| error.to_string())?;
+    let texts = ColumnText::new(array).map_err(|error| error.to_string())?;
     texts.append(row, &mut text).map_err(|error| error.to_string())?;
     Ok(text)
 }

@@ -1,8 +1,8 @@
 //! Calls of aggregate functions.
 //!
-//! A call belongs to the innermost query whose columns its arguments read; without any it belongs
-//! to its own. So a call in a subquery may be one of the query around it, as in `(SELECT sum(t.a))
-//! FROM t`.
+//! A call belongs to the innermost query that provides columns for its arguments; a call that reads
+//! no columns belongs to its own query. So a call in a subquery may belong to an enclosing query,
+//! as in `(SELECT sum(t.a)) FROM t`.
 
 use std::collections::HashSet;
 
@@ -18,11 +18,11 @@ use super::function::{argument, function_name};
 use super::order::direction;
 use super::scope::{Scope, as_parameter};
 use super::steps::Step;
-use super::typed::Typed;
-use super::{Binder, Place, placed, refuse, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, Place, refuse, unsupported_at, with_span};
 use crate::postgres::Kind;
 
-/// Names of our own aggregate functions and other names of theirs.
+/// SQL names of native aggregate functions and the functions they denote.
 const NAMES: [(&str, &str); 22] = [
     ("sum", "sum"),
     ("avg", "avg"),
@@ -48,18 +48,18 @@ const NAMES: [(&str, &str); 22] = [
     ("bool_or", "bool_or"),
 ];
 
-/// Functions of an ordered set: `f(…) WITHIN GROUP (ORDER BY value)`.
-const OF_ORDERED: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
+/// Ordered-set aggregates: `f(…) WITHIN GROUP (ORDER BY value)`.
+const ORDERED_SET: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
 
-/// A call of an aggregate function before it is known to which query it belongs.
-struct Made {
+/// A bound aggregate call that is not yet assigned to a query.
+struct BoundAggregate {
     call: Call,
     atom: Atom,
     steps: Vec<Step>,
 }
 
 impl Binder<'_> {
-    /// The aggregate function that is called; none for calls of others.
+    /// Returns the aggregate function of a call; `None` for other functions.
     pub(super) fn aggregate_of(&self, function: &Function) -> Option<String> {
         let name = function_name(function)?;
         if let Some((_, own)) = NAMES.iter().find(|(known, _)| *known == name) {
@@ -75,46 +75,45 @@ impl Binder<'_> {
         &mut self,
         function: &Function,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         self.aggregate_in(function, place.scope, place.clause)
-            .map_err(|error| placed(error, function))
+            .map_err(|error| with_span(error, function))
     }
 
-    /// The result of a call, as an expression over a scope's groups.
+    /// Binds a call in the scope of its query and returns its result field.
     fn aggregate_in(
         &mut self,
         function: &Function,
         scope: &Scope<'_>,
         clause: &str,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let inner = scope.without_groups();
-        let made = self.made(function, &inner)?;
-        if let Some(outer) = owner(&made, scope) {
+        let bound = self.bind_aggregate(function, &inner)?;
+        if let Some(outer) = owner(&bound, scope) {
             let value = self.aggregate_in(function, outer, clause)?;
             return Ok(as_parameter(value));
         }
         let Some(groups) = scope.groups else {
             let message = match clause {
-                "an aggregate function" => {
-                    "calls of aggregate functions cannot be nested".to_string()
-                }
-                clause => format!("aggregate functions cannot stand in {clause}"),
+                "an aggregate function" => "aggregate function calls cannot be nested".to_string(),
+                clause => format!("aggregate functions are not allowed in {clause}"),
             };
             return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
         };
-        let Made { call, atom, steps } = made;
+        let BoundAggregate { call, atom, steps } = bound;
         let volatile = call.args.iter().chain(&call.filter).any(|expr| self.is_volatile(expr));
         let mut groups = groups.borrow_mut();
         groups.steps.extend(steps);
         let shown = function.to_string();
         let name = groups.call(call, volatile, || self.fields.fresh(&shown, atom.clone()));
-        Ok(Typed::new(Expr::Field(name), atom))
+        Ok(TypedExpr::new(Expr::Field(name), atom))
     }
 
-    /// A call over the columns of a scope.
-    fn made(&mut self, function: &Function, scope: &Scope<'_>) -> Result<Made> {
-        let name =
-            self.aggregate_of(function).ok_or_else(|| Error::internal("no aggregate function"))?;
+    /// Binds a call over the columns of a scope.
+    fn bind_aggregate(&mut self, function: &Function, scope: &Scope<'_>) -> Result<BoundAggregate> {
+        let name = self
+            .aggregate_of(function)
+            .ok_or_else(|| Error::internal("call of an unknown aggregate function"))?;
         let Function { args, filter, null_treatment, within_group, .. } = function;
         let mut steps = Vec::new();
         let mut place =
@@ -124,7 +123,10 @@ impl Binder<'_> {
         match args {
             FunctionArguments::None => {}
             FunctionArguments::Subquery(query) => {
-                return Err(refuse_at(&format!("a subquery as the argument of {name}"), &**query));
+                return Err(unsupported_at(
+                    &format!("a subquery as the argument of {name}"),
+                    &**query,
+                ));
             }
             FunctionArguments::List(list) => {
                 distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
@@ -135,7 +137,7 @@ impl Binder<'_> {
                             ignore = Some(*treatment)
                         }
                         other => {
-                            return Err(refuse_at(
+                            return Err(unsupported_at(
                                 &format!("{other} in a call of {name}"),
                                 function,
                             ));
@@ -156,12 +158,13 @@ impl Binder<'_> {
             }
         }
         if ignore == Some(NullTreatment::IgnoreNulls) {
-            return Err(refuse_at(&format!("IGNORE NULLS of {name}"), function));
+            return Err(unsupported_at(&format!("IGNORE NULLS of {name}"), function));
         }
-        let ordered = OF_ORDERED.contains(&name.as_str());
+        let ordered = ORDERED_SET.contains(&name.as_str());
         if !within_group.is_empty() && !order_by.is_empty() {
-            let message =
-                format!("{name} has ORDER BY among its arguments and WITHIN GROUP; one is enough");
+            let message = format!(
+                "{name} has both ORDER BY in its arguments and WITHIN GROUP; write one of them"
+            );
             return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
         }
         if within_group.is_empty()
@@ -180,14 +183,14 @@ impl Binder<'_> {
                 )
             {
                 let message = format!(
-                    "{name} does not take WITHIN GROUP; write ORDER BY within its parentheses"
+                    "{name} does not take WITHIN GROUP; write ORDER BY inside its parentheses"
                 );
                 return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
             }
             if let [(value, _, _)] = &keys[..] {
                 values.insert(0, value.clone());
             } else {
-                let message = format!("{name} is ordered by one value");
+                let message = format!("WITHIN GROUP (ORDER BY …) of {name} takes one value");
                 return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
             }
         }
@@ -196,7 +199,7 @@ impl Binder<'_> {
             && !within_group.is_empty()
             && let (Some(key), Some(value)) = (keys.first_mut(), values.first())
         {
-            // What is sorted is what the function sees.
+            // Sort the converted value that the function reads.
             key.0 = value.clone();
         }
         let filter = match filter {
@@ -216,14 +219,14 @@ impl Binder<'_> {
             }
         }
         if distinct && sorted.iter().any(|key| !values.iter().any(|value| value.expr == key.expr)) {
-            let message = "with DISTINCT, a call is only ordered by its arguments";
+            let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in the argument list";
             return Err(Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE));
         }
         let given: Vec<_> = values.iter().map(|value| (value.atom.clone(), true)).collect();
         let (atom, _) = self
             .library()
             .aggregate(&name, &given, distinct)
-            .map_err(|e| Self::of_function(e, &name))?;
+            .map_err(|e| Self::function_error(e, &name))?;
         let args = values.into_iter().map(|value| value.expr).collect();
         let call = Call {
             function: name.as_str().into(),
@@ -233,14 +236,14 @@ impl Binder<'_> {
             order_by: sorted,
             limit: None,
         };
-        Ok(Made { call, atom, steps })
+        Ok(BoundAggregate { call, atom, steps })
     }
 
     fn call_keys(
         &mut self,
         keys: &[OrderByExpr],
         place: &mut Place<'_, '_>,
-    ) -> Result<Vec<(Typed, bool, bool)>> {
+    ) -> Result<Vec<(TypedExpr, bool, bool)>> {
         let mut sorted = Vec::with_capacity(keys.len());
         for OrderByExpr { expr, options, with_fill } in keys {
             refuse(with_fill.is_some(), "WITH FILL", expr)?;
@@ -251,8 +254,8 @@ impl Binder<'_> {
         Ok(sorted)
     }
 
-    /// Arguments with the types that the function asks for.
-    fn call_arguments(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+    /// Converts arguments to the types that the function takes.
+    fn call_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         let types = || args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
         let wrong = |hint: &str| {
             let message = format!("aggregate function {name} does not take ({}); {hint}", types());
@@ -261,19 +264,19 @@ impl Binder<'_> {
         match name {
             "count" => match args.as_slice() {
                 [] => Ok(args),
-                // A constant that is there counts every tuple.
+                // A non-NULL constant counts every tuple.
                 [only] if matches!(&only.expr, Expr::Constant(value, _) if !value.is_null()) => {
                     Ok(Vec::new())
                 }
-                [_] => Ok(args.into_iter().map(Typed::known).collect()),
+                [_] => Ok(args.into_iter().map(TypedExpr::known).collect()),
                 _ => wrong("it takes one value"),
             },
             "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => {
                 match args.as_slice() {
-                    [one] if one.is_null() => self.all_as(args, &Atom::Int64),
+                    [one] if one.is_null() => self.cast_all(args, &Atom::Int64),
                     [one] if one.unknown => self.arguments_typed(name, Kind::Aggregate, args),
                     [one] if matches!(one.atom, Atom::Duration(_)) => {
-                        self.all_as(args, &Atom::Interval)
+                        self.cast_all(args, &Atom::Interval)
                     }
                     [one]
                         if one.atom.is_numeric()
@@ -285,14 +288,16 @@ impl Binder<'_> {
                     _ => wrong("it takes one value"),
                 }
             }
-            "percentile_cont" | "percentile_disc" | "mode" => self.of_ordered(name, args),
+            "percentile_cont" | "percentile_disc" | "mode" => {
+                self.ordered_set_arguments(name, args)
+            }
             "string_agg" => match args.as_slice() {
-                [value, _] if value.atom == Atom::Bytes => self.all_as(args, &Atom::Bytes),
-                [_, _] => self.all_as(args, &Atom::String),
+                [value, _] if value.atom == Atom::Bytes => self.cast_all(args, &Atom::Bytes),
+                [_, _] => self.cast_all(args, &Atom::String),
                 _ => wrong("it takes a text and a separator"),
             },
             "bool_and" | "bool_or" if matches!(args.as_slice(), [one] if one.unknown || one.is_null()) => {
-                self.all_as(args, &Atom::Boolean)
+                self.cast_all(args, &Atom::Boolean)
             }
             _ if args.iter().any(|arg| arg.unknown) => {
                 self.arguments_typed(name, Kind::Aggregate, args)
@@ -301,12 +306,12 @@ impl Binder<'_> {
         }
     }
 
-    fn all_as(&self, args: Vec<Typed>, atom: &Atom) -> Result<Vec<Typed>> {
+    fn cast_all(&self, args: Vec<TypedExpr>, atom: &Atom) -> Result<Vec<TypedExpr>> {
         args.into_iter().map(|arg| self.cast_to(arg, atom, false)).collect()
     }
 
-    /// A value and the fractions of a function of an ordered set.
-    fn of_ordered(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+    /// Converts the value and the fractions of an ordered-set aggregate.
+    fn ordered_set_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
         let wrong = |hint: &str| {
             let message = format!("aggregate function {name} does not take ({types}); {hint}");
@@ -337,26 +342,26 @@ impl Binder<'_> {
                 atom if atom.is_numeric() || *atom == Atom::Null || fraction.unknown => {
                     Atom::Float64
                 }
-                _ => return wrong("the fraction is a number or a list of numbers"),
+                _ => return wrong("the fraction must be a number or a list of numbers"),
             };
             all.push(self.cast_to(fraction, &to, false)?);
         }
         Ok(all)
     }
 
-    /// `grouping(a, b)`: which of the keys a grouping leaves out.
+    /// Binds `grouping(a, b)`, which tells the keys that a grouping set omits.
     pub(super) fn grouping_call(
         &mut self,
         function: &Function,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let FunctionArguments::List(list) = &function.args else {
-            return Err(refuse_at("grouping of a query", function));
+            return Err(unsupported_at("grouping with a subquery", function));
         };
         let Some(groups) = place.scope.groups else {
-            let message = format!("grouping cannot stand in {}", place.clause);
+            let message = format!("grouping is not allowed in {}", place.clause);
             let error = Error::semantic(message).with_state(SqlState::GROUPING_ERROR);
-            return Err(placed(error, function));
+            return Err(with_span(error, function));
         };
         if list.args.is_empty() || list.args.len() > 31 {
             let message = "grouping takes 1 to 31 expressions of GROUP BY";
@@ -372,20 +377,21 @@ impl Binder<'_> {
         }
         let name = self.fields.fresh("grouping", Atom::Int32);
         groups.borrow_mut().grouping(args, name.clone());
-        Ok(Typed::new(Expr::Field(name), Atom::Int32))
+        Ok(TypedExpr::new(Expr::Field(name), Atom::Int32))
     }
 }
 
-/// The query around a scope to which a call belongs; none where it belongs to the scope's own.
-fn owner<'s>(made: &Made, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
+/// Returns the enclosing query that a call belongs to, or `None` if it belongs to the scope's
+/// query.
+fn owner<'s>(bound: &BoundAggregate, scope: &Scope<'s>) -> Option<&'s Scope<'s>> {
     let mut fields: HashSet<Name> = HashSet::new();
     let mut parameters: HashSet<Name> = HashSet::new();
-    let keys = made.call.order_by.iter().map(|key| &key.expr);
-    for expr in made.call.args.iter().chain(&made.call.filter).chain(keys) {
+    let keys = bound.call.order_by.iter().map(|key| &key.expr);
+    for expr in bound.call.args.iter().chain(&bound.call.filter).chain(keys) {
         fields.extend(expr.fields());
         parameters.extend(tessera_optimizer::logical::relation::parameters(expr));
     }
-    for step in &made.steps {
+    for step in &bound.steps {
         parameters.extend(step.reads());
     }
     let called = |scope: &Scope<'_>, name: &Name| {

@@ -1,4 +1,4 @@
-//! Casts, also to types with a length or a precision.
+//! Casts, including casts to types with a length or a precision.
 
 use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
 use tessera_plan::Expr;
@@ -6,8 +6,8 @@ use tessera_types::{Atom, Result, TimeUnit};
 
 use super::literal::units;
 use super::sql_type::atom_of_type;
-use super::typed::Typed;
-use super::{Binder, Place, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, Place, unsupported_at};
 
 impl Binder<'_> {
     pub(super) fn cast(
@@ -16,7 +16,7 @@ impl Binder<'_> {
         inner: &Ast,
         data_type: &DataType,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let safe = match kind {
             CastKind::Cast | CastKind::DoubleColon => false,
             CastKind::TryCast | CastKind::SafeCast => true,
@@ -28,8 +28,13 @@ impl Binder<'_> {
         self.cast_as(value, data_type, safe)
     }
 
-    /// `ARRAY[…]` that is cast: each of its items is, so that they need no type in common before.
-    fn array_as(&mut self, array: &Array, to: &Atom, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Casts `ARRAY[…]` item by item, so that the items need no common type first.
+    fn array_as(
+        &mut self,
+        array: &Array,
+        to: &Atom,
+        place: &mut Place<'_, '_>,
+    ) -> Result<TypedExpr> {
         let is_list = |item: &Ast| matches!(item, Ast::Array(_));
         let element = match to {
             Atom::List(slot) => &slot.atom,
@@ -51,10 +56,15 @@ impl Binder<'_> {
         self.list_of(items)
     }
 
-    /// A value as a type that is written.
-    pub(super) fn cast_as(&self, value: Typed, data_type: &DataType, safe: bool) -> Result<Typed> {
+    /// Casts a value to a SQL type.
+    pub(super) fn cast_as(
+        &self,
+        value: TypedExpr,
+        data_type: &DataType,
+        safe: bool,
+    ) -> Result<TypedExpr> {
         let atom = atom_of_type(data_type)?;
-        if let Some(moment) = value.literal().and_then(|word| self.spoken(word, &atom)) {
+        if let Some(moment) = value.literal().and_then(|word| self.date_word(word, &atom)) {
             return moment;
         }
         match data_type {
@@ -69,7 +79,7 @@ impl Binder<'_> {
                 None => self.cast_to(value, &atom, safe),
             },
             DataType::Char(length) | DataType::Character(length) => {
-                let length = length.as_ref().map_or(Some(Typed::int64(1)), characters);
+                let length = length.as_ref().map_or(Some(TypedExpr::int64(1)), characters);
                 let text = self.cast_to(value, &atom, safe)?;
                 match length {
                     Some(length) => self.call("cut_character", vec![text, length]),
@@ -78,14 +88,14 @@ impl Binder<'_> {
             }
             DataType::Timestamp(Some(digits @ 0..=6), _) => {
                 let moment = self.cast_to(value, &atom, safe)?;
-                self.call("round_moment", vec![moment, Typed::int32(*digits as i32)])
+                self.call("round_moment", vec![moment, TypedExpr::int32(*digits as i32)])
             }
             DataType::Time(
                 Some(digits @ 0..=6),
                 TimezoneInfo::None | TimezoneInfo::WithoutTimeZone,
             ) => {
                 let time = self.cast_to(value, &atom, safe)?;
-                self.call("round_time", vec![time, Typed::int32(*digits as i32)])
+                self.call("round_time", vec![time, TypedExpr::int32(*digits as i32)])
             }
             DataType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
                 let (largest, smallest) = fields.as_ref().map_or(("", ""), units);
@@ -95,17 +105,17 @@ impl Binder<'_> {
                 };
                 self.interval_in(value, largest, smallest, *precision, read)
             }
-            // A literal that is cast is none for those whose type hangs on one.
+            // A cast literal counts as typed.
             _ if value.unknown && atom == Atom::String => {
                 let expr = Expr::Cast { input: Box::new(value.expr), to: atom.clone(), safe };
-                Ok(Typed::new(expr, atom))
+                Ok(TypedExpr::new(expr, atom))
             }
             _ => self.cast_to(value, &atom, safe),
         }
     }
 
-    /// `'today'::date` and its like: what tells the statement's moment.
-    fn spoken(&self, word: &str, to: &Atom) -> Option<Result<Typed>> {
+    /// Casts a special date word, such as `'today'::date`, to a value of the statement's time.
+    fn date_word(&self, word: &str, to: &Atom) -> Option<Result<TypedExpr>> {
         let days = match word.trim().to_ascii_lowercase().as_str() {
             "now" => None,
             "today" => Some(0),
@@ -113,41 +123,41 @@ impl Binder<'_> {
             "tomorrow" => Some(1),
             _ => return None,
         };
-        let told = |function: &str| {
-            let expr = self.moment.told(function)?;
+        let clock = |function: &str| {
+            let expr = self.start_time.value_of(function)?;
             let atom = self.fields.atom_of(&expr).ok()?;
-            Some(Typed::new(expr, atom))
+            Some(TypedExpr::new(expr, atom))
         };
         let day = |days: i64| {
-            let today = told("current_date")?;
-            Some(self.arithmetic("add", today, Typed::int64(days)))
+            let today = clock("current_date")?;
+            Some(self.arithmetic("add", today, TypedExpr::int64(days)))
         };
         Some(match (to, days) {
             (Atom::Date, days) => day(days.unwrap_or(0))?,
-            (Atom::Timestamp(TimeUnit::Microsecond, None), None) => Ok(told("localtimestamp")?),
-            (Atom::Timestamp(TimeUnit::Microsecond, Some(_)), None) => Ok(told("now")?),
+            (Atom::Timestamp(TimeUnit::Microsecond, None), None) => Ok(clock("localtimestamp")?),
+            (Atom::Timestamp(TimeUnit::Microsecond, Some(_)), None) => Ok(clock("now")?),
             (Atom::Timestamp(..), Some(days)) => {
                 day(days)?.and_then(|day| self.cast_to(day, to, false))
             }
-            (Atom::Time(TimeUnit::Microsecond), None) => Ok(told("localtime")?),
+            (Atom::Time(TimeUnit::Microsecond), None) => Ok(clock("localtime")?),
             _ => return None,
         })
     }
 
-    /// CAST with parts that are not offered.
+    /// Rejects the unsupported forms of CAST.
     pub(super) fn refuse_cast(&self, array: bool, format: bool, inner: &Ast) -> Result<()> {
         match (array, format) {
-            (true, _) => Err(refuse_at("CAST … ARRAY", inner)),
-            (_, true) => Err(refuse_at("CAST … FORMAT", inner)),
+            (true, _) => Err(unsupported_at("CAST … ARRAY", inner)),
+            (_, true) => Err(unsupported_at("CAST … FORMAT", inner)),
             _ => Ok(()),
         }
     }
 }
 
-fn characters(length: &CharacterLength) -> Option<Typed> {
+fn characters(length: &CharacterLength) -> Option<TypedExpr> {
     match length {
         CharacterLength::IntegerLength { length, .. } => {
-            Some(Typed::int64(i64::try_from(*length).unwrap_or(i64::MAX)))
+            Some(TypedExpr::int64(i64::try_from(*length).unwrap_or(i64::MAX)))
         }
         CharacterLength::Max => None,
     }

@@ -1,8 +1,8 @@
-//! Types that values take where none is written: literals, and columns of several values.
+//! Implicit conversions: types of literals, and common types of several values.
 //!
-//! As in chapter 10 of PostgreSQL's manual, a literal of text has no type until something gives it
-//! one. Values that become one column have the type that all of them convert to without loss of
-//! kind; `docs/dialect.md` says which that is for decimals.
+//! As in chapter 10 of PostgreSQL's manual, a string literal has no type until its context gives it
+//! one. Values that form one column take the type that all of them convert to; `docs/dialect.md`
+//! lists the rules for decimals.
 
 use tessera_functions::cast::check_cast;
 use tessera_functions::common_type;
@@ -10,25 +10,25 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
 
 use super::Binder;
-use super::typed::Typed;
+use super::typed::TypedExpr;
 
 impl Binder<'_> {
-    /// The value converted to a type, as a cast does it.
-    pub(super) fn cast_to(&self, value: Typed, to: &Atom, safe: bool) -> Result<Typed> {
+    /// Casts a value to a type. With `safe`, a failing cast yields NULL.
+    pub(super) fn cast_to(&self, value: TypedExpr, to: &Atom, safe: bool) -> Result<TypedExpr> {
         if value.is_null() {
-            return Ok(Typed::new(Expr::null(to.clone()), to.clone()));
+            return Ok(TypedExpr::new(Expr::null(to.clone()), to.clone()));
         }
         if value.atom == *to {
-            return Ok(Typed { unknown: false, ..value });
+            return Ok(TypedExpr { unknown: false, ..value });
         }
         check_cast(&value.atom, to)?;
         let expr = Expr::Cast { input: Box::new(value.expr), to: to.clone(), safe };
-        Ok(Typed::new(expr, to.clone()))
+        Ok(TypedExpr::new(expr, to.clone()))
     }
 
-    /// The value as a type that its place asks for: a literal is read as one, other values only
-    /// where none is lost.
-    pub(super) fn implicitly(&self, value: Typed, to: &Atom, place: &str) -> Result<Typed> {
+    /// Converts a value to the type that its context requires: a literal is parsed, other values
+    /// convert only without loss.
+    pub(super) fn implicitly(&self, value: TypedExpr, to: &Atom, place: &str) -> Result<TypedExpr> {
         let fits = value.unknown
             || value.is_null()
             || value.atom == *to
@@ -42,43 +42,43 @@ impl Binder<'_> {
         }
     }
 
-    /// Values of one column.
+    /// Converts the values of a column to their common type.
     pub(super) fn unified(
         &self,
-        values: Vec<Typed>,
+        values: Vec<TypedExpr>,
         construct: &str,
-    ) -> Result<(Vec<Typed>, Atom)> {
+    ) -> Result<(Vec<TypedExpr>, Atom)> {
         let atom = self.common(&values.iter().collect::<Vec<_>>(), construct)?;
         let values =
             values.into_iter().map(|value| self.retyped(value, &atom)).collect::<Result<_>>()?;
         Ok((values, atom))
     }
 
-    /// Two values of one type.
+    /// Converts two values to their common type.
     pub(super) fn unified_pair(
         &self,
-        left: Typed,
-        right: Typed,
+        left: TypedExpr,
+        right: TypedExpr,
         construct: &str,
-    ) -> Result<(Typed, Typed, Atom)> {
+    ) -> Result<(TypedExpr, TypedExpr, Atom)> {
         let atom = self.common(&[&left, &right], construct)?;
         Ok((self.retyped(left, &atom)?, self.retyped(right, &atom)?, atom))
     }
 
-    /// A value as the type that it has in common with others; whole constants keep their value.
-    pub(super) fn retyped(&self, value: Typed, to: &Atom) -> Result<Typed> {
+    /// Converts a value to a common type; integer constants are converted while planning.
+    pub(super) fn retyped(&self, value: TypedExpr, to: &Atom) -> Result<TypedExpr> {
         match (&value.expr, &value.atom) {
             (Expr::Constant(Scalar::Integer(number), from), _)
                 if from.is_integer() && to.is_integer() =>
             {
-                Ok(Typed::new(Expr::Constant(Scalar::Integer(*number), to.clone()), to.clone()))
+                Ok(TypedExpr::new(Expr::Constant(Scalar::Integer(*number), to.clone()), to.clone()))
             }
             _ => self.cast_to(value, to, false),
         }
     }
 
-    /// The type of a column of these values.
-    pub(super) fn common(&self, values: &[&Typed], construct: &str) -> Result<Atom> {
+    /// Returns the common type of values.
+    pub(super) fn common(&self, values: &[&TypedExpr], construct: &str) -> Result<Atom> {
         let mut known: Vec<Atom> = Vec::new();
         for value in values.iter().filter(|value| !value.unknown && value.atom != Atom::Null) {
             if !known.contains(&value.atom) {
@@ -103,8 +103,8 @@ impl Binder<'_> {
     }
 }
 
-/// The type of a column that has values of these types: the one in which they are compared, but
-/// decimals and whole numbers beside `real` become `real`.
+/// Returns the type of a column with values of these types: the type in which they are compared,
+/// except that decimals and integers beside `real` become `real`.
 fn column_atom(atoms: &[Atom]) -> Option<Atom> {
     let (first, rest) = atoms.split_first()?;
     let common = rest.iter().try_fold(first.clone(), |common, atom| common_type(&common, atom))?;
@@ -114,7 +114,7 @@ fn column_atom(atoms: &[Atom]) -> Option<Atom> {
     }
 }
 
-/// The type of literals of text beside values of these types.
+/// Returns the type of untyped literals beside values of these types.
 fn literal_atom(atoms: &[Atom], texts: &[&str]) -> Atom {
     if atoms.iter().all(Atom::is_numeric) {
         return number_atom(atoms, texts);
@@ -127,7 +127,7 @@ fn literal_atom(atoms: &[Atom], texts: &[&str]) -> Atom {
     atoms.first().cloned().unwrap_or(Atom::String)
 }
 
-/// The type of literals beside numbers of these types; decimals keep all digits of the literals.
+/// Returns the type of untyped literals beside numbers; decimals keep all digits of the literals.
 pub(super) fn number_atom(atoms: &[Atom], texts: &[&str]) -> Atom {
     if atoms.iter().any(Atom::is_float) {
         return column_atom(atoms).unwrap_or(Atom::Float64);

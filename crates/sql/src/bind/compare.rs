@@ -1,4 +1,4 @@
-//! Comparisons: both sides in one type that holds all of their values.
+//! Comparisons in a type that holds all values of both sides.
 
 use tessera_functions::cast::whole_digits;
 use tessera_functions::common_type;
@@ -7,30 +7,37 @@ use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUn
 
 use super::Binder;
 use super::coerce::{at_least_micros, number_atom};
-use super::typed::Typed;
+use super::typed::TypedExpr;
 
 impl Binder<'_> {
-    /// A comparison by the function of this name: `eq`, `lt`, `is_distinct` and so on.
-    pub(super) fn compared(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+    /// Compares two values with the function `name`: `eq`, `lt`, `is_distinct` and so on.
+    pub(super) fn compared(
+        &self,
+        name: &str,
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<TypedExpr> {
         let (left, right) = self.comparable(left, right)?;
         let (a, b) = (&left.atom, &right.atom);
         if a == b {
-            return Ok(Typed::boolean(Expr::call(name, vec![left.expr, right.expr])));
+            return Ok(TypedExpr::boolean(Expr::call(name, vec![left.expr, right.expr])));
         }
-        if let Some((left, right)) = self.apart(&left, &right)? {
+        if let Some((left, right)) = self.without_common_type(&left, &right)? {
             return self.call(&format!("{name}_exact"), vec![left, right]);
         }
         let Some(common) = common_type(a, b) else { return Err(incomparable(a, b)) };
         let (left, right) = (self.retyped(left, &common)?, self.retyped(right, &common)?);
-        Ok(Typed::boolean(Expr::call(name, vec![left.expr, right.expr])))
+        Ok(TypedExpr::boolean(Expr::call(name, vec![left.expr, right.expr])))
     }
 
-    /// Both sides, a literal of text as one of the other's type.
-    fn comparable(&self, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+    /// Converts an untyped literal to the type of the other side.
+    fn comparable(&self, left: TypedExpr, right: TypedExpr) -> Result<(TypedExpr, TypedExpr)> {
         let (left, right) = match (left.unknown, right.unknown) {
-            (true, false) if right.atom != Atom::Null => (self.beside(left, &right.atom)?, right),
+            (true, false) if right.atom != Atom::Null => {
+                (self.adapt_literal(left, &right.atom)?, right)
+            }
             (false, true) if left.atom != Atom::Null => {
-                let right = self.beside(right, &left.atom)?;
+                let right = self.adapt_literal(right, &left.atom)?;
                 (left, right)
             }
             _ => (left.known(), right.known()),
@@ -43,7 +50,7 @@ impl Binder<'_> {
                 let right = self.cast_to(right, other, false)?;
                 (left, right)
             }
-            // A time is an interval since midnight.
+            // A time of day is an interval since midnight.
             (Atom::Time(_), Atom::Interval) => (self.cast_to(left, &Atom::Interval, false)?, right),
             (Atom::Interval, Atom::Time(_)) => {
                 let right = self.cast_to(right, &Atom::Interval, false)?;
@@ -53,14 +60,14 @@ impl Binder<'_> {
         })
     }
 
-    /// A literal of text beside a value of this type.
-    pub(super) fn beside(&self, literal: Typed, other: &Atom) -> Result<Typed> {
+    /// Converts an untyped literal to a type that compares with this type.
+    pub(super) fn adapt_literal(&self, literal: TypedExpr, other: &Atom) -> Result<TypedExpr> {
         let Some(text) = literal.literal() else { return Ok(literal) };
         let to = match other {
             Atom::String | Atom::Null => return Ok(literal.known()),
             Atom::Decimal(..) => number_atom(std::slice::from_ref(other), &[text]),
             Atom::Timestamp(TimeUnit::Nanosecond, zone) => {
-                // 64 bits of nanoseconds end in 2262.
+                // Nanoseconds in 64 bits end in the year 2262.
                 let nanos = self.cast_to(literal.clone(), other, true)?;
                 match self.evaluated(nanos)?.expr {
                     Expr::Constant(Scalar::Null, _) => {
@@ -76,13 +83,17 @@ impl Binder<'_> {
         self.cast_to(literal, &to, false)
     }
 
-    /// Both sides as they are, where no type holds the values of both: decimals of too many digits,
-    /// and nanoseconds beside moments that they may not reach.
-    fn apart(&self, left: &Typed, right: &Typed) -> Result<Option<(Typed, Typed)>> {
+    /// Returns both sides unconverted if no type holds the values of both: decimals with too many
+    /// digits, and nanosecond timestamps beside dates or timestamps outside their range.
+    fn without_common_type(
+        &self,
+        left: &TypedExpr,
+        right: &TypedExpr,
+    ) -> Result<Option<(TypedExpr, TypedExpr)>> {
         if let (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) = (&left.atom, &right.atom)
             && (*a == TimeUnit::Nanosecond) != (*b == TimeUnit::Nanosecond)
         {
-            return self.moments_apart(left, right);
+            return self.timestamps_without_common_type(left, right);
         }
         if matches!(
             (&left.atom, &right.atom),
@@ -91,9 +102,9 @@ impl Binder<'_> {
             (&left.atom, &right.atom),
             (Atom::Date, Atom::Timestamp(TimeUnit::Nanosecond, None))
         ) {
-            return self.moments_apart(left, right);
+            return self.timestamps_without_common_type(left, right);
         }
-        let decimal = |value: &Typed| matches!(value.atom, Atom::Decimal(..));
+        let decimal = |value: &TypedExpr| matches!(value.atom, Atom::Decimal(..));
         let (true, Some(a), Some(b)) =
             (decimal(left) || decimal(right), digits(left), digits(right))
         else {
@@ -103,13 +114,18 @@ impl Binder<'_> {
         Ok(too_long.then(|| (left.clone(), right.clone())))
     }
 
-    fn moments_apart(&self, left: &Typed, right: &Typed) -> Result<Option<(Typed, Typed)>> {
+    /// Like `without_common_type`, for a nanosecond timestamp and another date or timestamp.
+    fn timestamps_without_common_type(
+        &self,
+        left: &TypedExpr,
+        right: &TypedExpr,
+    ) -> Result<Option<(TypedExpr, TypedExpr)>> {
         let zone = |atom: &Atom| matches!(atom, Atom::Timestamp(_, Some(_)));
         if zone(&left.atom) != zone(&right.atom) {
             return Ok(None);
         }
-        // A constant that nanoseconds hold is converted to them.
-        let holds = |value: &Typed, nanos: &Atom| -> Result<bool> {
+        // A constant in the range of nanoseconds is converted to nanoseconds.
+        let holds = |value: &TypedExpr, nanos: &Atom| -> Result<bool> {
             if matches!(nanos, Atom::Date) {
                 return Ok(false);
             }
@@ -125,9 +141,8 @@ impl Binder<'_> {
     }
 }
 
-/// Digits before and behind the point of a decimal or a whole number; a constant has those that it
-/// needs.
-fn digits(value: &Typed) -> Option<(i16, i16)> {
+/// Returns the digits before and after the decimal point; for a constant, the digits it needs.
+fn digits(value: &TypedExpr) -> Option<(i16, i16)> {
     if let Expr::Constant(Scalar::Integer(number), atom) = &value.expr
         && atom.is_integer()
     {
@@ -147,7 +162,7 @@ fn incomparable(left: &Atom, right: &Atom) -> Error {
     Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
 }
 
-/// A comparison that is written as an operator.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Eq,
@@ -159,6 +174,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
+    /// Returns the comparison of an operator; `None` for other operators.
     pub(super) fn of(op: &sqlparser::ast::BinaryOperator) -> Option<Comparison> {
         use sqlparser::ast::BinaryOperator as O;
         Some(match op {
@@ -172,7 +188,7 @@ impl Comparison {
         })
     }
 
-    /// The name of its function.
+    /// Returns the name of the function that compares.
     pub(super) fn function(self) -> &'static str {
         match self {
             Comparison::Eq => "eq",

@@ -1,5 +1,6 @@
-//! Common table expressions: what names in FROM stand for before tables are looked at.
+//! Common table expressions: names in FROM that hide tables.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,14 +9,15 @@ use sqlparser::ast::{
     Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor,
     With,
 };
+use tessera_context::interrupt;
 use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::scope::{Output, Scope};
-use super::{Binder, Bound, normalized, placed, refuse};
+use super::scope::{OutputColumn, Scope};
+use super::{Binder, BoundQuery, normalized, refuse, with_span};
 
-/// The common table expressions that can be read, the innermost first.
+/// The visible common table expressions, innermost first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Env(Option<Rc<Entry>>);
 
@@ -26,34 +28,34 @@ struct Entry {
     next: Env,
 }
 
-/// What a name stands for.
+/// The meaning of a common table expression's name.
 #[derive(Debug, Clone)]
 pub(crate) enum Meaning {
-    /// A query, with what it can read itself.
-    Query(Rc<Definition>),
-    /// In the step of a recursive query: the tuples that the last time gave.
-    Work(Rc<Work>),
+    /// A query with its own environment.
+    Query(Rc<CteDefinition>),
+    /// Inside a recursive term: the tuples of the previous iteration.
+    WorkTable(Rc<WorkTable>),
 }
 
-/// A query under a name.
+/// The definition of a common table expression.
 #[derive(Debug)]
-pub(crate) struct Definition {
+pub(crate) struct CteDefinition {
     pub(crate) alias: TableAlias,
     pub(crate) query: Query,
     pub(crate) env: Env,
-    /// It reads itself.
+    /// Whether the query reads itself.
     pub(crate) recursive: bool,
 }
 
-/// The tuples that the last run of a recursive query gave.
+/// The tuples that the previous iteration of a recursive query produced.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkTable {
     pub(crate) recursion: Name,
     pub(crate) columns: Vec<(Arc<str>, Atom)>,
 }
 
 impl Env {
-    /// What a name stands for.
+    /// Finds the meaning of a name.
     pub(crate) fn find(&self, name: &str) -> Option<Meaning> {
         let mut entry = self.0.as_ref();
         while let Some(current) = entry {
@@ -65,12 +67,12 @@ impl Env {
         None
     }
 
-    /// The same with one more name.
+    /// Adds a name, which hides an earlier one.
     pub(crate) fn with(&self, name: String, meaning: Meaning) -> Env {
         Env(Some(Rc::new(Entry { name, meaning, next: self.clone() })))
     }
 
-    /// Whether names stand for the very same.
+    /// Returns whether two environments are the same object.
     pub(crate) fn is_same(&self, other: &Env) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
@@ -81,46 +83,46 @@ impl Env {
 }
 
 impl Binder<'_> {
-    /// What can be read after WITH.
+    /// Adds the queries of WITH to an environment.
     pub(super) fn with(&self, with: &With, env: &Env) -> Result<Env> {
         let With { with_token: _, recursive, cte_tables } = with;
         let mut env = env.clone();
-        let mut names: Vec<String> = Vec::new();
+        let mut names: HashSet<String> = HashSet::new();
         for cte in cte_tables {
+            interrupt::point();
             let Cte { alias, query, from, materialized, closing_paren_token: _ } = cte;
             let place = alias.name.span;
             refuse(from.is_some(), "FROM after a common table expression", place)?;
             match materialized {
-                // Where it is computed is for the optimizer to say.
+                // The optimizer decides whether to materialize.
                 None
                 | Some(CteAsMaterialized::Materialized | CteAsMaterialized::NotMaterialized) => {}
             }
             check_alias(alias)?;
             let name = normalized(&alias.name);
-            if names.contains(&name) {
-                let message = format!("WITH names {name} twice");
-                return Err(placed(
+            if !names.insert(name.clone()) {
+                let message = format!("WITH query name {name} is used twice");
+                return Err(with_span(
                     Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS),
                     place,
                 ));
             }
-            let recursive =
-                *recursive && is_recursive(query, &name).map_err(|error| placed(error, place))?;
+            let recursive = *recursive
+                && is_recursive(query, &name).map_err(|error| with_span(error, place))?;
             let query = (**query).clone();
             let definition =
-                Definition { alias: alias.clone(), query, env: env.clone(), recursive };
-            env = env.with(name.clone(), Meaning::Query(Rc::new(definition)));
-            names.push(name);
+                CteDefinition { alias: alias.clone(), query, env: env.clone(), recursive };
+            env = env.with(name, Meaning::Query(Rc::new(definition)));
         }
         Ok(env)
     }
 
-    /// The query that a name in FROM stands for.
+    /// Binds the query of a common table expression that FROM reads.
     pub(super) fn defined(
         &mut self,
-        definition: Rc<Definition>,
+        definition: Rc<CteDefinition>,
         outer: Option<&Scope<'_>>,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         if let Some((_, bound)) =
             self.shared.iter().find(|(known, _)| Rc::ptr_eq(known, &definition))
         {
@@ -133,8 +135,8 @@ impl Binder<'_> {
             false => self.query(&definition.query, outer, &definition.env)?,
         };
         let columns = renamed(bound.columns, &definition.alias)?;
-        let bound = Bound { columns, ..bound };
-        // Looking at the whole relation each time would take long for a chain of many.
+        let bound = BoundQuery { columns, ..bound };
+        // A cheap test first: inspecting the whole relation is slow for long chains of queries.
         if self.volatile_calls.get() == before {
             return Ok(bound);
         }
@@ -142,41 +144,46 @@ impl Binder<'_> {
         if !types.is_volatile(&bound.relation) || !bound.relation.parameters().is_empty() {
             return Ok(bound);
         }
-        // Whatever reads it reads the same tuples.
+        // All references must read the same tuples.
         let id = self.fields.fresh("shared", Atom::Null);
         let relation = Relation::Shared { id, input: Box::new(bound.relation) };
-        let bound = Bound { relation, columns: bound.columns };
+        let bound = BoundQuery { relation, columns: bound.columns };
         self.shared.push((definition, bound.clone()));
         Ok(self.read_again(bound))
     }
 
-    /// The same tuples, with fields of their own.
-    fn read_again(&mut self, bound: Bound) -> Bound {
-        let Bound { relation, mut columns } = bound;
+    /// Reads a shared relation under fresh field names.
+    fn read_again(&mut self, bound: BoundQuery) -> BoundQuery {
+        let BoundQuery { relation, mut columns } = bound;
         let mut exprs = Vec::with_capacity(columns.len());
         for column in &mut columns {
             let field = self.fields.fresh(&column.name, column.atom.clone());
             let read = std::mem::replace(&mut column.field, field.clone());
             exprs.push((field, Expr::Field(read)));
         }
-        Bound { relation: Relation::Map { input: Box::new(relation), exprs }, columns }
+        BoundQuery { relation: Relation::Map { input: Box::new(relation), exprs }, columns }
     }
 
-    /// The tuples that the last run of a recursive query gave.
-    pub(super) fn work_table(&mut self, work: &Work) -> Bound {
+    /// The tuples that the previous iteration of a recursive query produced.
+    pub(super) fn work_table(&mut self, work: &WorkTable) -> BoundQuery {
         let mut columns = Vec::with_capacity(work.columns.len());
         let mut outputs = Vec::with_capacity(work.columns.len());
         for (position, (name, atom)) in work.columns.iter().enumerate() {
             let field = self.fields.fresh(name, atom.clone());
             columns.push((field.clone(), position));
-            outputs.push(Output { name: name.clone(), field, atom: atom.clone(), literal: None });
+            outputs.push(OutputColumn {
+                name: name.clone(),
+                field,
+                atom: atom.clone(),
+                literal: None,
+            });
         }
         let recursion = work.recursion.clone();
-        Bound { relation: Relation::Work { recursion, columns }, columns: outputs }
+        BoundQuery { relation: Relation::WorkingTable { recursion, columns }, columns: outputs }
     }
 }
 
-/// Whether a query reads itself under this name, which the second term of a UNION may do.
+/// Returns whether a query reads itself by this name, which only the second term of a UNION may do.
 fn is_recursive(query: &Query, name: &str) -> Result<bool> {
     if !reads(query, name) {
         return Ok(false);
@@ -186,19 +193,21 @@ fn is_recursive(query: &Query, name: &str) -> Result<bool> {
             return Ok(true);
         }
         SetExpr::SetOperation { op: SetOperator::Union, .. } => {
-            format!("the recursive query {name} is read in its first term, to the left of UNION")
+            format!(
+                "the first term of recursive query {name}, to the left of UNION, must not read {name}"
+            )
         }
-        _ => format!("the recursive query {name} is no UNION of a first term and a recursive one"),
+        _ => format!("recursive query {name} must be a UNION of a first term and a recursive term"),
     };
     Err(Error::semantic(message).with_state(SqlState::INVALID_RECURSION))
 }
 
-/// Whether a part of a query reads what is called so, and not another query of that name inside of
-/// it.
+/// Returns whether a part of a query reads the relation `name`, ignoring nested queries that
+/// redefine the name.
 fn reads(part: &impl Visit, name: &str) -> bool {
     struct Reads<'n> {
         name: &'n str,
-        /// Queries around that give the name another meaning.
+        /// The number of enclosing queries that redefine the name.
         hidden: usize,
     }
     impl Reads<'_> {
@@ -233,31 +242,34 @@ fn reads(part: &impl Visit, name: &str) -> bool {
     part.visit(&mut Reads { name, hidden: 0 }).is_break()
 }
 
-/// Refuses an alias that gives columns types, or a time.
+/// Rejects an alias with column types or AT.
 pub(super) fn check_alias(alias: &TableAlias) -> Result<()> {
     let TableAlias { explicit: _, name, columns, at } = alias;
     refuse(at.is_some(), "AT after an alias", name.span)?;
     super::list::check_quotes(name)?;
     match columns.iter().find(|column| column.data_type.is_some()) {
         Some(column) => {
-            let message = "an alias names columns and does not type them; write CAST in the query";
-            Err(placed(Error::new(tessera_types::Code::Syntax, message), column.name.span))
+            let message = "a table alias cannot set column types; write CAST in the query";
+            Err(with_span(Error::new(tessera_types::Code::Syntax, message), column.name.span))
         }
         None => Ok(()),
     }
 }
 
-/// Columns under the names that an alias gives to the first of them.
-pub(super) fn renamed(mut columns: Vec<Output>, alias: &TableAlias) -> Result<Vec<Output>> {
+/// Renames the first columns as an alias lists.
+pub(super) fn renamed(
+    mut columns: Vec<OutputColumn>,
+    alias: &TableAlias,
+) -> Result<Vec<OutputColumn>> {
     if alias.columns.len() > columns.len() {
         let message = format!(
-            "{} has {} columns, and the alias names {}",
+            "table {} has {} columns, but its alias names {}",
             alias.name.value,
             columns.len(),
             alias.columns.len()
         );
         let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
-        return Err(placed(error, alias.name.span));
+        return Err(with_span(error, alias.name.span));
     }
     for (column, name) in columns.iter_mut().zip(&alias.columns) {
         column.name = normalized(&name.name).into();

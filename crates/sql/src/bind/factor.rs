@@ -1,4 +1,4 @@
-//! Tables in FROM: by name, subqueries, functions, and joins in parentheses.
+//! Table factors of FROM: named tables, subqueries, functions, and joins in parentheses.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use tessera_optimizer::table::Table;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use super::cte::{Env, Meaning, check_alias, renamed};
-use super::from::{Around, Tables, surroundings};
+use super::from::{FromContext, Tables, lateral_scope};
 use super::list::idents;
-use super::scope::{Column, Output};
-use super::{Binder, Bound, normalized, placed, refuse, refuse_at};
+use super::scope::{Column, OutputColumn};
+use super::{Binder, BoundQuery, normalized, refuse, unsupported_at, with_span};
 
-/// The deepest nesting of views in views.
+/// The maximum nesting depth of views.
 const VIEW_DEPTH_MAX: usize = 32;
 
 impl Binder<'_> {
     pub(super) fn table_factor(
         &mut self,
         factor: &TableFactor,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let place = factor;
         match factor {
@@ -47,22 +47,22 @@ impl Binder<'_> {
                 match args {
                     Some(args) => {
                         refuse(args.settings.is_some(), "SETTINGS of a table function", place)?;
-                        self.table_function(name, &args.args, alias.as_ref(), around)
+                        self.table_function(name, &args.args, alias.as_ref(), context)
                     }
-                    None => self.named(name, alias.as_ref(), around),
+                    None => self.named(name, alias.as_ref(), context),
                 }
             }
             TableFactor::Derived { lateral, subquery, alias, sample } => {
                 refuse(sample.is_some(), "TABLESAMPLE", place)?;
-                let bound = match surroundings(around, *lateral) {
-                    Some(scope) => self.query(subquery, Some(&scope), around.env)?,
-                    None => self.query(subquery, around.outer, around.env)?,
+                let bound = match lateral_scope(context, *lateral) {
+                    Some(scope) => self.query(subquery, Some(&scope), context.env)?,
+                    None => self.query(subquery, context.outer, context.env)?,
                 };
                 aliased(bound, alias.as_ref(), Vec::new())
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
-                self.table_function(name, args, alias.as_ref(), around)
+                self.table_function(name, args, alias.as_ref(), context)
             }
             TableFactor::UNNEST {
                 alias,
@@ -73,41 +73,41 @@ impl Binder<'_> {
             } => {
                 refuse(*with_offset || with_offset_alias.is_some(), "WITH OFFSET", place)?;
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
-                self.unnest(array_exprs, alias.as_ref(), around)
+                self.unnest(array_exprs, alias.as_ref(), context)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let tables = self.with_joins(table_with_joins, around)?;
+                let tables = self.with_joins(table_with_joins, context)?;
                 match alias {
                     None => Ok(tables),
                     Some(alias) => {
                         let shown = tables.columns.into_iter().filter(|column| !column.hidden);
                         let columns = shown.map(output).collect();
                         aliased(
-                            Bound { relation: tables.relation, columns },
+                            BoundQuery { relation: tables.relation, columns },
                             Some(alias),
                             Vec::new(),
                         )
                     }
                 }
             }
-            TableFactor::TableFunction { .. } => Err(refuse_at("TABLE(…) in FROM", factor)),
+            TableFactor::TableFunction { .. } => Err(unsupported_at("TABLE(…) in FROM", factor)),
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
-                Err(refuse_at("JSON_TABLE", factor))
+                Err(unsupported_at("JSON_TABLE", factor))
             }
-            TableFactor::Pivot { .. } => Err(refuse_at("PIVOT", factor)),
-            TableFactor::Unpivot { .. } => Err(refuse_at("UNPIVOT", factor)),
-            TableFactor::MatchRecognize { .. } => Err(refuse_at("MATCH_RECOGNIZE", factor)),
-            TableFactor::XmlTable { .. } => Err(refuse_at("XMLTABLE", factor)),
-            TableFactor::SemanticView { .. } => Err(refuse_at("SEMANTIC_VIEW", factor)),
+            TableFactor::Pivot { .. } => Err(unsupported_at("PIVOT", factor)),
+            TableFactor::Unpivot { .. } => Err(unsupported_at("UNPIVOT", factor)),
+            TableFactor::MatchRecognize { .. } => Err(unsupported_at("MATCH_RECOGNIZE", factor)),
+            TableFactor::XmlTable { .. } => Err(unsupported_at("XMLTABLE", factor)),
+            TableFactor::SemanticView { .. } => Err(unsupported_at("SEMANTIC_VIEW", factor)),
         }
     }
 
-    /// A common table expression, a view, or a table.
+    /// Binds a name in FROM: a common table expression, a view or a table.
     fn named(
         &mut self,
         name: &ObjectName,
         alias: Option<&TableAlias>,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let parts = idents(name)?;
         let place = name.span();
@@ -115,12 +115,12 @@ impl Binder<'_> {
         let table =
             || reference.iter().map(|part| Arc::from(part.as_str())).collect::<Vec<Arc<str>>>();
         if let [only] = reference.as_slice() {
-            match around.env.find(only) {
+            match context.env.find(only) {
                 Some(Meaning::Query(definition)) => {
-                    let bound = self.defined(definition, around.outer)?;
+                    let bound = self.defined(definition, context.outer)?;
                     return aliased(bound, alias, table());
                 }
-                Some(Meaning::Work(work)) => {
+                Some(Meaning::WorkTable(work)) => {
                     return aliased(self.work_table(&work), alias, table());
                 }
                 None => {}
@@ -133,15 +133,16 @@ impl Binder<'_> {
                 .map_err(|error| error.context(format!("in view {}", names.join("."))))?;
             return aliased(bound, alias, table());
         }
-        match self.catalog.table(&names).map_err(|error| placed(error, place))? {
+        match self.catalog.table(&names).map_err(|error| with_span(error, place))? {
             Some(found) => {
                 let bound = self.scan(found, reference.last().map_or("", String::as_str));
                 aliased(bound, alias, table())
             }
-            None => Err(placed(self.no_table(&parts), place)),
+            None => Err(with_span(self.no_table(&parts), place)),
         }
     }
 
+    /// Returns the error for an unknown table, listing known ones.
     fn no_table(&self, parts: &[Ident]) -> Error {
         let mut names = self.catalog.table_names();
         names.sort();
@@ -149,41 +150,41 @@ impl Binder<'_> {
         names.truncate(12);
         let known = match names.is_empty() {
             true => {
-                "there are none; name a file in quotes ('data.parquet') or create an external table"
+                "no tables are defined; name a file in quotes ('data.parquet') or create an external table"
                     .to_string()
             }
-            false => format!("there are {}{more}", names.join(", ")),
+            false => format!("known tables are {}{more}", names.join(", ")),
         };
         let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        Error::semantic(format!("there is no table {name}; {known}"))
+        Error::semantic(format!("unknown table {name}; {known}"))
             .with_state(SqlState::UNDEFINED_TABLE)
     }
 
-    /// A table's columns.
-    pub(super) fn scan(&mut self, table: Arc<Table>, name: &str) -> Bound {
+    /// Scans a table.
+    pub(super) fn scan(&mut self, table: Arc<Table>, name: &str) -> BoundQuery {
         let (mut columns, mut outputs) = (Vec::new(), Vec::new());
         for (index, field) in table.tuple.fields().iter().enumerate() {
-            // Collections are no values.
+            // SQL cannot read fields that hold collections.
             let Some(atom) = field.atom() else { continue };
             let fresh = self.fields.fresh_column(name, &field.name, atom.clone());
             columns.push((fresh.clone(), index));
-            outputs.push(Output {
+            outputs.push(OutputColumn {
                 name: field.name.clone(),
                 field: fresh,
                 atom: atom.clone(),
                 literal: None,
             });
         }
-        Bound {
+        BoundQuery {
             relation: Relation::Scan { table, columns, predicates: Vec::new() },
             columns: outputs,
         }
     }
 
-    fn view(&mut self, text: &str) -> Result<Bound> {
+    fn view(&mut self, text: &str) -> Result<BoundQuery> {
         if self.view_depth == VIEW_DEPTH_MAX {
             let message = format!(
-                "views nested deeper than {VIEW_DEPTH_MAX} (VIEW_DEPTH_MAX); does one name itself?"
+                "views are nested deeper than {VIEW_DEPTH_MAX} levels (VIEW_DEPTH_MAX); check for a view that reads itself"
             );
             return Err(Error::new(Code::Limit, message));
         }
@@ -191,22 +192,22 @@ impl Binder<'_> {
         self.view_depth += 1;
         let bound = self.query(&query, None, &Env::default());
         self.view_depth -= 1;
-        // Its places are those of the view's text.
+        // Positions in the view's text mean nothing in the statement.
         bound.map_err(|error| error.without_span())
     }
 }
 
-fn output(column: Column) -> Output {
-    Output { name: column.name, field: column.field, atom: column.atom, literal: None }
+fn output(column: Column) -> OutputColumn {
+    OutputColumn { name: column.name, field: column.field, atom: column.atom, literal: None }
 }
 
-/// A query's columns as those of a table: under an alias, or a name of its own in parts.
+/// Turns a query's columns into a table's columns, under an alias or the table's own name.
 pub(super) fn aliased(
-    bound: Bound,
+    bound: BoundQuery,
     alias: Option<&TableAlias>,
     name: Vec<Arc<str>>,
 ) -> Result<Tables> {
-    let Bound { relation, mut columns } = bound;
+    let BoundQuery { relation, mut columns } = bound;
     let table: Rc<[Arc<str>]> = match alias {
         Some(alias) => {
             check_alias(alias)?;
@@ -215,7 +216,7 @@ pub(super) fn aliased(
         }
         None => name.into(),
     };
-    let column = |output: Output| Column {
+    let column = |output: OutputColumn| Column {
         table: table.clone(),
         name: output.name,
         field: output.field,

@@ -1,4 +1,4 @@
-//! FROM: a list of tables and joins.
+//! The FROM clause: a list of tables and joins.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,29 +12,31 @@ use super::cte::Env;
 use super::scope::{Column, Scope};
 use super::steps::joined;
 
-/// Tables, joined, and the columns that can be read.
+/// The joined tables of a FROM clause and their readable columns.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) relation: Relation,
     pub(crate) columns: Vec<Column>,
 }
 
-/// What stands around a table in FROM.
+/// The lateral_scope of a table in FROM.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'p, 's> {
+pub(super) struct FromContext<'p, 's> {
+    /// The enclosing query.
     pub(super) outer: Option<&'p Scope<'s>>,
+    /// The visible common table expressions.
     pub(super) env: &'p Env,
-    /// The columns of tables before it, which what is LATERAL can read.
+    /// Columns of the preceding tables, which LATERAL items can read.
     pub(super) before: &'p [Column],
 }
 
-/// One tuple without fields.
+/// Returns a relation of one tuple without fields.
 pub(super) fn one_row() -> Relation {
     Relation::Values { tuple: Tuple::empty(), rows: vec![Vec::new()] }
 }
 
 impl Binder<'_> {
-    /// The tables of FROM; without any, one row.
+    /// Binds the tables of FROM; without tables, the relation is a single row.
     pub(super) fn from(
         &mut self,
         from: &[TableWithJoins],
@@ -44,7 +46,7 @@ impl Binder<'_> {
         let mut tables: Option<Tables> = None;
         for next in from {
             let before = tables.as_ref().map_or(Vec::new(), |tables| tables.columns.clone());
-            let next = self.with_joins(next, Around { outer, env, before: &before })?;
+            let next = self.with_joins(next, FromContext { outer, env, before: &before })?;
             tables = Some(match tables {
                 None => next,
                 Some(Tables { relation, mut columns }) => {
@@ -60,53 +62,55 @@ impl Binder<'_> {
         Ok(tables)
     }
 
-    /// A table with what is joined to it.
+    /// Binds a table and the joins that follow it.
     pub(super) fn with_joins(
         &mut self,
         tables: &TableWithJoins,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let TableWithJoins { relation, joins } = tables;
-        let mut left = self.factor(relation, around)?;
+        let mut left = self.factor(relation, context)?;
         for join in joins {
-            left = self.join(left, join, around)?;
+            left = self.join(left, join, context)?;
         }
         Ok(left)
     }
 
-    /// A table, or what stands for one.
+    /// Binds a table factor: a table, subquery, function or parenthesized join.
     pub(super) fn factor(
         &mut self,
         factor: &TableFactor,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         tessera_context::interrupt::point();
-        self.table_factor(factor, around)
+        self.table_factor(factor, context)
     }
 }
 
-/// The queries around a table in FROM as it sees them: with `lateral`, the tables before it, too.
-pub(super) fn surroundings<'p>(around: Around<'p, 'p>, lateral: bool) -> Option<Scope<'p>> {
-    (lateral && !around.before.is_empty()).then(|| Scope {
-        columns: Rc::new(around.before.to_vec()),
-        outer: around.outer,
-        env: around.env.clone(),
+/// Returns the scope that a LATERAL item sees: the preceding tables inside the enclosing query.
+/// `None` if there are no preceding tables or the item is not LATERAL.
+pub(super) fn lateral_scope<'p>(context: FromContext<'p, 'p>, lateral: bool) -> Option<Scope<'p>> {
+    (lateral && !context.before.is_empty()).then(|| Scope {
+        columns: Rc::new(context.before.to_vec()),
+        outer: context.outer,
+        env: context.env.clone(),
         groups: None,
         results: Vec::new(),
     })
 }
 
-/// Refuses two tables of one name.
+/// Rejects two tables with the same name.
 fn check_names(columns: &[Column]) -> Result<()> {
     let mut known: Vec<&Rc<[Arc<str>]>> = Vec::new();
     for table in columns.iter().map(|column| &column.table).filter(|table| !table.is_empty()) {
         match known.iter().find(|other| **other == table) {
-            // The columns of one table share its name.
+            // Columns of one table share its name.
             Some(same) if Rc::ptr_eq(same, table) => {}
             Some(_) => {
                 let name = table.join(".");
-                let message =
-                    format!("two tables in FROM are called {name}; give one of them another alias");
+                let message = format!(
+                    "table name {name} is used twice in FROM; give one of the tables an alias"
+                );
                 return Err(Error::semantic(message).with_state(SqlState::DUPLICATE_ALIAS));
             }
             None => known.push(table),

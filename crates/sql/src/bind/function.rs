@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Calls of scalar functions.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -7,20 +7,22 @@ use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Spanned,
 };
-use tessera_functions::{Library, WHOLE_QUOTIENT, common_type, is_offered, moments_and_texts};
+use tessera_functions::{
+    Library, WHOLE_QUOTIENT, common_type, is_offered, temporal_and_string_names,
+};
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, edit_distance};
 
-use super::list::Unnested;
-use super::typed::Typed;
-use super::{Binder, Place, normalized, refuse_at};
+use super::list::UnnestCall;
+use super::typed::TypedExpr;
+use super::{Binder, Place, normalized, unsupported_at};
 use crate::postgres::Kind;
 
-/// Functions whose arguments have one type.
-const OF_ONE_TYPE: [&str; 4] = ["greatest", "least", "make_array", "make_list"];
+/// Functions that convert all arguments to a common type.
+const SAME_TYPE: [&str; 4] = ["greatest", "least", "make_array", "make_list"];
 
-/// Functions of a list and a value of its element type.
-const OF_ELEMENTS: [&str; 14] = [
+/// Functions of a list and values of its element type.
+const LIST_AND_ELEMENTS: [&str; 14] = [
     "array_append",
     "array_contains",
     "array_has",
@@ -37,23 +39,23 @@ const OF_ELEMENTS: [&str; 14] = [
     "list_remove",
 ];
 
-/// The names of `make_interval`'s arguments, in order.
-const OF_INTERVAL: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+/// The names of the arguments of `make_interval`, in order.
+const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
-/// The names of our own functions that can be called.
-static OWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-    let own = Library::own_functions().into_iter().chain(moments_and_texts());
+/// The names of the native functions that SQL can call.
+static NATIVE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let own = Library::native_function_names().into_iter().chain(temporal_and_string_names());
     let own = own.chain(["abs", "bit_not", "mod", "div", "nullif"]);
     own.filter(|name| is_offered(name)).collect()
 });
 
 impl Binder<'_> {
-    /// A call as it is written.
+    /// Binds a function call.
     pub(super) fn function(
         &mut self,
         function: &Function,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let Function {
             name,
             uses_odbc_syntax: _,
@@ -65,13 +67,13 @@ impl Binder<'_> {
             within_group,
         } = function;
         if !matches!(parameters, FunctionArguments::None) {
-            return Err(refuse_at("a second list of arguments", function));
+            return Err(unsupported_at("a second list of arguments", function));
         }
         if over.is_some() {
-            return Err(refuse_at(&format!("the window function {name}"), function));
+            return Err(unsupported_at(&format!("the window function {name}"), function));
         }
         let Some(called) = function_name(function) else {
-            return Err(refuse_at(&format!("the function {name} in a schema"), function));
+            return Err(unsupported_at(&format!("the function {name} in a schema"), function));
         };
         match called.as_str() {
             "grouping" => return self.grouping_call(function, place),
@@ -83,7 +85,7 @@ impl Binder<'_> {
         }
         let no_aggregate = |construct: &str| {
             let message = format!(
-                "{construct} is only for aggregate functions, and {called} is not one; leave it out"
+                "{construct} needs an aggregate function, but {called} is a scalar function; remove {construct}"
             );
             Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE))
         };
@@ -91,7 +93,7 @@ impl Binder<'_> {
             return no_aggregate("FILTER");
         }
         if null_treatment.is_some() {
-            return no_aggregate("IGNORE or RESPECT NULLS");
+            return no_aggregate("IGNORE NULLS or RESPECT NULLS");
         }
         if !within_group.is_empty() {
             return no_aggregate("WITHIN GROUP");
@@ -103,7 +105,7 @@ impl Binder<'_> {
                     return no_aggregate("DISTINCT");
                 }
                 if !list.clauses.is_empty() {
-                    return no_aggregate("ORDER BY or the like");
+                    return no_aggregate("ORDER BY in the arguments");
                 }
                 &list.args[..]
             }
@@ -111,7 +113,10 @@ impl Binder<'_> {
                 return self.array_of(query, place);
             }
             FunctionArguments::Subquery(query) => {
-                return Err(refuse_at(&format!("a subquery as the argument of {name}"), &**query));
+                return Err(unsupported_at(
+                    &format!("a subquery as the argument of {name}"),
+                    &**query,
+                ));
             }
         };
         if called == "make_interval"
@@ -127,13 +132,13 @@ impl Binder<'_> {
         self.special(&called, args)
     }
 
-    /// Functions whose arguments are not computed as those of others are, and all others.
-    fn special(&self, name: &str, mut args: Vec<Typed>) -> Result<Typed> {
+    /// Binds functions with special argument rules, then all others.
+    fn special(&self, name: &str, mut args: Vec<TypedExpr>) -> Result<TypedExpr> {
         match (name, args.len()) {
             ("coalesce" | "ifnull" | "nvl", 1..) => {
                 let (args, atom) = self.unified(args, "coalesce")?;
                 let args = args.into_iter().map(|arg| arg.expr).collect();
-                Ok(Typed::new(Expr::Coalesce(args), atom))
+                Ok(TypedExpr::new(Expr::Coalesce(args), atom))
             }
             ("nvl2", 3) => {
                 let value = args.remove(0);
@@ -155,21 +160,26 @@ impl Binder<'_> {
         }
     }
 
-    /// The first of two values where a condition is true, else the second.
-    fn choice(&self, condition: Expr, values: Vec<Typed>, construct: &str) -> Result<Typed> {
-        let [value, other] =
-            <[Typed; 2]>::try_from(values).map_err(|_| Error::internal("two arguments are not"))?;
+    /// Returns the first of two values if a condition is true, else the second.
+    fn choice(
+        &self,
+        condition: Expr,
+        values: Vec<TypedExpr>,
+        construct: &str,
+    ) -> Result<TypedExpr> {
+        let [value, other] = <[TypedExpr; 2]>::try_from(values)
+            .map_err(|_| Error::internal("expected two arguments"))?;
         let (value, other, atom) = self.unified_pair(value, other, construct)?;
         let branches = vec![(condition, value.expr)];
-        Ok(Typed::new(Expr::Case { branches, otherwise: Some(Box::new(other.expr)) }, atom))
+        Ok(TypedExpr::new(Expr::Case { branches, otherwise: Some(Box::new(other.expr)) }, atom))
     }
 
-    /// A call of a function on values.
-    pub(super) fn function_call(&self, name: &str, args: Vec<Typed>) -> Result<Typed> {
+    /// Calls a function on bound arguments.
+    pub(super) fn function_call(&self, name: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         if args.len() <= 1
-            && let Some(told) = self.moment.told(name)
+            && let Some(value) = self.start_time.value_of(name)
         {
-            return self.told(name, told, args);
+            return self.clock_value(name, value, args);
         }
         if !self.is_callable(name) {
             return Err(self.no_function(name, &args));
@@ -185,7 +195,7 @@ impl Binder<'_> {
                 let mut args = args.into_iter();
                 match (args.next(), args.next()) {
                     (Some(left), Some(right)) => self.arithmetic("mod", left, right),
-                    _ => Err(Error::internal("two arguments are not")),
+                    _ => Err(Error::internal("expected two arguments")),
                 }
             }
             ("character_length" | "char_length" | "length" | "len", 1) if is_list(&args) => {
@@ -197,10 +207,10 @@ impl Binder<'_> {
             {
                 self.call("octet_length", args)
             }
-            // Without more arguments NULL is sorted last, as everywhere.
+            // By default NULL sorts last, as in ORDER BY.
             ("array_sort" | "list_sort", 1) => {
                 let mut args = args;
-                args.extend([Typed::text("ASC"), Typed::text("NULLS LAST")]);
+                args.extend([TypedExpr::text("ASC"), TypedExpr::text("NULLS LAST")]);
                 self.call("array_sort", args)
             }
             ("age", 1) => {
@@ -219,15 +229,16 @@ impl Binder<'_> {
 
     fn is_callable(&self, name: &str) -> bool {
         let library = self.library();
-        OWN.contains(name)
+        NATIVE.contains(name)
             || library.user_function(name).is_some()
             || (is_offered(name) && library.scalar_udf(name).is_some())
     }
 
-    /// What a function tells of the moment, perhaps to some digits of a second.
-    fn told(&self, name: &str, expr: Expr, args: Vec<Typed>) -> Result<Typed> {
+    /// Returns the value of a date or time function such as `now`, rounded to a number of
+    /// fractional digits of a second if one is given.
+    fn clock_value(&self, name: &str, expr: Expr, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         let atom = self.fields.atom_of(&expr)?;
-        let value = Typed::new(expr, atom);
+        let value = TypedExpr::new(expr, atom);
         match (args.into_iter().next(), &value.atom) {
             (None, _) => Ok(value),
             (Some(digits), Atom::Timestamp(..)) if digits.atom.is_integer() => {
@@ -240,20 +251,20 @@ impl Binder<'_> {
         }
     }
 
-    /// Arguments with the types that the function asks for.
-    fn typed_arguments(&self, name: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
-        if OF_ONE_TYPE.contains(&name) {
+    /// Converts arguments to the types that the function takes.
+    fn typed_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+        if SAME_TYPE.contains(&name) {
             return self.unified(args, name).map(|(args, _)| args);
         }
         if name == "nullif" && args.len() == 2 {
-            return self.of_nullif(args);
+            return self.nullif_arguments(args);
         }
-        if let ([list, _, ..], true) = (&args[..], OF_ELEMENTS.contains(&name))
+        if let ([list, _, ..], true) = (&args[..], LIST_AND_ELEMENTS.contains(&name))
             && let Atom::List(slot) = &list.atom
         {
             let element = slot.atom.clone();
             let mut args = args.into_iter();
-            let mut all: Vec<Typed> = args.by_ref().take(1).collect();
+            let mut all: Vec<TypedExpr> = args.by_ref().take(1).collect();
             for value in args {
                 let decimal = matches!(value.atom, Atom::Decimal(..));
                 all.push(
@@ -266,20 +277,20 @@ impl Binder<'_> {
             return Ok(all);
         }
         if self.library().user_function(name).is_some() {
-            return Ok(args.into_iter().map(Typed::known).collect());
+            return Ok(args.into_iter().map(TypedExpr::known).collect());
         }
         self.arguments_typed(name, Kind::Scalar, args)
     }
 
-    /// The arguments of `nullif`: they are compared, and the result is the first one.
-    fn of_nullif(&self, args: Vec<Typed>) -> Result<Vec<Typed>> {
-        let [first, second] =
-            <[Typed; 2]>::try_from(args).map_err(|_| Error::internal("two arguments are not"))?;
+    /// Converts the arguments of `nullif`, which compares both and returns the first.
+    fn nullif_arguments(&self, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+        let [first, second] = <[TypedExpr; 2]>::try_from(args)
+            .map_err(|_| Error::internal("expected two arguments"))?;
         let (first, second) =
             match (first.unknown || first.is_null(), second.unknown || second.is_null()) {
-                (true, false) => (self.beside_or_null(first, &second.atom)?, second),
+                (true, false) => (self.adapt_literal_or_null(first, &second.atom)?, second),
                 (false, true) => {
-                    let second = self.beside_or_null(second, &first.atom)?;
+                    let second = self.adapt_literal_or_null(second, &first.atom)?;
                     (first, second)
                 }
                 _ => (first.known(), second.known()),
@@ -288,7 +299,7 @@ impl Binder<'_> {
             Some(_) => Ok(vec![first, second]),
             None => {
                 let message = format!(
-                    "nullif does not compare {} with {}; cast one of them",
+                    "nullif cannot compare {} with {}; cast one of them",
                     first.atom, second.atom
                 );
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
@@ -296,23 +307,26 @@ impl Binder<'_> {
         }
     }
 
-    fn beside_or_null(&self, value: Typed, other: &Atom) -> Result<Typed> {
+    fn adapt_literal_or_null(&self, value: TypedExpr, other: &Atom) -> Result<TypedExpr> {
         match value.is_null() {
             true => self.cast_to(value, other, false),
-            false => self.beside(value, other),
+            false => self.adapt_literal(value, other),
         }
     }
 
-    /// `make_interval(days => 3)` by position.
+    /// Converts named arguments such as `make_interval(days => 3)` to positional ones.
     fn interval_parts(
         &mut self,
         list: &[FunctionArg],
         place: &mut Place<'_, '_>,
-    ) -> Result<Vec<Typed>> {
-        let mut given: Vec<Typed> = (0..OF_INTERVAL.len()).map(|_| Typed::int32(0)).collect();
+    ) -> Result<Vec<TypedExpr>> {
+        let mut given: Vec<TypedExpr> =
+            (0..INTERVAL_ARGUMENTS.len()).map(|_| TypedExpr::int32(0)).collect();
         let wrong = |what: &str| {
-            let message =
-                format!("make_interval has no argument {what}; it has {}", OF_INTERVAL.join(", "));
+            let message = format!(
+                "unknown argument {what} of make_interval; expected {}",
+                INTERVAL_ARGUMENTS.join(", ")
+            );
             Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
         };
         for (index, arg) in list.iter().enumerate() {
@@ -321,7 +335,7 @@ impl Binder<'_> {
                 FunctionArg::Named { name, arg, .. }
                 | FunctionArg::ExprNamed { name: Ast::Identifier(name), arg, .. } => {
                     let called = normalized(name);
-                    let at = OF_INTERVAL.iter().position(|known| *known == called);
+                    let at = INTERVAL_ARGUMENTS.iter().position(|known| *known == called);
                     (at.ok_or_else(|| wrong(&called))?, arg)
                 }
                 other => return Err(wrong(&other.to_string())),
@@ -333,10 +347,10 @@ impl Binder<'_> {
         Ok(given)
     }
 
-    /// `unnest` in the list of a SELECT: a row for each element.
-    fn unnest_call(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds `unnest` in a SELECT list: one row per element.
+    fn unnest_call(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         let FunctionArguments::List(list) = &function.args else {
-            return Err(refuse_at("unnest of a query", function));
+            return Err(unsupported_at("unnest with a subquery", function));
         };
         let [arg] = &list.args[..] else {
             let message = "unnest takes one list here";
@@ -368,17 +382,18 @@ impl Binder<'_> {
         if let Some(known) = unnests.iter().find(|known| known.list.expr == list.expr)
             && !self.fields.types().volatile(&list.expr)
         {
-            return Ok(Typed::new(Expr::Field(known.element.clone()), atom));
+            return Ok(TypedExpr::new(Expr::Field(known.element.clone()), atom));
         }
         let element = self.fields.fresh("unnest", atom.clone());
-        unnests.push(Unnested { list, element: element.clone() });
-        Ok(Typed::new(Expr::Field(element), atom))
+        unnests.push(UnnestCall { list, element: element.clone() });
+        Ok(TypedExpr::new(Expr::Field(element), atom))
     }
 
-    fn no_function(&self, name: &str, args: &[Typed]) -> Error {
+    /// Returns the error for an unknown function, with the nearest known name.
+    fn no_function(&self, name: &str, args: &[TypedExpr]) -> Error {
         let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
         let foreign = self.library().foreign_names().filter(|known| is_offered(known));
-        let all = OWN.iter().copied().map(String::from).chain(foreign);
+        let all = NATIVE.iter().copied().map(String::from).chain(foreign);
         let near = all.map(|known| (edit_distance(name, &known), known)).min();
         let hint = match near {
             Some((distance, known)) if distance <= 2 && distance < name.chars().count() / 2 + 1 => {
@@ -386,14 +401,14 @@ impl Binder<'_> {
             }
             _ => String::new(),
         };
-        let message = format!("there is no function {name}({types}){hint}");
+        let message = format!("unknown function {name}({types}){hint}");
         Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
     }
 }
 
 impl Binder<'_> {
-    /// An error of a library's function in the words of a user.
-    pub(super) fn of_function(error: Error, name: &str) -> Error {
+    /// Rephrases an error of a library function for users.
+    pub(super) fn function_error(error: Error, name: &str) -> Error {
         if error.code() != Code::Semantic || error.sql_state() != Code::Semantic.sql_state() {
             return error;
         }
@@ -405,7 +420,7 @@ impl Binder<'_> {
     }
 }
 
-/// The name of a function, which may be one of PostgreSQL's catalog.
+/// Returns the name of a function, which `pg_catalog` may qualify.
 pub(super) fn function_name(function: &Function) -> Option<String> {
     let parts: Option<Vec<_>> =
         function.name.0.iter().map(|part| part.as_ident().map(normalized)).collect();
@@ -416,26 +431,26 @@ pub(super) fn function_name(function: &Function) -> Option<String> {
     }
 }
 
-/// An argument that is an expression.
+/// Returns the expression of an argument.
 pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<&'q Ast> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
         FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => {
-            Err(refuse_at("table.* as an argument (name a column)", function))
+            Err(unsupported_at("table.* as an argument (name a column)", function))
         }
         FunctionArg::Unnamed(_) => {
             let message = format!("{} does not take *", function.name);
             let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(super::placed(error, function.span()))
+            Err(super::with_span(error, function.span()))
         }
         FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
-            let message = format!("{} has no argument that is called so: {arg}", function.name);
+            let message = format!("{} does not take named argument {arg}", function.name);
             let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(super::placed(error, function.span()))
+            Err(super::with_span(error, function.span()))
         }
     }
 }
 
-fn is_list(args: &[Typed]) -> bool {
-    matches!(args.first(), Some(Typed { atom: Atom::List(_), .. }))
+fn is_list(args: &[TypedExpr]) -> bool {
+    matches!(args.first(), Some(TypedExpr { atom: Atom::List(_), .. }))
 }

@@ -1,7 +1,7 @@
 //! GROUP BY: keys, grouping sets, and calls of aggregate functions.
 //!
-//! Keys, and the arguments of aggregate functions, are expressions over the columns of FROM. So are
-//! all other expressions at first; `grouped` makes them ones over the groups' fields.
+//! All expressions are bound over the columns of FROM first: keys, aggregate arguments and the
+//! rest. `grouped` rewrites the rest over the fields of the groups.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -18,47 +18,48 @@ use super::list::{Item, is_called};
 use super::order::position;
 use super::scope::{Scope, matches};
 use super::steps::Step;
-use super::typed::Typed;
-use super::{Binder, Place, placed, without_parentheses};
+use super::typed::TypedExpr;
+use super::{Binder, Place, with_span, without_parentheses};
 
-/// How many grouping sets one GROUP BY may have.
+/// The maximum number of grouping sets of one GROUP BY.
 const GROUPING_SETS_MAX: usize = 4096;
 
-/// What is grouped by, and what is computed for each group.
+/// The grouping keys of a query, and the aggregates computed for each group.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(super) keys: Vec<GroupKey>,
-    /// Positions of the keys of each grouping, where there are several.
+    /// The key positions of each grouping set; `None` for a plain GROUP BY.
     pub(super) sets: Option<Vec<Vec<usize>>>,
     pub(super) calls: Vec<(Name, Call)>,
     /// Calls of `grouping` and their arguments.
     pub(super) groupings: Vec<(Name, Vec<Expr>)>,
-    /// What comes before the grouping.
+    /// Steps that precede the grouping.
     pub(super) steps: Vec<Step>,
 }
 
+/// A key of GROUP BY.
 #[derive(Debug)]
 pub(super) struct GroupKey {
-    /// The field of the group.
+    /// The key's field in the grouped relation.
     pub(super) name: Name,
-    pub(super) value: Typed,
-    pub(super) stands_for: StandsFor,
+    pub(super) value: TypedExpr,
+    pub(super) matching: KeyMatch,
 }
 
-/// Which expressions over groups are a key.
+/// The expressions over groups that a key replaces.
 #[derive(Debug)]
-pub(super) enum StandsFor {
-    /// Those of its value.
+pub(super) enum KeyMatch {
+    /// Expressions with the key's value.
     Value,
-    /// Those that are written like it: its value is volatile, a subquery's, or a constant once it
-    /// is computed.
-    Written(Box<Ast>),
-    /// None: it is a literal, which is what it is in every group.
-    Nothing,
+    /// Expressions with the same syntax tree: the value is volatile, a subquery or a computed
+    /// constant.
+    Syntax(Box<Ast>),
+    /// No expressions: a literal has the same value in every group.
+    Never,
 }
 
 impl Groups {
-    /// Whether a SELECT has groups.
+    /// Returns whether a SELECT needs grouping.
     pub(super) fn are_wanted(&self, select: &Select) -> bool {
         let group_by = match &select.group_by {
             GroupByExpr::All(_) => !self.keys.is_empty(),
@@ -67,13 +68,13 @@ impl Groups {
         group_by || select.having.is_some() || !self.calls.is_empty() || !self.groupings.is_empty()
     }
 
-    /// The key that is written like an expression.
-    pub(super) fn written(&self, expr: &Ast) -> Option<Typed> {
-        let key = self.keys.iter().find(|key| key.is_written(expr))?;
-        Some(Typed::new(Expr::Field(key.name.clone()), key.value.atom.clone()))
+    /// Returns the key with the same syntax tree as an expression.
+    pub(super) fn syntactic_key(&self, expr: &Ast) -> Option<TypedExpr> {
+        let key = self.keys.iter().find(|key| key.matches_syntax(expr))?;
+        Some(TypedExpr::new(Expr::Field(key.name.clone()), key.value.atom.clone()))
     }
 
-    /// The result of a call; one that is made already, where there is one.
+    /// Returns the field of an aggregate call, reusing the field of an equal call.
     pub(super) fn call(
         &mut self,
         call: Call,
@@ -88,19 +89,19 @@ impl Groups {
         name
     }
 
-    /// The result of `grouping(…)`.
+    /// Adds a call of `grouping`.
     pub(super) fn grouping(&mut self, args: Vec<Expr>, name: Name) {
         self.groupings.push((name, args));
     }
 }
 
 impl GroupKey {
-    fn is_written(&self, expr: &Ast) -> bool {
-        matches!(&self.stands_for, StandsFor::Written(written) if **written == *expr)
+    fn matches_syntax(&self, expr: &Ast) -> bool {
+        matches!(&self.matching, KeyMatch::Syntax(written) if **written == *expr)
     }
 }
 
-/// Whether an expression is a literal, perhaps with a type or a sign.
+/// Returns whether an expression is a literal, possibly with a type or a sign.
 fn is_literal(expr: &Ast) -> bool {
     match expr {
         Ast::Value(_) | Ast::TypedString(_) => true,
@@ -112,21 +113,21 @@ fn is_literal(expr: &Ast) -> bool {
     }
 }
 
-/// What GROUP BY is read against.
+/// The context in which GROUP BY is bound.
 #[derive(Clone, Copy)]
-struct By<'b> {
+struct GroupByContext<'b> {
     items: &'b [Item<'b>],
     scope: &'b Scope<'b>,
     groups: &'b RefCell<Groups>,
-    /// Whether there are several groupings.
+    /// Whether GROUP BY has grouping sets.
     several: bool,
 }
 
-/// An element of GROUP BY: the groupings that it stands for, each of positions of keys.
-type Element = Vec<Vec<usize>>;
+/// The grouping sets of one GROUP BY element, as positions of keys.
+type GroupingSets = Vec<Vec<usize>>;
 
 impl Binder<'_> {
-    /// The keys of GROUP BY.
+    /// Binds GROUP BY and adds its keys to `groups`.
     pub(super) fn group_keys(
         &mut self,
         group_by: &GroupByExpr,
@@ -137,24 +138,24 @@ impl Binder<'_> {
         let exprs = match group_by {
             GroupByExpr::Expressions(exprs, _) => exprs,
             GroupByExpr::All(_) => {
-                return self.group_by_all(By { items, scope, groups, several: false });
+                return self.group_by_all(GroupByContext { items, scope, groups, several: false });
             }
         };
         let is_set =
             |expr: &Ast| matches!(expr, Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_));
         let several = exprs.iter().any(is_set);
-        let by = By { items, scope, groups, several };
-        let mut sets: Element = vec![Vec::new()];
+        let context = GroupByContext { items, scope, groups, several };
+        let mut sets: GroupingSets = vec![Vec::new()];
         for expr in exprs {
             let element = match expr {
                 Ast::Tuple(list) if list.is_empty() => continue,
-                _ => self.element(expr, by)?,
+                _ => self.element(expr, context)?,
             };
             if sets.len() * element.len() > GROUPING_SETS_MAX {
                 let message = format!("GROUP BY has more than {GROUPING_SETS_MAX} grouping sets");
-                return Err(placed(Error::new(Code::Limit, message), expr.span()));
+                return Err(with_span(Error::new(Code::Limit, message), expr.span()));
             }
-            // Each grouping of one element with each of the next one.
+            // The cross product of the elements' grouping sets.
             sets = sets
                 .iter()
                 .flat_map(|first| {
@@ -172,32 +173,32 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn element(&mut self, expr: &Ast, by: By<'_>) -> Result<Element> {
+    fn element(&mut self, expr: &Ast, context: GroupByContext<'_>) -> Result<GroupingSets> {
         let lists = match expr {
             Ast::Rollup(lists) | Ast::Cube(lists) => {
-                lists.iter().map(|list| self.keys(list, by)).collect::<Result<Vec<_>>>()?
+                lists.iter().map(|list| self.keys(list, context)).collect::<Result<Vec<_>>>()?
             }
             Ast::GroupingSets(lists) => {
                 let mut sets = Vec::new();
                 for list in lists {
                     if let [Ast::Function(function)] = list.as_slice()
-                        && let Some(inner) = within_sets(function)
+                        && let Some(inner) = nested_sets(function)
                     {
-                        sets.extend(self.element(&inner, by)?);
+                        sets.extend(self.element(&inner, context)?);
                         continue;
                     }
                     match list.as_slice() {
                         [inner @ (Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_))] => {
-                            sets.extend(self.element(inner, by)?);
+                            sets.extend(self.element(inner, context)?);
                         }
-                        [Ast::Tuple(list)] => sets.push(self.keys(list, by)?),
-                        list => sets.push(self.keys(list, by)?),
+                        [Ast::Tuple(list)] => sets.push(self.keys(list, context)?),
+                        list => sets.push(self.keys(list, context)?),
                     }
                 }
                 return Ok(sets);
             }
-            Ast::Tuple(list) => return Ok(vec![self.keys(list, by)?]),
-            single => return Ok(vec![vec![self.group_key(single, by)?]]),
+            Ast::Tuple(list) => return Ok(vec![self.keys(list, context)?]),
+            single => return Ok(vec![vec![self.group_key(single, context)?]]),
         };
         let chosen =
             |lists: Vec<&Vec<usize>>| lists.into_iter().flatten().copied().collect::<Vec<_>>();
@@ -208,8 +209,8 @@ impl Binder<'_> {
                 .collect(),
             _ => {
                 if lists.len() > 12 {
-                    let message = "CUBE of more than 12 elements";
-                    return Err(placed(Error::new(Code::Limit, message), expr.span()));
+                    let message = "CUBE has more than 12 elements";
+                    return Err(with_span(Error::new(Code::Limit, message), expr.span()));
                 }
                 let within = |bits: usize| {
                     let all = lists.iter().enumerate();
@@ -222,20 +223,21 @@ impl Binder<'_> {
         })
     }
 
-    fn keys(&mut self, exprs: &[Ast], by: By<'_>) -> Result<Vec<usize>> {
-        exprs.iter().map(|expr| self.group_key(expr, by)).collect()
+    fn keys(&mut self, exprs: &[Ast], context: GroupByContext<'_>) -> Result<Vec<usize>> {
+        exprs.iter().map(|expr| self.group_key(expr, context)).collect()
     }
 
-    /// The position of a key among all keys; a new one where there is none that is equal.
-    fn group_key(&mut self, expr: &Ast, by: By<'_>) -> Result<usize> {
+    /// Returns the position of a key, adding it unless an equal key exists.
+    fn group_key(&mut self, expr: &Ast, context: GroupByContext<'_>) -> Result<usize> {
         let inner = without_parentheses(expr);
-        let written = match position(inner, by.items.len(), "GROUP BY")? {
-            Some(at) => by.items.get(at),
+        let written = match position(inner, context.items.len(), "GROUP BY")? {
+            Some(at) => context.items.get(at),
             None => match inner {
-                // A column is meant before the result of that name.
-                Ast::Identifier(name) if !by.scope.has(name) => {
+                // A column takes precedence over a result alias.
+                Ast::Identifier(name) if !context.scope.has(name) => {
                     let called = |exact| {
-                        by.items
+                        context
+                            .items
                             .iter()
                             .find(move |item| item.has_alias && matches(name, &item.name, exact))
                     };
@@ -245,25 +247,30 @@ impl Binder<'_> {
             },
         };
         let value = match written {
-            Some(item) if item.expr.is_none() => self.item_value(item, by.scope)?,
+            Some(item) if item.expr.is_none() => self.item_value(item, context.scope)?,
             _ => None,
         };
         let expr = written.and_then(|item| item.expr).unwrap_or(inner);
-        self.add_key(expr, value, by)
+        self.add_key(expr, value, context)
     }
 
-    fn add_key(&mut self, expr: &Ast, value: Option<Typed>, by: By<'_>) -> Result<usize> {
+    fn add_key(
+        &mut self,
+        expr: &Ast,
+        value: Option<TypedExpr>,
+        context: GroupByContext<'_>,
+    ) -> Result<usize> {
         let mut steps = Vec::new();
         let value = match value {
             Some(value) => value,
             None => {
                 if let Some(at) =
-                    by.groups.borrow().keys.iter().position(|key| key.is_written(expr))
+                    context.groups.borrow().keys.iter().position(|key| key.matches_syntax(expr))
                 {
                     return Ok(at);
                 }
                 let place = &mut Place {
-                    scope: by.scope,
+                    scope: context.scope,
                     steps: &mut steps,
                     clause: "GROUP BY",
                     unnests: None,
@@ -274,53 +281,54 @@ impl Binder<'_> {
         let value = value.known();
         let volatile = self.is_volatile(&value.expr);
         let constant = matches!(value.expr, Expr::Constant(..));
-        let stands_for = match () {
-            () if is_literal(expr) => StandsFor::Nothing,
+        let matching = match () {
+            () if is_literal(expr) => KeyMatch::Never,
             () if !steps.is_empty() || volatile || constant => {
-                StandsFor::Written(Box::new(expr.clone()))
+                KeyMatch::Syntax(Box::new(expr.clone()))
             }
-            () => StandsFor::Value,
+            () => KeyMatch::Value,
         };
-        let mut groups = by.groups.borrow_mut();
-        if !matches!(stands_for, StandsFor::Written(_))
+        let mut groups = context.groups.borrow_mut();
+        if !matches!(matching, KeyMatch::Syntax(_))
             && let Some(at) = groups.keys.iter().position(|key| key.value.expr == value.expr)
         {
             return Ok(at);
         }
         groups.steps.append(&mut steps);
         let name = match &value.expr {
-            // Sets leave keys out, whose fields are then NULL.
-            Expr::Field(name) if !by.several => name.clone(),
+            // With grouping sets, a key needs a field of its own, which is NULL where a set omits
+            // it.
+            Expr::Field(name) if !context.several => name.clone(),
             _ => self.fields.fresh(&expr.to_string(), value.atom.clone()),
         };
-        groups.keys.push(GroupKey { name, value, stands_for });
+        groups.keys.push(GroupKey { name, value, matching });
         Ok(groups.keys.len() - 1)
     }
 
-    /// The value of an item that is no expression as written: a column that * stands for.
-    fn item_value(&mut self, item: &Item<'_>, scope: &Scope<'_>) -> Result<Option<Typed>> {
+    /// Returns the value of an item that comes from `*`.
+    fn item_value(&mut self, item: &Item<'_>, scope: &Scope<'_>) -> Result<Option<TypedExpr>> {
         let list =
             self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
         Ok(list.into_iter().next().map(|(_, value)| value))
     }
 
-    /// All items without calls of aggregate functions are keys.
-    fn group_by_all(&mut self, by: By<'_>) -> Result<()> {
-        for item in by.items {
+    /// Binds GROUP BY ALL: items without aggregate calls become keys.
+    fn group_by_all(&mut self, context: GroupByContext<'_>) -> Result<()> {
+        for item in context.items {
             let value = match item.expr {
-                Some(expr) if self.holds_aggregate(expr) => continue,
+                Some(expr) if self.contains_aggregate(expr) => continue,
                 Some(_) => None,
-                None => self.item_value(item, by.scope)?,
+                None => self.item_value(item, context.scope)?,
             };
             let nothing = Ast::value(sqlparser::ast::Value::Null);
-            self.add_key(item.expr.unwrap_or(&nothing), value, by)?;
+            self.add_key(item.expr.unwrap_or(&nothing), value, context)?;
         }
         Ok(())
     }
 }
 
-/// ROLLUP or CUBE within GROUPING SETS, which the parser takes for a call.
-fn within_sets(function: &Function) -> Option<Ast> {
+/// Recognizes ROLLUP or CUBE inside GROUPING SETS, which the parser returns as a function call.
+fn nested_sets(function: &Function) -> Option<Ast> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let element = |arg: &FunctionArg| match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Tuple(list))) => Some(list.clone()),
@@ -336,8 +344,8 @@ fn within_sets(function: &Function) -> Option<Ast> {
 }
 
 impl Binder<'_> {
-    /// Whether an expression calls an aggregate function itself, not in a subquery.
-    fn holds_aggregate(&self, expr: &Ast) -> bool {
+    /// Returns whether an expression calls an aggregate function outside of subqueries.
+    fn contains_aggregate(&self, expr: &Ast) -> bool {
         use sqlparser::ast::{Query, Visit, Visitor};
         use std::ops::ControlFlow;
         struct Calls<'b, 'a> {

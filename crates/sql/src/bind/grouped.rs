@@ -1,7 +1,7 @@
-//! Relations of groups, and expressions over their fields in place of columns.
+//! Builds grouped relations and rewrites expressions over their fields.
 //!
-//! [`Grouped::rewrite`] puts the groups' fields in place of what is equal to a key. A column that
-//! is left is an error, as in PostgreSQL.
+//! [`GroupRewriter::rewrite`] replaces each expression that equals a key by the key's field. A
+//! remaining column is an error, as in PostgreSQL.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::Binder;
 use super::cte::Env;
-use super::group::{Groups, StandsFor};
+use super::group::{Groups, KeyMatch};
 use super::scope::Scope;
 use super::steps::{Step, apply};
-use super::typed::Typed;
+use super::typed::TypedExpr;
 
-/// A grouping that was bound before.
-pub(crate) struct Known {
+/// A grouping that an equal grouping in the same statement can reuse.
+pub(crate) struct CachedGrouping {
     select: Select,
     order_by: Option<OrderBy>,
     env: Env,
@@ -26,25 +26,25 @@ pub(crate) struct Known {
     fields: Vec<Name>,
 }
 
-/// What stands over groups for the expressions of a query.
-pub(crate) struct Grouped {
-    /// Keys as they were bound, with their fields.
+/// Rewrites a query's expressions over the fields of its groups.
+pub(crate) struct GroupRewriter {
+    /// The bound keys and their fields in the grouped relation.
     keys: Vec<(Expr, Name)>,
-    /// What stands for calls of `grouping`.
+    /// The values of `grouping` calls by field.
     groupings: Vec<(Name, Expr)>,
-    /// The fields that cannot be read any more.
+    /// Fields below the grouping, which expressions above it cannot read.
     below: HashSet<Name>,
 }
 
 impl Binder<'_> {
-    /// The groups of a relation.
+    /// Groups a relation.
     pub(super) fn grouped(
         &mut self,
         relation: Relation,
         groups: Groups,
         scope: &Scope<'_>,
         (select, order_by, env): (&Select, Option<&OrderBy>, &Env),
-    ) -> Result<(Relation, Grouped)> {
+    ) -> Result<(Relation, GroupRewriter)> {
         let Groups { keys, sets, calls, groupings, steps } = groups;
         let relation = apply(relation, steps);
         let mut below: HashSet<Name> = relation.names().into_iter().collect();
@@ -59,24 +59,24 @@ impl Binder<'_> {
             };
             (self.fields.fresh("grouping_id", atom.clone()), atom)
         });
-        // The set's number is read as a signed one.
+        // The grouping ID is read as a signed 64-bit integer.
         if count > 63 && sets.is_some() {
             return Err(Error::new(
                 Code::Limit,
-                format!("GROUP BY of {count} keys in grouping sets; 63 at most are supported"),
+                format!("GROUP BY with grouping sets has {count} keys; at most 63 are supported"),
             ));
         }
         let mut known = Vec::with_capacity(count);
         let mut computed = Vec::with_capacity(count);
         for key in keys {
             let value = self.finished(key.value.clone())?;
-            match key.stands_for {
-                StandsFor::Value => known.push((key.value.expr, key.name.clone())),
-                // Its field stands in expressions already.
-                StandsFor::Written(_) => {
+            match key.matching {
+                KeyMatch::Value => known.push((key.value.expr, key.name.clone())),
+                // Expressions refer to its field already.
+                KeyMatch::Syntax(_) => {
                     below.remove(&key.name);
                 }
-                StandsFor::Nothing => {}
+                KeyMatch::Never => {}
             }
             computed.push((key.name, value.expr));
         }
@@ -95,23 +95,22 @@ impl Binder<'_> {
         let aggregate = Aggregate { input: relation, keys: computed, sets, grouping, calls };
         let relation = Relation::Aggregate(Box::new(aggregate));
         let relation = self.grouped_once(relation, fields, (select, order_by, env));
-        Ok((relation, Grouped { keys: known, groupings: stands, below }))
+        Ok((relation, GroupRewriter { keys: known, groupings: stands, below }))
     }
 
-    /// The grouping; where the same was bound before (a common table expression that is read
-    /// twice), that one under other names, so that `share_common` of the plan can see that it is
-    /// one.
+    /// Returns the grouping, or an equal one bound before under new field names, so that the plan
+    /// pass `share_common` can merge the two (a common table expression that is read twice).
     fn grouped_once(
         &mut self,
         relation: Relation,
         fields: Vec<Name>,
         (select, order_by, env): (&Select, Option<&OrderBy>, &Env),
     ) -> Relation {
-        // In the step of a recursion it may hang on the run.
+        // In a recursive term the grouping may differ in each iteration.
         if self.open_recursions > 0 || !relation.parameters().is_empty() {
             return relation;
         }
-        let is_same = |known: &&Known| {
+        let is_same = |known: &&CachedGrouping| {
             known.env.is_same(env) && known.select == *select && known.order_by.as_ref() == order_by
         };
         match self.groupings.iter().find(is_same) {
@@ -122,7 +121,7 @@ impl Binder<'_> {
             }
             _ => {
                 let (select, order_by, env) = (select.clone(), order_by.cloned(), env.clone());
-                self.groupings.push(Known {
+                self.groupings.push(CachedGrouping {
                     select,
                     order_by,
                     env,
@@ -135,8 +134,7 @@ impl Binder<'_> {
     }
 }
 
-/// The number that `grouping(…)` gives: one bit for each argument, set where the grouping leaves it
-/// out.
+/// Returns the value of `grouping(…)`: one bit per argument, set where the grouping set omits it.
 fn grouping_value(
     args: &[Expr],
     keys: &[(Expr, Name)],
@@ -164,11 +162,11 @@ fn grouping_value(
     })
 }
 
-impl Grouped {
-    /// An expression over the columns of FROM as one over the groups.
+impl GroupRewriter {
+    /// Rewrites an expression over the columns of FROM into one over the groups.
     ///
     /// # Errors
-    /// It reads a column that is no key.
+    /// It reads a column that is not a key.
     pub(super) fn rewrite(&self, expr: &mut Expr) -> Result<()> {
         if let Some((_, name)) = self.keys.iter().find(|(key, _)| key == expr) {
             *expr = Expr::Field(name.clone());
@@ -187,7 +185,7 @@ impl Grouped {
         expr.children_mut().into_iter().try_for_each(|child| self.rewrite(child))
     }
 
-    /// The same of a step; its subquery reads the groups' keys in place of columns.
+    /// Rewrites a step, including the parameters of its subquery.
     pub(super) fn rewrite_step(&self, step: &mut Step) -> Result<()> {
         let own: HashSet<Name> = match &*step {
             Step::Join { right, .. } => right.names().into_iter().collect(),
@@ -235,7 +233,7 @@ impl Grouped {
                 *name = key.clone();
             } else if let Some((_, value)) = self.groupings.iter().find(|(known, _)| known == name)
             {
-                *expr = super::scope::as_parameter(Typed::new(value.clone(), Atom::Int32)).expr;
+                *expr = super::scope::as_parameter(TypedExpr::new(value.clone(), Atom::Int32)).expr;
             } else if self.below.contains(name) {
                 return Err(ungrouped(name));
             }

@@ -1,4 +1,5 @@
-//! `value IN (…)` with a long list of literals: one constant array instead of an equality for each.
+//! `value IN (…)` with a long list of literals: tests against one constant array instead of one
+//! equality per literal.
 
 use std::borrow::Cow;
 
@@ -8,21 +9,21 @@ use tessera_types::Atom;
 
 use super::Binder;
 use super::table_function::list_of;
-use super::typed::Typed;
+use super::typed::TypedExpr;
 use crate::long_lists::{self, Literals};
 
-/// Shorter lists become equalities, which can be compiled, ordered by cost and joined with others.
+/// The minimum length of a list. Shorter lists become equalities, which can be compiled, ordered by
+/// cost and combined with others.
 const LITERALS_MIN: usize = 256;
 
-/// How many literals are read between two looks at whether the statement goes on.
+/// The number of literals read between two checks for cancellation.
 const INTERRUPT_EVERY: usize = 1 << 12;
 
 impl Binder<'_> {
-    /// The test whether a value is one of so many literals; none where the list is short, or one of
-    /// its items is not a plain literal that compares in the value's own type. Those lists, and all
-    /// errors, are for the equalities.
-    pub(super) fn in_literals(&self, value: &Typed, list: &[Ast]) -> Option<Typed> {
-        match long_lists::of_literal(list.first()?) {
+    /// Builds the membership test. Returns `None` if the list is short or an item is not a plain
+    /// literal that compares in the value's type; equalities then handle the list and its errors.
+    pub(super) fn in_literals(&self, value: &TypedExpr, list: &[Ast]) -> Option<TypedExpr> {
+        match long_lists::list_text(list.first()?) {
             Some((text, span)) => {
                 let items =
                     Literals::new(text).map(|(literal, _)| Cow::Owned(literal.parsed(span)));
@@ -34,9 +35,9 @@ impl Binder<'_> {
 
     fn in_items<'t>(
         &self,
-        value: &Typed,
+        value: &TypedExpr,
         (count, list): (usize, impl Iterator<Item = Cow<'t, Ast>>),
-    ) -> Option<Typed> {
+    ) -> Option<TypedExpr> {
         let plain = value.atom.is_integer()
             || matches!(
                 value.atom,
@@ -52,19 +53,19 @@ impl Binder<'_> {
             }
             match self.item(&item, &value.atom)? {
                 Item::Value(value) => items.push(value),
-                // No value of the type equals it.
+                // No value of the type equals the item.
                 Item::Never => {}
             }
         }
-        // NULL in an empty list is false, not NULL.
+        // `NULL IN ()` is false, not NULL.
         if items.is_empty() {
             return None;
         }
         let array = Expr::Constant(Scalar::Nested(items.into()), list_of(value.atom.clone()));
-        Some(Typed::boolean(Expr::call("any_eq", vec![value.expr.clone(), array])))
+        Some(TypedExpr::boolean(Expr::call("any_eq", vec![value.expr.clone(), array])))
     }
 
-    /// A literal as a value of this type.
+    /// Converts a literal to the type.
     fn item(&self, item: &Ast, atom: &Atom) -> Option<Item> {
         let literal = match item {
             Ast::Value(value) => self.literal(value).ok()?,
@@ -75,8 +76,10 @@ impl Binder<'_> {
             if *atom == Atom::String {
                 return Some(Item::Value(Scalar::String(text.into())));
             }
-            let converted =
-                self.beside(literal, atom).ok().filter(|converted| converted.atom == *atom)?;
+            let converted = self
+                .adapt_literal(literal, atom)
+                .ok()
+                .filter(|converted| converted.atom == *atom)?;
             return match self.evaluated(converted).ok()?.expr {
                 Expr::Constant(value, of) if of == *atom => Some(Item::Value(value)),
                 _ => None,
@@ -92,14 +95,14 @@ impl Binder<'_> {
     }
 }
 
-/// What becomes of an item.
+/// A converted list item.
 enum Item {
     Value(Scalar),
-    /// It equals no value of the type.
+    /// An item that equals no value of the type.
     Never,
 }
 
-/// Digits behind the point of a number that is exact.
+/// Returns the scale of an exact number type.
 fn scale(atom: &Atom) -> Option<i8> {
     match atom {
         Atom::Decimal(_, scale) => Some(*scale),
@@ -107,7 +110,7 @@ fn scale(atom: &Atom) -> Option<i8> {
     }
 }
 
-/// A number of one scale in another, where a type has it.
+/// Converts a number to another scale if the type can represent it.
 fn rescaled(digits: i128, from: i8, to: i8, atom: &Atom) -> Option<Item> {
     let power = 10i128.checked_pow(u32::from(from.abs_diff(to)))?;
     let value = match from <= to {

@@ -1,4 +1,4 @@
-//! Joins: ON, USING and NATURAL, and which side's columns can be read.
+//! Joins: ON, USING and NATURAL, and the columns that each join type exposes.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use tessera_optimizer::logical::relation::{Kind, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
-use super::from::{Around, Tables};
+use super::from::{FromContext, Tables};
 use super::list::idents;
 use super::scope::{Column, Scope, matches};
 use super::steps::{Step, apply, joined, with_fields};
 use super::subquery::conjuncts;
-use super::{Binder, Place, placed, refuse, refuse_at};
+use super::{Binder, Place, refuse, unsupported_at, with_span};
 
-/// A join as it is written.
+/// A join type as written in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum JoinType {
     Inner,
     Left,
     Right,
@@ -29,41 +29,45 @@ enum Side {
 }
 
 impl Binder<'_> {
-    /// The tables so far with one more.
+    /// Joins the tables on the left with one more table.
     pub(super) fn join(
         &mut self,
         left: Tables,
         join: &Join,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let Join { relation: factor, global, join_operator } = join;
         refuse(*global, "GLOBAL JOIN", factor)?;
-        let (side, constraint) = side_of(join_operator, factor)?;
-        let mut before = around.before.to_vec();
+        let (side, constraint) = join_type(join_operator, factor)?;
+        let mut before = context.before.to_vec();
         before.extend(left.columns.iter().cloned());
-        let right = self.factor(factor, Around { before: &before, ..around })?;
+        let right = self.factor(factor, FromContext { before: &before, ..context })?;
         let reads_left = {
             let parameters = right.relation.parameters();
             left.relation.names().iter().any(|name| parameters.contains(name))
         };
         if reads_left
-            && matches!(side, Side::Right | Side::Full | Side::RightSemi | Side::RightAnti)
+            && matches!(
+                side,
+                JoinType::Right | JoinType::Full | JoinType::RightSemi | JoinType::RightAnti
+            )
         {
-            let message = "a RIGHT or FULL join has all tuples of its right side, which cannot read its left one";
+            let message =
+                "the right side of a RIGHT or FULL join cannot read columns of the left side";
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
-            return Err(placed(error, factor.span()));
+            return Err(with_span(error, factor.span()));
         }
         match constraint {
-            JoinConstraint::On(condition) => self.join_on(left, right, side, condition, around),
+            JoinConstraint::On(condition) => self.join_on(left, right, side, condition, context),
             JoinConstraint::Using(names) => {
                 let names = names.iter().map(using_name).collect::<Result<Vec<_>>>()?;
                 self.join_using(left, right, side, names)
             }
             JoinConstraint::Natural => {
-                let names = shared(&left.columns, &right.columns);
+                let names = shared_names(&left.columns, &right.columns);
                 self.join_using(left, right, side, names)
             }
-            JoinConstraint::None => Ok(assembled(left, right, side, Vec::new())),
+            JoinConstraint::None => Ok(build_join(left, right, side, Vec::new())),
         }
     }
 
@@ -71,14 +75,14 @@ impl Binder<'_> {
         &mut self,
         mut left: Tables,
         mut right: Tables,
-        side: Side,
+        side: JoinType,
         condition: &Ast,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let columns: Vec<Column> = left.columns.iter().chain(&right.columns).cloned().collect();
-        let mut scope = Scope::empty(around.outer, around.env.clone());
+        let mut scope = Scope::empty(context.outer, context.env.clone());
         scope.columns = Rc::new(columns);
-        if side == Side::Inner {
+        if side == JoinType::Inner {
             let (mut conditions, mut above) = (Vec::new(), Vec::new());
             for conjunct in conjuncts(condition) {
                 let steps = self.filter(conjunct, &scope, "JOIN")?;
@@ -88,7 +92,7 @@ impl Binder<'_> {
                     Err(steps) => above.extend(steps),
                 }
             }
-            let tables = assembled(left, right, side, conditions);
+            let tables = build_join(left, right, side, conditions);
             return Ok(Tables { relation: apply(tables.relation, above), ..tables });
         }
         let mut conditions = Vec::new();
@@ -98,8 +102,8 @@ impl Binder<'_> {
                 &mut Place { scope: &scope, steps: &mut steps, clause: "JOIN", unnests: None };
             let value = self.condition(conjunct, place)?;
             for step in steps {
-                // What a subquery gives is computed on the side whose columns it reads, which keeps
-                // that side's tuples.
+                // Compute the subquery on the side that it reads columns of; it keeps that side's
+                // tuples.
                 let reads = step.reads();
                 let of = |tables: &Tables| {
                     let names = tables.relation.names();
@@ -107,7 +111,7 @@ impl Binder<'_> {
                 };
                 let side = match (of(&left), of(&right)) {
                     (true, true) => {
-                        return Err(refuse_at(
+                        return Err(unsupported_at(
                             "a subquery in ON of an outer join that reads columns of both sides",
                             conjunct,
                         ));
@@ -116,25 +120,25 @@ impl Binder<'_> {
                     (false, _) => &mut right.relation,
                 };
                 if matches!(&step, Step::Value(..)) {
-                    return Err(refuse_at(
+                    return Err(unsupported_at(
                         "a volatile value that ON reads more than once (compute it in a subquery)",
                         conjunct,
                     ));
                 }
-                let taken = std::mem::replace(side, Relation::nothing());
+                let taken = std::mem::replace(side, Relation::placeholder());
                 *side = apply(taken, vec![step]);
             }
             conditions.extend(self.finished(value)?.expr.conjuncts());
         }
-        Ok(assembled(left, right, side, conditions))
+        Ok(build_join(left, right, side, conditions))
     }
 
-    /// A join by columns of one name, each pair of which becomes one column.
+    /// Joins by equal column names; each pair of columns becomes one column.
     fn join_using(
         &mut self,
         left: Tables,
         right: Tables,
-        side: Side,
+        side: JoinType,
         names: Vec<Ident>,
     ) -> Result<Tables> {
         let mut conditions = Vec::new();
@@ -145,14 +149,14 @@ impl Binder<'_> {
             let a = unique(&left.columns, name, "left")?;
             let b = unique(&right.columns, name, "right")?;
             let (x, y) = (self.field(&a.field)?, self.field(&b.field)?);
-            let at = |error: Error| placed(error, name.span);
+            let at = |error: Error| with_span(error, name.span);
             let (left, right, atom) =
                 self.unified_pair(x.clone(), y.clone(), "USING").map_err(at)?;
             let equal = self.compared("eq", x, y).map_err(at)?;
             conditions.push(self.finished(equal)?.expr);
             let value = match side {
-                Side::Right | Side::RightSemi | Side::RightAnti => right.expr,
-                Side::Full => Expr::Coalesce(vec![left.expr, right.expr]),
+                JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => right.expr,
+                JoinType::Full => Expr::Coalesce(vec![left.expr, right.expr]),
                 _ => left.expr,
             };
             let field = match value {
@@ -178,7 +182,7 @@ impl Binder<'_> {
                 && merged.iter().any(|merged| merged.name == column.name)
                 && hidden.contains(&column.field)
         };
-        let mut tables = assembled(left, right, side, conditions);
+        let mut tables = build_join(left, right, side, conditions);
         for column in &mut tables.columns {
             column.hidden |= is_named(column);
         }
@@ -190,11 +194,11 @@ impl Binder<'_> {
 fn using_name(name: &ObjectName) -> Result<Ident> {
     match &idents(name)?[..] {
         [only] => Ok(only.clone()),
-        _ => Err(refuse_at("a name in parts in USING", name)),
+        _ => Err(unsupported_at("a qualified name in USING", name)),
     }
 }
 
-/// The only column of this name on a side.
+/// Finds the column with this name on one side of a join.
 fn unique<'t>(columns: &'t [Column], name: &Ident, side: &str) -> Result<&'t Column> {
     for exact in [true, false] {
         let called = |column: &&Column| !column.hidden && matches(name, &column.name, exact);
@@ -204,20 +208,20 @@ fn unique<'t>(columns: &'t [Column], name: &Ident, side: &str) -> Result<&'t Col
             [only] => return Ok(only),
             [..] => {
                 let message = format!(
-                    "USING ({}): the {side} side has several columns of this name",
+                    "column {} of USING is ambiguous on the {side} side of the join",
                     name.value
                 );
                 let error = Error::semantic(message).with_state(SqlState::AMBIGUOUS_COLUMN);
-                return Err(placed(error, name.span));
+                return Err(with_span(error, name.span));
             }
         }
     }
-    let message = format!("USING ({}): the {side} side has no column of this name", name.value);
-    Err(placed(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span))
+    let message = format!("unknown column {} of USING on the {side} side of the join", name.value);
+    Err(with_span(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span))
 }
 
-/// The names that both sides have, in the order of the left one.
-fn shared(left: &[Column], right: &[Column]) -> Vec<Ident> {
+/// Returns the column names that both sides have, in the order of the left side.
+fn shared_names(left: &[Column], right: &[Column]) -> Vec<Ident> {
     let mut names: Vec<&Arc<str>> = Vec::new();
     for column in left.iter().filter(|column| !column.hidden) {
         let both = right.iter().any(|other| !other.hidden && other.name == column.name);
@@ -228,28 +232,28 @@ fn shared(left: &[Column], right: &[Column]) -> Vec<Ident> {
     names.into_iter().map(|name| Ident::with_quote('"', &**name)).collect()
 }
 
-/// The join of two sides by conditions.
-fn assembled(left: Tables, right: Tables, side: Side, conditions: Vec<Expr>) -> Tables {
+/// Builds the join of two sides.
+fn build_join(left: Tables, right: Tables, side: JoinType, conditions: Vec<Expr>) -> Tables {
     let (kind, flip) = match side {
-        Side::Inner => (Kind::Inner, false),
-        Side::Left => (Kind::Left, false),
-        Side::Right => (Kind::Left, true),
-        Side::Full => (Kind::Full, false),
-        Side::Semi => (Kind::Semi, false),
-        Side::Anti => (Kind::Anti, false),
-        Side::RightSemi => (Kind::Semi, true),
-        Side::RightAnti => (Kind::Anti, true),
+        JoinType::Inner => (Kind::Inner, false),
+        JoinType::Left => (Kind::Left, false),
+        JoinType::Right => (Kind::Left, true),
+        JoinType::Full => (Kind::Full, false),
+        JoinType::Semi => (Kind::Semi, false),
+        JoinType::Anti => (Kind::Anti, false),
+        JoinType::RightSemi => (Kind::Semi, true),
+        JoinType::RightAnti => (Kind::Anti, true),
     };
     let (mut left, mut right) = (left, right);
-    if matches!(side, Side::Left | Side::Full) {
+    if matches!(side, JoinType::Left | JoinType::Full) {
         right.columns.iter_mut().for_each(|column| column.extended = true);
     }
-    if matches!(side, Side::Right | Side::Full) {
+    if matches!(side, JoinType::Right | JoinType::Full) {
         left.columns.iter_mut().for_each(|column| column.extended = true);
     }
     let columns = match side {
-        Side::Semi | Side::Anti => left.columns,
-        Side::RightSemi | Side::RightAnti => right.columns,
+        JoinType::Semi | JoinType::Anti => left.columns,
+        JoinType::RightSemi | JoinType::RightAnti => right.columns,
         _ => left.columns.into_iter().chain(right.columns).collect(),
     };
     let (first, second) =
@@ -257,49 +261,49 @@ fn assembled(left: Tables, right: Tables, side: Side, conditions: Vec<Expr>) -> 
     Tables { relation: joined(kind, first, second, conditions, None, false), columns }
 }
 
-/// What kind of join is written, and which tuples go together.
-fn side_of<'q>(
+/// Returns the type and the constraint of a join.
+fn join_type<'q>(
     operator: &'q JoinOperator,
     factor: &impl Spanned,
-) -> Result<(Side, &'q JoinConstraint)> {
+) -> Result<(JoinType, &'q JoinConstraint)> {
     let (side, constraint) = match operator {
         JoinOperator::CrossJoin(JoinConstraint::None) => {
-            return Ok((Side::Inner, &JoinConstraint::None));
+            return Ok((JoinType::Inner, &JoinConstraint::None));
         }
         JoinOperator::CrossJoin(_) => {
             let message = "CROSS JOIN takes neither ON nor USING; write JOIN";
-            return Err(placed(Error::new(Code::Syntax, message), factor.span()));
+            return Err(with_span(Error::new(Code::Syntax, message), factor.span()));
         }
         JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
-            (Side::Inner, constraint)
+            (JoinType::Inner, constraint)
         }
         JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
-            (Side::Left, constraint)
+            (JoinType::Left, constraint)
         }
         JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-            (Side::Right, constraint)
+            (JoinType::Right, constraint)
         }
-        JoinOperator::FullOuter(constraint) => (Side::Full, constraint),
+        JoinOperator::FullOuter(constraint) => (JoinType::Full, constraint),
         JoinOperator::Semi(constraint) | JoinOperator::LeftSemi(constraint) => {
-            (Side::Semi, constraint)
+            (JoinType::Semi, constraint)
         }
         JoinOperator::Anti(constraint) | JoinOperator::LeftAnti(constraint) => {
-            (Side::Anti, constraint)
+            (JoinType::Anti, constraint)
         }
-        JoinOperator::RightSemi(constraint) => (Side::RightSemi, constraint),
-        JoinOperator::RightAnti(constraint) => (Side::RightAnti, constraint),
+        JoinOperator::RightSemi(constraint) => (JoinType::RightSemi, constraint),
+        JoinOperator::RightAnti(constraint) => (JoinType::RightAnti, constraint),
         JoinOperator::CrossApply | JoinOperator::OuterApply => {
-            return Err(refuse_at("APPLY (write JOIN LATERAL)", factor));
+            return Err(unsupported_at("APPLY (write JOIN LATERAL)", factor));
         }
-        JoinOperator::AsOf { .. } => return Err(refuse_at("ASOF JOIN", factor)),
-        JoinOperator::StraightJoin(_) => return Err(refuse_at("STRAIGHT_JOIN", factor)),
+        JoinOperator::AsOf { .. } => return Err(unsupported_at("ASOF JOIN", factor)),
+        JoinOperator::StraightJoin(_) => return Err(unsupported_at("STRAIGHT_JOIN", factor)),
         JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => {
-            return Err(refuse_at("ARRAY JOIN", factor));
+            return Err(unsupported_at("ARRAY JOIN", factor));
         }
     };
     if matches!(constraint, JoinConstraint::None) {
         let message = "a JOIN needs ON or USING; for all pairs write CROSS JOIN";
-        return Err(placed(Error::new(Code::Syntax, message), factor.span()));
+        return Err(with_span(Error::new(Code::Syntax, message), factor.span()));
     }
     Ok((side, constraint))
 }

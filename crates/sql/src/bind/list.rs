@@ -1,4 +1,4 @@
-//! The list of a SELECT: what `*` stands for, names of columns, and `unnest`.
+//! The SELECT list: expansion of `*`, column names, and `unnest`.
 
 use std::rc::Rc;
 
@@ -12,37 +12,38 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::scope::{Column, Scope, matches};
 use super::steps::Step;
-use super::typed::Typed;
-use super::{Binder, Place, normalized, placed, refuse, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, Place, normalized, refuse, unsupported_at, with_span};
 
-/// A column of the list.
+/// A column of the SELECT list.
 #[derive(Debug)]
 pub(crate) struct Item<'q> {
     pub(crate) name: Rc<str>,
-    /// Whether the name is an alias that was written.
+    /// Whether the name is an explicit alias.
     pub(crate) has_alias: bool,
-    /// As it is written; none where `*` stands for it.
+    /// The expression; `None` if the item is part of an expanded `*`.
     pub(crate) expr: Option<&'q Ast>,
-    /// The column that `*` stands for, or the slot of a struct.
-    value: Option<Value<'q>>,
+    /// The column of an expanded `*`, or the slot of a struct.
+    value: Option<ItemValue<'q>>,
 }
 
+/// The value of a list item that has no expression of its own.
 #[derive(Debug)]
-enum Value<'q> {
-    Column(Typed),
-    /// A slot of the struct that `unnest` is called with, or of `(struct).*`.
+enum ItemValue<'q> {
+    Column(TypedExpr),
+    /// A slot of the struct argument of `unnest`, or of `(struct).*`.
     Slot(&'q Ast, String),
 }
 
-/// A list that `unnest` was called with, and the field that its elements become.
+/// A call of `unnest`: its list, and the field that holds the elements.
 #[derive(Debug)]
-pub(crate) struct Unnested {
-    pub(crate) list: Typed,
+pub(crate) struct UnnestCall {
+    pub(crate) list: TypedExpr,
     pub(crate) element: Name,
 }
 
 impl Binder<'_> {
-    /// The columns of a list.
+    /// Expands the items of a SELECT list.
     pub(super) fn items<'q>(
         &mut self,
         projection: &'q [SelectItem],
@@ -56,7 +57,7 @@ impl Binder<'_> {
                         name: slot.as_str().into(),
                         has_alias: false,
                         expr: Some(expr),
-                        value: Some(Value::Slot(argument, slot)),
+                        value: Some(ItemValue::Slot(argument, slot)),
                     })),
                     None => items.push(Item {
                         name: shown_name(expr).into(),
@@ -75,24 +76,27 @@ impl Binder<'_> {
                     });
                 }
                 SelectItem::ExprWithAliases { expr, .. } => {
-                    return Err(refuse_at("several aliases for one column", expr));
+                    return Err(unsupported_at("several aliases for one column", expr));
                 }
                 SelectItem::Wildcard(options) => {
-                    let columns: Vec<Column> = scope.shown().cloned().collect();
+                    let columns: Vec<Column> = scope.visible().cloned().collect();
                     if columns.is_empty() {
                         let error = Error::new(Code::Syntax, "SELECT * without a table in FROM");
-                        return Err(placed(error, options.wildcard_token.0.span));
+                        return Err(with_span(error, options.wildcard_token.0.span));
                     }
                     self.wildcard(columns, options, &mut items)?;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
-                    return Err(refuse_at("(value).* of other than a name", expr));
+                    return Err(unsupported_at(
+                        "(value).* of an expression that is not a name",
+                        expr,
+                    ));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
                 ) => {
-                    let columns = self.of_row(name, scope);
+                    let columns = self.wildcard_columns(name, scope);
                     match (columns, self.slots_of_name(name, options, scope)?) {
                         (Ok(columns), _) => self.wildcard(columns, options, &mut items)?,
                         (Err(_), Some(slots)) => items.extend(slots),
@@ -104,8 +108,8 @@ impl Binder<'_> {
         Ok(items)
     }
 
-    /// The columns that `table.*` stands for.
-    fn of_row(&mut self, name: &ObjectName, scope: &Scope<'_>) -> Result<Vec<Column>> {
+    /// Returns the columns that `table.*` expands to.
+    fn wildcard_columns(&mut self, name: &ObjectName, scope: &Scope<'_>) -> Result<Vec<Column>> {
         let parts = idents(name)?;
         let mut current = Some(scope);
         let mut outer = false;
@@ -113,7 +117,7 @@ impl Binder<'_> {
             if let Some(columns) = scope.of_table(&parts) {
                 return match outer {
                     true => Err(Error::unsupported(
-                        "table.* of a query around this one is not supported; name columns",
+                        "table.* of an enclosing query is not supported; name the columns",
                     )),
                     false => Ok(columns),
                 };
@@ -122,9 +126,9 @@ impl Binder<'_> {
             outer = true;
         }
         let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        let error = Error::semantic(format!("there is no table {name} in FROM here"));
+        let error = Error::semantic(format!("unknown table {name} in FROM"));
         let error = error.with_state(SqlState::UNDEFINED_TABLE);
-        Err(parts.first().map_or(error.clone(), |part| placed(error, part.span)))
+        Err(parts.first().map_or(error.clone(), |part| with_span(error, part.span)))
     }
 
     fn wildcard<'q>(
@@ -162,8 +166,8 @@ impl Binder<'_> {
             matches(name, &column.name, true) || matches(name, &column.name, false)
         };
         let missing = |name: &Ident, clause: &str| {
-            let message = format!("there is no column {} for {clause}", name.value);
-            placed(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span)
+            let message = format!("unknown column {} in {clause}", name.value);
+            with_span(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span)
         };
         let is_excluded = |parts: &[Ident], column: &Column| match parts.split_last() {
             Some((name, table)) => {
@@ -183,7 +187,7 @@ impl Binder<'_> {
         }
         for element in &replaced {
             if !columns.iter().any(|column| is(&element.column_name, column)) {
-                return Err(missing(&element.column_name, "REPLACE to replace"));
+                return Err(missing(&element.column_name, "REPLACE"));
             }
         }
         for column in columns {
@@ -201,8 +205,8 @@ impl Binder<'_> {
                     });
                 }
                 None => {
-                    let value = Typed::new(Expr::Field(column.field), column.atom);
-                    let value = Some(Value::Column(value));
+                    let value = TypedExpr::new(Expr::Field(column.field), column.atom);
+                    let value = Some(ItemValue::Column(value));
                     items.push(Item { name, has_alias: false, expr: None, value });
                 }
             }
@@ -210,14 +214,15 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The struct that `unnest` is called with, and its slots; none for what is not such a call.
+    /// Returns the struct argument of an `unnest` call and its slot names; `None` for other
+    /// expressions.
     fn slots_of_unnest<'q>(
         &mut self,
         expr: &'q Ast,
         scope: &Scope<'_>,
     ) -> Option<(&'q Ast, Vec<String>)> {
         let argument = unnest_argument(expr)?;
-        // Only its type is looked at here.
+        // Only the type is used here.
         let place = &mut Place { scope, steps: &mut Vec::new(), clause: "SELECT", unnests: None };
         match self.expr(argument, place).ok()?.atom {
             Atom::Struct(slots) => {
@@ -227,7 +232,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The slots that `(name).*` stands for, where the name is a struct's.
+    /// Returns the slots that `(name).*` expands to if the name is a struct.
     fn slots_of_name<'q>(
         &mut self,
         name: &ObjectName,
@@ -238,36 +243,36 @@ impl Binder<'_> {
         let Ok(value) = self.name(&idents(name)?, place) else { return Ok(None) };
         let Atom::Struct(slots) = &value.atom else { return Ok(None) };
         if *options != WildcardAdditionalOptions::default() {
-            return Err(refuse_at("what follows * of a struct", name));
+            return Err(unsupported_at("an option after * of a struct", name));
         }
         let slot = |(slot, _): &(std::sync::Arc<str>, _)| {
-            let field = self.call("get_field", vec![value.clone(), Typed::text(slot)])?;
+            let field = self.call("get_field", vec![value.clone(), TypedExpr::text(slot)])?;
             let name: Rc<str> = (**slot).into();
-            Ok(Item { name, has_alias: false, expr: None, value: Some(Value::Column(field)) })
+            Ok(Item { name, has_alias: false, expr: None, value: Some(ItemValue::Column(field)) })
         };
         slots.iter().map(slot).collect::<Result<_>>().map(Some)
     }
 
-    /// The values of the list.
+    /// Binds the values of the items.
     pub(super) fn list(
         &mut self,
         items: &[Item<'_>],
         scope: &Scope<'_>,
         steps: &mut Vec<Step>,
-        unnests: &mut Vec<Unnested>,
-    ) -> Result<Vec<(Rc<str>, Typed)>> {
+        unnests: &mut Vec<UnnestCall>,
+    ) -> Result<Vec<(Rc<str>, TypedExpr)>> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             let mut place =
                 Place { scope, steps: &mut *steps, clause: "SELECT", unnests: Some(&mut *unnests) };
             let value = match (&item.value, item.expr) {
-                (Some(Value::Column(column)), _) => column.clone(),
-                (Some(Value::Slot(argument, slot)), _) => {
+                (Some(ItemValue::Column(column)), _) => column.clone(),
+                (Some(ItemValue::Slot(argument, slot)), _) => {
                     let value = self.expr(argument, &mut place)?;
-                    self.call("get_field", vec![value, Typed::text(slot)])?
+                    self.call("get_field", vec![value, TypedExpr::text(slot)])?
                 }
                 (None, Some(expr)) => self.expr(expr, &mut place)?,
-                (None, None) => return Err(Error::internal("an item that is nothing")),
+                (None, None) => return Err(Error::internal("SELECT item without a value")),
             };
             list.push((item.name.clone(), value));
         }
@@ -275,21 +280,21 @@ impl Binder<'_> {
     }
 }
 
-/// A text in single quotes is no name: `'a' 'b'` is not `'a' AS "b"`.
+/// Rejects an alias in single quotes, because `'a' 'b'` does not mean `'a' AS "b"`.
 pub(super) fn check_quotes(alias: &Ident) -> Result<()> {
     match alias.quote_style {
         Some('\'') => {
             let message = format!(
-                "'{0}' in single quotes is a text; write a name in double quotes",
+                "'{0}' in single quotes is a string; write a name in double quotes",
                 alias.value
             );
-            Err(placed(Error::new(Code::Syntax, message), alias.span))
+            Err(with_span(Error::new(Code::Syntax, message), alias.span))
         }
         _ => Ok(()),
     }
 }
 
-/// What `unnest` is called with, where an expression is just that.
+/// Returns the only argument of an `unnest` call; `None` for other expressions.
 fn unnest_argument(expr: &Ast) -> Option<&Ast> {
     let Ast::Function(function) = expr else { return None };
     if !is_called(function, "unnest") {
@@ -304,7 +309,7 @@ fn unnest_argument(expr: &Ast) -> Option<&Ast> {
     }
 }
 
-/// Whether a call is of the function that is called so.
+/// Returns whether a call names this function.
 pub(super) fn is_called(function: &Function, name: &str) -> bool {
     match function.name.0.as_slice() {
         [part] => part.as_ident().is_some_and(|ident| normalized(ident) == name),
@@ -312,13 +317,16 @@ pub(super) fn is_called(function: &Function, name: &str) -> bool {
     }
 }
 
-/// The parts of a name.
+/// Returns the parts of a name.
 pub(super) fn idents(name: &ObjectName) -> Result<Vec<Ident>> {
     let parts = name.0.iter().map(|part| part.as_ident().cloned());
-    parts.collect::<Option<Vec<_>>>().ok_or_else(|| refuse_at(&format!("the name {name}"), name))
+    parts
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| unsupported_at(&format!("the name {name}"), name))
 }
 
-/// The name of a column that has none: a column's own, or the text of an expression.
+/// Returns the output name of an expression without an alias: a column's name, or the expression's
+/// text.
 fn shown_name(expr: &Ast) -> String {
     match expr {
         Ast::Identifier(name) => normalized(name),

@@ -1,4 +1,4 @@
-//! Literals.
+//! Literals: numbers, strings, bytes and intervals.
 
 use sqlparser::ast::{
     DateTimeField, Expr as Ast, Interval, IntervalFields, Spanned, UnaryOperator, Value,
@@ -7,42 +7,45 @@ use sqlparser::ast::{
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
 
-use super::typed::Typed;
-use super::{Binder, Place, placed, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, Place, unsupported_at, with_span};
 
 impl Binder<'_> {
-    /// A literal's value.
-    pub(super) fn literal(&self, value: &ValueWithSpan) -> Result<Typed> {
+    /// Binds a literal.
+    pub(super) fn literal(&self, value: &ValueWithSpan) -> Result<TypedExpr> {
         let place = value.span;
         Ok(match &value.value {
             Value::Number(digits, _) => {
-                number(digits, false).map_err(|error| placed(error, place))?
+                number(digits, false).map_err(|error| with_span(error, place))?
             }
             Value::SingleQuotedString(text)
             | Value::EscapedStringLiteral(text)
             | Value::UnicodeStringLiteral(text)
-            | Value::NationalStringLiteral(text) => Typed::unknown(text),
-            Value::DollarQuotedString(text) => Typed::unknown(&text.value),
+            | Value::NationalStringLiteral(text) => TypedExpr::unknown(text),
+            Value::DollarQuotedString(text) => TypedExpr::unknown(&text.value),
             Value::HexStringLiteral(digits) => {
-                let bytes = bytes_of(digits).map_err(|error| placed(error, place))?;
-                Typed::new(Expr::Constant(Scalar::Bytes(bytes.into()), Atom::Bytes), Atom::Bytes)
+                let bytes = bytes_of(digits).map_err(|error| with_span(error, place))?;
+                TypedExpr::new(
+                    Expr::Constant(Scalar::Bytes(bytes.into()), Atom::Bytes),
+                    Atom::Bytes,
+                )
             }
-            Value::Boolean(value) => Typed::boolean(Expr::boolean(*value)),
-            Value::Null => Typed::null(),
+            Value::Boolean(value) => TypedExpr::boolean(Expr::boolean(*value)),
+            Value::Null => TypedExpr::null(),
             Value::Placeholder(name) => {
-                let message = format!("the parameter {name} is not supported; write its value");
-                return Err(placed(Error::unsupported(message), place));
+                let message = format!("parameter {name} is not supported; write its value");
+                return Err(with_span(Error::unsupported(message), place));
             }
             other => {
                 let error = Error::unsupported(format!("the literal {other} is not supported"));
-                return Err(placed(error, place));
+                return Err(with_span(error, place));
             }
         })
     }
 
-    /// A number with signs in front, which belong to it before it has a type: `-(-2147483648)` does
-    /// not overflow.
-    pub(super) fn signed_literal(&self, operand: &Ast) -> Result<Option<Typed>> {
+    /// Binds a number with leading signs. The signs apply before the number gets a type, so that
+    /// `-(-2147483648)` does not overflow.
+    pub(super) fn signed_literal(&self, operand: &Ast) -> Result<Option<TypedExpr>> {
         let mut negative = true;
         let mut inner = operand;
         loop {
@@ -55,20 +58,19 @@ impl Binder<'_> {
                 Ast::Value(ValueWithSpan { value: Value::Number(digits, _), span }) => {
                     return number(digits, negative)
                         .map(Some)
-                        .map_err(|error| placed(error, *span));
+                        .map_err(|error| with_span(error, *span));
                 }
                 _ => return Ok(None),
             }
         }
     }
 
-    /// An interval: its text, perhaps with units, or so many times one unit where the number is an
-    /// expression.
+    /// Binds an interval: a text, possibly with units, or a number of units.
     pub(super) fn interval(
         &mut self,
         interval: &Interval,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let Interval {
             value,
             leading_field,
@@ -95,14 +97,14 @@ impl Binder<'_> {
             let misplaced =
                 leading_precision.is_some() && (first, last) != ("second", Some("second"));
             if let (Some(last), false) = (last, misplaced) {
-                return self.interval_in(Typed::text(text), first, last, digits, true);
+                return self.interval_in(TypedExpr::text(text), first, last, digits, true);
             }
         }
         if leading_precision.is_some() || fractional_seconds_precision.is_some() {
-            return Err(refuse_at("an interval's precision", &**value));
+            return Err(unsupported_at("an interval's precision", &**value));
         }
         if last_field.is_some() {
-            return Err(refuse_at("an interval from one field TO another", &**value));
+            return Err(unsupported_at("an interval from one field TO another", &**value));
         }
         let field = leading_field.as_ref().map(|field| field.to_string().to_lowercase());
         let number = match &**value {
@@ -113,22 +115,25 @@ impl Binder<'_> {
         };
         match (literal.or(number), field) {
             (Some(text), None) if literal.is_some() => {
-                self.cast_to(Typed::unknown(text), &Atom::Interval, false)
+                self.cast_to(TypedExpr::unknown(text), &Atom::Interval, false)
             }
             (Some(text), Some(field)) => {
-                self.cast_to(Typed::unknown(&format!("{text} {field}")), &Atom::Interval, false)
+                self.cast_to(TypedExpr::unknown(&format!("{text} {field}")), &Atom::Interval, false)
             }
             (_, Some(field)) => {
                 let number = self.expr(value, place)?;
-                let one =
-                    self.cast_to(Typed::unknown(&format!("1 {field}")), &Atom::Interval, false)?;
+                let one = self.cast_to(
+                    TypedExpr::unknown(&format!("1 {field}")),
+                    &Atom::Interval,
+                    false,
+                )?;
                 self.arithmetic("mul", number, one)
             }
             (_, None) => {
                 let message = format!(
-                    "an interval needs a unit that is known; write its text in quotes: interval '{value} days'"
+                    "an interval needs a known unit; write its text in quotes: interval '{value} days'"
                 );
-                Err(placed(
+                Err(with_span(
                     Error::semantic(message).with_state(SqlState::SYNTAX_ERROR),
                     value.span(),
                 ))
@@ -136,17 +141,22 @@ impl Binder<'_> {
         }
     }
 
-    /// A text or an interval cut to units; `digits` of seconds behind the point.
+    /// Restricts a text or an interval to units, with `digits` fractional digits of a second.
     pub(super) fn interval_in(
         &self,
-        value: Typed,
+        value: TypedExpr,
         largest: &str,
         smallest: &str,
         digits: Option<u64>,
         read: bool,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let digits = digits.map_or(-1, |digits| i32::try_from(digits).unwrap_or(i32::MAX));
-        let args = vec![value, Typed::text(largest), Typed::text(smallest), Typed::int32(digits)];
+        let args = vec![
+            value,
+            TypedExpr::text(largest),
+            TypedExpr::text(smallest),
+            TypedExpr::int32(digits),
+        ];
         self.call(if read { "interval_in" } else { "interval_to" }, args)
     }
 }
@@ -163,7 +173,7 @@ fn unit(field: &DateTimeField) -> Option<&'static str> {
     }
 }
 
-/// The largest and the smallest unit of an interval's type.
+/// Returns the largest and the smallest unit of an interval type.
 pub(super) fn units(fields: &IntervalFields) -> (&'static str, &'static str) {
     match fields {
         IntervalFields::Year => ("year", "year"),
@@ -184,7 +194,7 @@ pub(super) fn units(fields: &IntervalFields) -> (&'static str, &'static str) {
 
 fn bytes_of(digits: &str) -> Result<Vec<u8>> {
     let wrong = || {
-        let message = format!("x'{digits}' is not of pairs of hexadecimal digits");
+        let message = format!("x'{digits}' must consist of pairs of hexadecimal digits");
         Error::new(Code::Data, message).with_state(SqlState::INVALID_TEXT_REPRESENTATION)
     };
     if digits.len() % 2 == 1 || !digits.is_ascii() {
@@ -194,9 +204,9 @@ fn bytes_of(digits: &str) -> Result<Vec<u8>> {
     (0..digits.len()).step_by(2).map(pair).collect()
 }
 
-/// A number: whole ones have 32 bits where they fit, then 64; other ones are decimals, with an
-/// exponent doubles.
-pub(super) fn number(text: &str, negative: bool) -> Result<Typed> {
+/// Parses a number. Integers take 32 bits if they fit, then 64; other numbers are decimals, or
+/// double precision with an exponent.
+pub(super) fn number(text: &str, negative: bool) -> Result<TypedExpr> {
     let digits = text.replace('_', "");
     if digits.contains(['e', 'E']) {
         return double(text, &digits, negative);
@@ -209,7 +219,7 @@ pub(super) fn number(text: &str, negative: bool) -> Result<Typed> {
     }
     if whole.len() + fraction.len() > usize::from(DECIMAL_PRECISION_MAX) {
         let message = format!(
-            "{text} has more than {DECIMAL_PRECISION_MAX} digits; write it with an exponent, as 1.5e40, for double \
+            "number {text} has more than {DECIMAL_PRECISION_MAX} digits; write it with an exponent, as 1.5e40, for double \
              precision"
         );
         return Err(Error::new(Code::Overflow, message));
@@ -227,10 +237,10 @@ pub(super) fn number(text: &str, negative: bool) -> Result<Typed> {
             Atom::Decimal(significant as u8, scale)
         }
     };
-    Ok(Typed::new(Expr::Constant(Scalar::Integer(value), atom.clone()), atom))
+    Ok(TypedExpr::new(Expr::Constant(Scalar::Integer(value), atom.clone()), atom))
 }
 
-fn double(text: &str, digits: &str, negative: bool) -> Result<Typed> {
+fn double(text: &str, digits: &str, negative: bool) -> Result<TypedExpr> {
     let value: f64 = digits.parse().map_err(|_| unreadable(text))?;
     let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
     let is_zero = !mantissa.contains(|digit: char| ('1'..='9').contains(&digit));
@@ -239,9 +249,9 @@ fn double(text: &str, digits: &str, negative: bool) -> Result<Typed> {
         return Err(Error::new(Code::Overflow, message));
     }
     let value = if negative { -value } else { value };
-    Ok(Typed::new(Expr::Constant(Scalar::Float(value), Atom::Float64), Atom::Float64))
+    Ok(TypedExpr::new(Expr::Constant(Scalar::Float(value), Atom::Float64), Atom::Float64))
 }
 
 fn unreadable(text: &str) -> Error {
-    Error::new(Code::Syntax, format!("the number {text} cannot be read"))
+    Error::new(Code::Syntax, format!("invalid number {text}"))
 }

@@ -1,17 +1,19 @@
-//! The binder: a query's syntax tree becomes a relation. Names become fields, each with a type;
-//! subqueries become joins.
+//! The binder: turns a query's syntax tree into a relation. It resolves names to typed fields and
+//! rewrites subqueries as joins.
 //!
-//! Names and types mean what they mean in PostgreSQL; `docs/dialect.md` lists the differences.
-//! Every part of the syntax tree is bound or is an error that names it and its place.
+//! Names and types follow PostgreSQL; `docs/dialect.md` lists the differences. Each part of the
+//! syntax tree is either bound or rejected with an error that names it and its position.
 //!
 //! | file | binds |
 //! |---|---|
-//! | `query`, `cte`, `recursive`, `set`, `values` | queries, WITH, UNION and its like, VALUES |
-//! | `select`, `list`, `group`, `grouped`, `order` | SELECT: its list, GROUP BY, DISTINCT, ORDER BY and LIMIT |
+//! | `query`, `cte`, `recursive`, `set` | queries, WITH, set operations, LIMIT |
+//! | `values`, `literal_rows` | VALUES |
+//! | `select`, `list`, `group`, `grouped`, `order` | SELECT: list, GROUP BY, DISTINCT, ORDER BY |
 //! | `from`, `factor`, `join`, `table_function` | tables, joins, functions in FROM |
-//! | `scope`, `fields` | names of columns; names and types of fields |
-//! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `literal`, `nested`, `subquery` | expressions |
-//! | `function`, `aggregate` | calls |
+//! | `scope`, `steps` | column names; work that must precede an expression |
+//! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `nested` | expressions |
+//! | `membership`, `in_literals`, `literal`, `subquery` | IN, BETWEEN, ANY; literals; subqueries |
+//! | `function`, `aggregate` | function calls |
 //! | `typed`, `untyped`, `coerce`, `sql_type` | types |
 
 mod aggregate;
@@ -29,6 +31,8 @@ mod in_literals;
 mod join;
 mod list;
 mod literal;
+mod literal_rows;
+mod membership;
 mod nested;
 mod operator;
 mod order;
@@ -46,76 +50,77 @@ mod table_function;
 mod typed;
 mod untyped;
 mod values;
-mod written_rows;
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Ident, Query, Spanned};
-use sqlparser::tokenizer::Span as Tokens;
+use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_functions::Library;
 use tessera_optimizer::expression::Simplifier;
 use tessera_optimizer::logical::fields::Fields;
 use tessera_optimizer::logical::relation::{Name, Relation};
-use tessera_optimizer::table::Catalog;
+use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{Expr, Rules};
 use tessera_types::{Error, Result, Span};
 
-use crate::clock::Moment;
+use crate::clock::StatementTime;
 use cte::Env;
-use scope::{Output, Scope};
+use scope::{OutputColumn, Scope};
 pub(crate) use sql_type::atom_of_type;
 use steps::Step;
-use typed::Typed;
+use typed::TypedExpr;
 
-/// A query's relation, and the columns of its result.
+/// A bound query: its relation and its result columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Bound {
+pub(crate) struct BoundQuery {
     pub(crate) relation: Relation,
-    /// By position; their fields are among the relation's.
-    pub(crate) columns: Vec<Output>,
+    /// The result columns in order; their fields are fields of `relation`.
+    pub(crate) columns: Vec<OutputColumn>,
 }
 
-/// Binds one statement.
+/// The binder of one statement.
 pub(crate) struct Binder<'a> {
     pub(crate) fields: Fields<'a>,
-    catalog: &'a dyn Catalog,
-    moment: Moment,
-    /// Groupings so far that read nothing from outside.
-    groupings: Vec<grouped::Known>,
-    /// Volatile common table expressions that have been read.
-    shared: Vec<(Rc<cte::Definition>, Bound)>,
+    catalog: &'a dyn TableCatalog,
+    start_time: StatementTime,
+    /// Uncorrelated groupings bound so far, which equal groupings reuse.
+    groupings: Vec<grouped::CachedGrouping>,
+    /// Volatile common table expressions bound so far, which later references share.
+    shared: Vec<(Rc<cte::CteDefinition>, BoundQuery)>,
+    /// The number of recursive queries bound so far, for unique identifiers.
     recursions: usize,
-    /// Recursive queries whose steps are being bound.
+    /// The number of recursive terms being bound.
     open_recursions: usize,
+    /// The nesting depth of the view being bound.
     view_depth: usize,
-    /// How many calls of volatile functions have been bound.
+    /// The number of volatile function calls bound so far.
     volatile_calls: Cell<usize>,
 }
 
-/// Where an expression stands.
+/// The position of an expression in a query: its scope, its clause and the work that precedes it.
 pub(crate) struct Place<'p, 's> {
     pub(crate) scope: &'p Scope<'s>,
-    /// What has to be done before the expression can be computed.
+    /// The steps that the relation needs before the expression can be computed.
     pub(crate) steps: &'p mut Vec<Step>,
-    /// The clause, for messages.
+    /// The name of the clause, for error messages.
     pub(crate) clause: &'static str,
-    /// Calls of `unnest` so far, where there can be some.
-    pub(crate) unnests: Option<&'p mut Vec<list::Unnested>>,
+    /// The `unnest` calls collected so far; `None` where `unnest` is not allowed.
+    pub(crate) unnests: Option<&'p mut Vec<list::UnnestCall>>,
 }
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(
-        catalog: &'a dyn Catalog,
+        catalog: &'a dyn TableCatalog,
         library: &'a Arc<Library>,
-        moment: Moment,
+        start_time: StatementTime,
         rules: Rules,
     ) -> Self {
         Binder {
             fields: Fields::new(library, rules),
             catalog,
-            moment,
+            start_time,
             groupings: Vec::new(),
             shared: Vec::new(),
             recursions: 0,
@@ -125,11 +130,11 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What a statement's query means.
+    /// Binds the query of a statement.
     ///
     /// # Errors
-    /// Names that stand for nothing, types that do not fit, what is not offered.
-    pub(crate) fn statement(&mut self, query: &Query) -> Result<Bound> {
+    /// A name is unknown or ambiguous, types do not match, or a construct is not supported.
+    pub(crate) fn statement(&mut self, query: &Query) -> Result<BoundQuery> {
         self.query(query, None, &Env::default())
     }
 
@@ -137,60 +142,62 @@ impl<'a> Binder<'a> {
         self.fields.library
     }
 
-    /// An expression in the form in which it is computed.
-    fn finished(&self, value: Typed) -> Result<Typed> {
+    /// Simplifies an expression into the form in which it is computed.
+    fn finished(&self, value: TypedExpr) -> Result<TypedExpr> {
         let types = self.fields.types();
         self.simplified(value, types.rules)
     }
 
-    /// A value that may have to be known while planning, whichever rules are on.
-    fn evaluated(&self, value: Typed) -> Result<Typed> {
+    /// Evaluates a value as far as possible at planning time, regardless of which rules are
+    /// enabled.
+    fn evaluated(&self, value: TypedExpr) -> Result<TypedExpr> {
         self.simplified(value, Rules::ALL)
     }
 
-    fn simplified(&self, value: Typed, rules: Rules) -> Result<Typed> {
+    fn simplified(&self, value: TypedExpr, rules: Rules) -> Result<TypedExpr> {
         let simplifier = Simplifier::new(self.library(), self.fields.types()).with_rules(rules);
         let expr = simplifier.tree(value.expr);
-        // What a call gives may depend on how an argument is written.
+        // The result type of a call may depend on the form of an argument.
         let expr = match self.fields.atom_of(&expr)? {
             atom if atom == value.atom => expr,
             _ => expr.cast(value.atom.clone()),
         };
-        Ok(Typed { expr, ..value })
+        Ok(TypedExpr { expr, ..value })
     }
 
-    /// A call of a library's function, with its type.
-    fn call(&self, function: &str, args: Vec<Typed>) -> Result<Typed> {
+    /// Calls a function of the library.
+    fn call(&self, function: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
         let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
-            .map_err(|error| Self::of_function(error, function))?;
+            .map_err(|error| Self::function_error(error, function))?;
         if tessera_plan::Functions::is_volatile(&**self.library(), function) {
             self.volatile_calls.set(self.volatile_calls.get() + 1);
         }
         let args = args.into_iter().map(|arg| arg.expr).collect();
-        Ok(Typed::new(Expr::call(function, args), atom))
+        Ok(TypedExpr::new(Expr::call(function, args), atom))
     }
 
     fn is_volatile(&self, expr: &Expr) -> bool {
         self.fields.types().volatile(expr)
     }
 
-    /// A field's value.
-    fn field(&self, name: &Name) -> Result<Typed> {
-        Ok(Typed::new(Expr::Field(name.clone()), self.fields.atom(name)?))
+    /// Reads a field.
+    fn field(&self, name: &Name) -> Result<TypedExpr> {
+        Ok(TypedExpr::new(Expr::Field(name.clone()), self.fields.atom(name)?))
     }
 }
 
-/// The stack that is left when more is allocated, and how much more.
+/// The remaining stack size that triggers an allocation, in bytes.
 const STACK_LEFT: usize = 256 << 10;
+/// The size of an additional stack segment, in bytes.
 const STACK_MORE: usize = 2 << 20;
 
-/// Runs a part of the binder that calls itself for what is nested, with enough stack.
+/// Runs a recursive part of the binder with enough stack.
 fn with_stack<T>(job: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, job)
 }
 
-/// A name as it is looked up: in lower case unless it is in quotes.
+/// Returns a name in the form used for lookups: lower case unless quoted.
 pub(crate) fn normalized(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
@@ -198,50 +205,53 @@ pub(crate) fn normalized(name: &Ident) -> String {
     }
 }
 
-/// Where something is written. It is looked up for errors only: the parser walks the whole part.
-pub(crate) trait Written {
-    /// The place.
-    fn tokens(self) -> Tokens;
+/// A part of a statement that has a source position. The position is computed only for errors,
+/// because the parser walks the whole part to find it.
+pub(crate) trait HasSpan {
+    /// Returns the span of the part.
+    fn source_span(self) -> TokenSpan;
 }
 
-impl Written for Tokens {
-    fn tokens(self) -> Tokens {
+impl HasSpan for TokenSpan {
+    fn source_span(self) -> TokenSpan {
         self
     }
 }
 
-impl<T: Spanned> Written for &T {
-    fn tokens(self) -> Tokens {
+impl<T: Spanned> HasSpan for &T {
+    fn source_span(self) -> TokenSpan {
         self.span()
     }
 }
 
-/// The error at a place of the statement, where that is known.
-pub(crate) fn placed(error: Error, written: impl Written) -> Error {
+/// Attaches a source position to an error that has none, if the position is known.
+pub(crate) fn with_span(error: Error, written: impl HasSpan) -> Error {
     if error.span().is_some() {
         return error;
     }
-    let place = written.tokens();
+    let place = written.source_span();
     match place.start.line {
         0 => error,
         line => error.at(Span { line: line as u32, column: place.start.column as u32 }),
     }
 }
 
-/// An error where there is a construct that is not offered.
-pub(crate) fn refuse(condition: bool, construct: &str, written: impl Written) -> Result<()> {
+/// Returns an error if an unsupported construct is present.
+pub(crate) fn refuse(condition: bool, construct: &str, written: impl HasSpan) -> Result<()> {
     match condition {
-        true => Err(placed(Error::unsupported(format!("{construct} is not supported")), written)),
+        true => {
+            Err(with_span(Error::unsupported(format!("{construct} is not supported")), written))
+        }
         false => Ok(()),
     }
 }
 
-/// The same for a construct that is written somewhere.
-pub(crate) fn refuse_at(construct: &str, written: &impl Spanned) -> Error {
-    placed(Error::unsupported(format!("{construct} is not supported")), written.span())
+/// Returns the error for an unsupported construct at a source position.
+pub(crate) fn unsupported_at(construct: &str, written: &impl Spanned) -> Error {
+    with_span(Error::unsupported(format!("{construct} is not supported")), written.span())
 }
 
-/// What stands in parentheses.
+/// Strips the parentheses around an expression.
 fn without_parentheses(mut expr: &sqlparser::ast::Expr) -> &sqlparser::ast::Expr {
     while let sqlparser::ast::Expr::Nested(inner) = expr {
         expr = inner;

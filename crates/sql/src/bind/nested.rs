@@ -1,4 +1,4 @@
-//! Lists, structs and maps: literals, and access to what is in them.
+//! Lists, structs and maps: constructors and access to elements.
 
 use sqlparser::ast::{
     AccessExpr, Array, DictionaryField, Expr as Ast, Ident, MapEntry, StructField, Subscript, Value,
@@ -7,45 +7,45 @@ use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::scope::{Column, as_parameter};
-use super::typed::Typed;
-use super::{Binder, Place, normalized, placed, refuse_at, without_parentheses};
+use super::typed::TypedExpr;
+use super::{Binder, Place, normalized, unsupported_at, with_span, without_parentheses};
 
 impl Binder<'_> {
-    /// `[1, 2]` or `ARRAY[1, 2]`.
-    pub(super) fn array(&mut self, array: &Array, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds `[1, 2]` or `ARRAY[1, 2]`.
+    pub(super) fn array(&mut self, array: &Array, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         let Array { elem, named: _ } = array;
         let items = elem.iter().map(|item| self.expr(item, place)).collect::<Result<Vec<_>>>()?;
         self.list_of(items)
     }
 
-    /// A list of values.
-    pub(super) fn list_of(&self, items: Vec<Typed>) -> Result<Typed> {
+    /// Builds a list of values.
+    pub(super) fn list_of(&self, items: Vec<TypedExpr>) -> Result<TypedExpr> {
         let (items, _) = self.unified(items, "a list")?;
         self.call("make_array", items)
     }
 
-    /// `{'a': 1}`.
+    /// Binds `{'a': 1}`.
     pub(super) fn dictionary(
         &mut self,
         fields: &[DictionaryField],
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let mut args = Vec::with_capacity(2 * fields.len());
         for DictionaryField { key, value } in fields {
-            args.push(Typed::text(&key.value));
+            args.push(TypedExpr::text(&key.value));
             let value = self.expr(value, place)?;
             args.push(value.known());
         }
         self.call("named_struct", args)
     }
 
-    /// `STRUCT(a AS b, …)`.
+    /// Binds `STRUCT(a AS b, …)`.
     pub(super) fn structure(
         &mut self,
         values: &[Ast],
         fields: &[StructField],
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         if let Some(field) = fields.first() {
             return Err(Error::unsupported(format!(
                 "STRUCT with types ({}) is not supported",
@@ -58,15 +58,19 @@ impl Binder<'_> {
                 Ast::Named { expr, name } => (name.value.clone(), &**expr),
                 value => (format!("c{at}"), value),
             };
-            args.push(Typed::text(&name));
+            args.push(TypedExpr::text(&name));
             let value = self.expr(value, place)?;
             args.push(value.known());
         }
         self.call("named_struct", args)
     }
 
-    /// `MAP {'a': 1}`.
-    pub(super) fn map(&mut self, entries: &[MapEntry], place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds `MAP {'a': 1}`.
+    pub(super) fn map(
+        &mut self,
+        entries: &[MapEntry],
+        place: &mut Place<'_, '_>,
+    ) -> Result<TypedExpr> {
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for MapEntry { key, value } in entries {
             keys.push(self.expr(key, place)?);
@@ -75,17 +79,17 @@ impl Binder<'_> {
         self.call("map", vec![self.list_of(keys)?, self.list_of(values)?])
     }
 
-    /// `a.b[1]['c']`: names first, as many as are a column's; what follows reads within it.
+    /// Binds `a.b[1]['c']`: leading names resolve to a column, the rest reads inside its value.
     pub(super) fn access(
         &mut self,
         root: &Ast,
         chain: &[AccessExpr],
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let mut names: Vec<Ident> = match root {
             Ast::Identifier(name) => vec![name.clone()],
             Ast::CompoundIdentifier(parts) => parts.clone(),
-            // `(t).a`, where t is a table.
+            // `(t).a` for a table `t`.
             root => match without_parentheses(root) {
                 Ast::Identifier(name) if place.scope.whole_row(name).is_some() => {
                     vec![name.clone()]
@@ -108,7 +112,7 @@ impl Binder<'_> {
             value = match access {
                 AccessExpr::Dot(Ast::Identifier(name)) => self.slot(value, name)?,
                 AccessExpr::Dot(other) => {
-                    return Err(refuse_at(&format!("the access .{other}"), other));
+                    return Err(unsupported_at(&format!("the access .{other}"), other));
                 }
                 AccessExpr::Subscript(subscript) => self.subscript(value, subscript, place)?,
             };
@@ -116,8 +120,8 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// What a name in parts stands for.
-    pub(super) fn name(&mut self, parts: &[Ident], place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Resolves a qualified name to a value.
+    pub(super) fn name(&mut self, parts: &[Ident], place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         let found = match (place.scope.resolve(parts), parts) {
             (Ok(found), _) => found,
             (Err(error), [table]) => match place.scope.whole_row(table) {
@@ -133,32 +137,33 @@ impl Binder<'_> {
         Ok(value)
     }
 
-    /// A row of a table as a struct; with `outer`, of a query around this one.
+    /// Converts a row of a table to a struct; `outer` says whether the table belongs to an
+    /// enclosing query.
     pub(super) fn row_as_struct(
         &mut self,
         table: &Ident,
         (columns, outer): (Vec<Column>, bool),
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         if columns.iter().any(|column| column.extended) {
             let message = format!(
-                "a row of {} as one value, which an outer join may supply NULL for, is not supported; name its columns",
+                "a row of {} as a struct is not supported, because an outer join can make it NULL; name its columns",
                 table.value
             );
-            return Err(placed(Error::unsupported(message), table.span));
+            return Err(with_span(Error::unsupported(message), table.span));
         }
         let mut args = Vec::with_capacity(2 * columns.len());
         for column in columns {
-            args.push(Typed::text(&column.name));
-            args.push(Typed::new(Expr::Field(column.field), column.atom));
+            args.push(TypedExpr::text(&column.name));
+            args.push(TypedExpr::new(Expr::Field(column.field), column.atom));
         }
         let row = self.call("named_struct", args)?;
         Ok(if outer { as_parameter(row) } else { row })
     }
 
-    /// A slot of a struct, or what a map has for a key.
-    fn slot(&self, value: Typed, name: &Ident) -> Result<Typed> {
+    /// Reads a field of a struct.
+    fn slot(&self, value: TypedExpr, name: &Ident) -> Result<TypedExpr> {
         let error = |message: String, state: SqlState| {
-            Err(placed(Error::semantic(message).with_state(state), name.span))
+            Err(with_span(Error::semantic(message).with_state(state), name.span))
         };
         match &value.atom {
             Atom::Struct(slots) => {
@@ -170,15 +175,15 @@ impl Binder<'_> {
                     let known =
                         slots.iter().map(|(slot, _)| &**slot).collect::<Vec<_>>().join(", ");
                     return error(
-                        format!("there is no field {}; there are {known}", name.value),
+                        format!("unknown struct field {}; expected {known}", name.value),
                         SqlState::UNDEFINED_COLUMN,
                     );
                 };
-                let slot = Typed::text(slot);
+                let slot = TypedExpr::text(slot);
                 self.call("get_field", vec![value, slot])
             }
             other => error(
-                format!("the field {} of a value that is {other}, not a struct", name.value),
+                format!("cannot read field {} of {other}; only structs have fields", name.value),
                 SqlState::WRONG_OBJECT_TYPE,
             ),
         }
@@ -186,17 +191,17 @@ impl Binder<'_> {
 
     fn subscript(
         &mut self,
-        value: Typed,
+        value: TypedExpr,
         subscript: &Subscript,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         match subscript {
             Subscript::Index { index: Ast::Value(text) }
                 if matches!(value.atom, Atom::Struct(_))
                     && matches!(text.value, Value::SingleQuotedString(_)) =>
             {
                 let Value::SingleQuotedString(name) = &text.value else {
-                    return Err(Error::internal("a text is none"));
+                    return Err(Error::internal("subscript without a string"));
                 };
                 self.slot(value, &Ident::with_quote_and_span('"', text.span, name))
             }
@@ -205,13 +210,13 @@ impl Binder<'_> {
                 match &value.atom {
                     Atom::Map(key, _) => {
                         let index = match index.unknown {
-                            true => self.beside(index, &key.atom.clone())?,
+                            true => self.adapt_literal(index, &key.atom.clone())?,
                             false => index,
                         };
                         self.call("get_field", vec![value, index])
                     }
                     Atom::Struct(_) => {
-                        let message = "a struct's field is named in quotes, as s['a'], or behind a point, as s.a";
+                        let message = "a struct field needs a quoted name, as in s['a'], or a period, as in s.a";
                         Err(Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH))
                     }
                     _ => {
@@ -226,7 +231,7 @@ impl Binder<'_> {
             Subscript::Slice { lower_bound, upper_bound, stride } => {
                 let mut bound = |bound: &Option<Ast>, default: i64| match bound {
                     Some(bound) => self.expr(bound, place),
-                    None => Ok(Typed::int64(default)),
+                    None => Ok(TypedExpr::int64(default)),
                 };
                 let args = [bound(lower_bound, 1)?, bound(upper_bound, -1)?, bound(stride, 1)?];
                 let mut all = vec![value];

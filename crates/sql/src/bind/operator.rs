@@ -1,17 +1,16 @@
-//! Operators.
+//! Unary and binary operators.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Spanned, UnaryOperator};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, Slot, SqlState};
 
 use super::compare::Comparison;
-use super::typed::Typed;
-use super::{Binder, Place, placed};
+use super::typed::TypedExpr;
+use super::{Binder, Place, with_span};
 
 impl Binder<'_> {
-    /// An operator between two operands. Long chains lean to the left, so that the left ones are
-    /// walked in a loop.
-    pub(super) fn binary(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds a binary operator. Chains are left-deep, so a loop follows the left operands.
+    pub(super) fn binary(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         if let Some(between) = self.between_symmetric(expr, place)? {
             return Ok(between);
         }
@@ -27,10 +26,10 @@ impl Binder<'_> {
                 break;
             }
         }
-        let mut value: Option<Typed> = None;
+        let mut value: Option<TypedExpr> = None;
         let mut rest = chain.into_iter().rev().peekable();
         while let Some((left, op, right, whole)) = rest.next() {
-            let at = |error: Error| placed(error, whole);
+            let at = |error: Error| with_span(error, whole);
             if value.is_none()
                 && let Some(found) = self.rows(left, op, right, place).map_err(at)?
             {
@@ -52,7 +51,7 @@ impl Binder<'_> {
                     }
                     let all = *op == BinaryOperator::And;
                     let expr = if all { Expr::And(operands) } else { Expr::Or(operands) };
-                    Typed::boolean(expr)
+                    TypedExpr::boolean(expr)
                 }
                 _ => {
                     let second = self.expr(right, place)?;
@@ -60,37 +59,42 @@ impl Binder<'_> {
                 }
             });
         }
-        value.ok_or_else(|| Error::internal("an operator without operands"))
+        value.ok_or_else(|| Error::internal("operator without operands"))
     }
 
-    /// Whether an expression is a key of GROUP BY as it is written.
+    /// Returns whether an expression has the same syntax tree as a key of GROUP BY.
     fn is_key(&self, expr: &Ast, place: &Place<'_, '_>) -> bool {
-        place.scope.groups.is_some_and(|groups| groups.borrow().written(expr).is_some())
+        place.scope.groups.is_some_and(|groups| groups.borrow().syntactic_key(expr).is_some())
     }
 
-    /// A value as a condition.
-    pub(super) fn as_condition(&self, value: Typed, written: &Ast) -> Result<Typed> {
+    /// Converts a value to a condition.
+    pub(super) fn as_condition(&self, value: TypedExpr, written: &Ast) -> Result<TypedExpr> {
         match value.atom {
             Atom::Boolean => Ok(value),
             _ if value.unknown || value.is_null() => self
                 .cast_to(value, &Atom::Boolean, false)
-                .map_err(|error| placed(error, written.span())),
+                .map_err(|error| with_span(error, written.span())),
             ref other => {
-                let message = format!("{written} is {other}, and a condition must be boolean");
+                let message = format!("condition {written} must be boolean, not {other}");
                 let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
-                Err(placed(error, written.span()))
+                Err(with_span(error, written.span()))
             }
         }
     }
 
-    /// A condition.
-    pub(super) fn condition(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds a condition.
+    pub(super) fn condition(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         let value = self.expr(expr, place)?;
         self.as_condition(value, expr)
     }
 
-    /// An operator on two values.
-    pub(super) fn operate(&self, op: &BinaryOperator, left: Typed, right: Typed) -> Result<Typed> {
+    /// Applies a binary operator to two values.
+    pub(super) fn operate(
+        &self,
+        op: &BinaryOperator,
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<TypedExpr> {
         use BinaryOperator as O;
         if let Some(comparison) = Comparison::of(op) {
             return self.compared(comparison.function(), left, right);
@@ -111,28 +115,33 @@ impl Binder<'_> {
             O::BitwiseXor | O::PGBitwiseXor => self.bits("bit_xor", left, right)?,
             O::PGBitwiseShiftLeft => self.bits("shift_left", left, right)?,
             O::PGBitwiseShiftRight => self.bits("shift_right", left, right)?,
-            O::PGRegexMatch => self.matched("regex", left, right, false)?,
-            O::PGRegexIMatch => self.matched("iregex", left, right, false)?,
-            O::PGRegexNotMatch => self.matched("regex", left, right, true)?,
-            O::PGRegexNotIMatch => self.matched("iregex", left, right, true)?,
-            O::PGLikeMatch => self.matched("like", left, right, false)?,
-            O::PGILikeMatch => self.matched("ilike", left, right, false)?,
-            O::PGNotLikeMatch => self.matched("like", left, right, true)?,
-            O::PGNotILikeMatch => self.matched("ilike", left, right, true)?,
+            O::PGRegexMatch => self.pattern_operator("regex", left, right, false)?,
+            O::PGRegexIMatch => self.pattern_operator("iregex", left, right, false)?,
+            O::PGRegexNotMatch => self.pattern_operator("regex", left, right, true)?,
+            O::PGRegexNotIMatch => self.pattern_operator("iregex", left, right, true)?,
+            O::PGLikeMatch => self.pattern_operator("like", left, right, false)?,
+            O::PGILikeMatch => self.pattern_operator("ilike", left, right, false)?,
+            O::PGNotLikeMatch => self.pattern_operator("like", left, right, true)?,
+            O::PGNotILikeMatch => self.pattern_operator("ilike", left, right, true)?,
             O::PGStartsWith => {
                 self.call("starts_with", self.operands_typed("^@", vec![left, right])?)?
             }
-            O::PGOverlap => self.of_lists("array_has_any", "&&", left, right)?,
-            O::AtArrow => self.of_lists("array_has_all", "@>", left, right)?,
-            O::ArrowAt => self.of_lists("array_has_all", "@>", right, left)?,
+            O::PGOverlap => self.list_operator("array_has_any", "&&", left, right)?,
+            O::AtArrow => self.list_operator("array_has_all", "@>", left, right)?,
+            O::ArrowAt => self.list_operator("array_has_all", "@>", right, left)?,
             other => {
                 return Err(Error::unsupported(format!("the operator {other} is not supported")));
             }
         })
     }
 
-    /// `+ - * / %`.
-    pub(super) fn arithmetic(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+    /// Applies `+`, `-`, `*`, `/` or `%`.
+    pub(super) fn arithmetic(
+        &self,
+        name: &str,
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<TypedExpr> {
         let operator = match name {
             "add" => "+",
             "sub" => "-",
@@ -145,17 +154,22 @@ impl Binder<'_> {
         self.call(name, vec![left, right])
     }
 
-    /// Operands in the types that arithmetic is there for.
-    fn operands(&self, name: &str, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+    /// Converts operands to types that have arithmetic.
+    fn operands(
+        &self,
+        name: &str,
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<(TypedExpr, TypedExpr)> {
         use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
-        let cast = |value: Typed, to: Atom| self.cast_to(value, &to, false);
+        let cast = |value: TypedExpr, to: Atom| self.cast_to(value, &to, false);
         Ok(match (left.atom.clone(), right.atom.clone()) {
             (Duration(_), _) => return self.operands(name, cast(left, Interval)?, right),
             (_, Duration(_)) => {
                 let right = cast(right, Interval)?;
                 return self.operands(name, left, right);
             }
-            // A time of day stands for an interval where there is no operator of its own.
+            // A time of day counts as an interval where no operator takes a time.
             (Time(_), other) if matches!(name, "mul" | "div") && other.is_numeric() => {
                 (cast(left, Interval)?, right)
             }
@@ -199,7 +213,7 @@ impl Binder<'_> {
         })
     }
 
-    fn bits(&self, name: &str, left: Typed, right: Typed) -> Result<Typed> {
+    fn bits(&self, name: &str, left: TypedExpr, right: TypedExpr) -> Result<TypedExpr> {
         let operator = match name {
             "bit_and" => "&",
             "bit_or" => "|",
@@ -210,8 +224,8 @@ impl Binder<'_> {
         self.call(name, self.operands_typed(operator, vec![left, right])?)
     }
 
-    /// `||` of texts, bytes and lists.
-    fn concatenated(&self, left: Typed, right: Typed) -> Result<Typed> {
+    /// Applies `||` to strings, bytes or lists.
+    fn concatenated(&self, left: TypedExpr, right: TypedExpr) -> Result<TypedExpr> {
         let (left, right) = self.pair_typed("||", left, right)?;
         let (left, right) = match (&left.atom, &right.atom) {
             (Atom::List(a), Atom::List(b)) if a != b => {
@@ -243,22 +257,28 @@ impl Binder<'_> {
         self.call(function, vec![left, right])
     }
 
-    /// A list of numbers and one more number, in the type that they have in common.
-    fn list_and_item(&self, list: Typed, item: Typed) -> Result<(Typed, Typed)> {
+    /// Converts a list of numbers and a further number to their common type.
+    fn list_and_item(&self, list: TypedExpr, item: TypedExpr) -> Result<(TypedExpr, TypedExpr)> {
         let Atom::List(slot) = &list.atom else { return Ok((list, item)) };
-        let one = Typed::new(Expr::null(slot.atom.clone()), slot.atom.clone());
+        let one = TypedExpr::new(Expr::null(slot.atom.clone()), slot.atom.clone());
         let atom = self.common(&[&one, &item], "||")?;
         let of = Atom::List(Box::new(Slot { atom: atom.clone(), nullable: slot.nullable }));
         Ok((self.cast_to(list, &of, false)?, self.cast_to(item, &atom, false)?))
     }
 
-    fn of_lists(&self, function: &str, operator: &str, left: Typed, right: Typed) -> Result<Typed> {
+    fn list_operator(
+        &self,
+        function: &str,
+        operator: &str,
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<TypedExpr> {
         let (left, right) = self.pair_typed(operator, left, right)?;
         let (left, right, atom) = self.unified_pair(left, right, "an operator of lists")?;
         let left = match &atom {
-            // A NULL within a list equals no item, not even another NULL.
+            // A NULL in a list equals nothing, not even another NULL.
             Atom::List(slot) => {
-                let null = Typed::new(Expr::null(slot.atom.clone()), slot.atom.clone());
+                let null = TypedExpr::new(Expr::null(slot.atom.clone()), slot.atom.clone());
                 self.call("array_remove", vec![left, null])?
             }
             _ => left,
@@ -266,13 +286,13 @@ impl Binder<'_> {
         self.call(function, vec![left, right])
     }
 
-    /// An operator in front of its operand.
+    /// Binds a prefix operator.
     pub(super) fn unary(
         &mut self,
         op: UnaryOperator,
         operand: &Ast,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         if op == UnaryOperator::Minus
             && let Some(literal) = self.signed_literal(operand)?
         {
@@ -280,7 +300,7 @@ impl Binder<'_> {
         }
         if op == UnaryOperator::Not {
             let condition = self.condition(operand, place)?;
-            return Ok(Typed::boolean(Expr::Not(Box::new(condition.expr))));
+            return Ok(TypedExpr::boolean(Expr::Not(Box::new(condition.expr))));
         }
         let value = self.expr(operand, place)?;
         let (operator, function) = match op {
@@ -303,8 +323,7 @@ impl Binder<'_> {
         match op {
             UnaryOperator::Plus if value.atom.is_numeric() => Ok(value),
             UnaryOperator::Plus => {
-                let message =
-                    format!("the sign + does not take {}; cast it to a number", value.atom);
+                let message = format!("unary + does not take {}; cast it to a number", value.atom);
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
             _ => self.call(function, vec![value]),
@@ -312,7 +331,7 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an expression is a row that is written out.
+/// Returns whether an expression is a row constructor.
 pub(super) fn is_row(expr: &Ast) -> bool {
     match expr {
         Ast::Tuple(_) => true,

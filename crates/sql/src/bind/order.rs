@@ -1,48 +1,48 @@
-//! ORDER BY: names of results, positions, and expressions.
+//! ORDER BY: result names, positions and expressions.
 
 use std::rc::Rc;
 
 use sqlparser::ast::{
     Expr as Ast, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Spanned, Value,
 };
-use sqlparser::tokenizer::Span as Tokens;
+use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_optimizer::logical::relation::{Key, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use super::cte::Env;
-use super::scope::{Column, Output, Scope, matches};
+use super::scope::{Column, OutputColumn, Scope, matches};
 use super::steps::apply;
-use super::typed::Typed;
-use super::{Binder, Bound, Place, placed, refuse, refuse_at, without_parentheses};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, Place, refuse, unsupported_at, with_span, without_parentheses};
 
-/// A key of an order.
+/// A sort key.
 #[derive(Debug, Clone)]
 pub(crate) struct SortKey {
-    pub(crate) value: Typed,
-    /// The item of the list that it is.
+    pub(crate) value: TypedExpr,
+    /// The position of the list item that the key refers to.
     pub(crate) item: Option<usize>,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
-    pub(crate) place: Tokens,
+    pub(crate) place: TokenSpan,
 }
 
-/// How a key sorts.
+/// Returns whether a key sorts in descending order, and whether NULLs come first.
 pub(super) fn direction(options: &OrderByOptions) -> (bool, bool) {
     let descending = options.asc == Some(false);
-    // NULL is larger than all values.
+    // NULL sorts as larger than all values.
     (descending, options.nulls_first.unwrap_or(descending))
 }
 
 impl Binder<'_> {
-    /// The keys that sort a SELECT with this list, whose items are `written` so; some expressions
-    /// are `known` already.
+    /// Binds the sort keys of a SELECT. `written` holds the expressions of the list items, `known`
+    /// the expressions that are bound already.
     pub(super) fn sort_keys(
         &mut self,
         order_by: &OrderBy,
-        list: &[(Rc<str>, Typed)],
+        list: &[(Rc<str>, TypedExpr)],
         written: &[Option<&Ast>],
-        known: &[(&Ast, &Typed)],
+        known: &[(&Ast, &TypedExpr)],
         place: &mut Place<'_, '_>,
     ) -> Result<Vec<SortKey>> {
         let exprs = match keys_of(order_by)? {
@@ -56,7 +56,7 @@ impl Binder<'_> {
                 Some(at) => Some(at),
                 None => by_name(expr, list)?,
             };
-            // What is written like an item is that item, also where its value is volatile.
+            // A key with the syntax tree of an item is that item, even if the item is volatile.
             let item = named.or_else(|| written.iter().position(|item| *item == Some(expr)));
             let known =
                 known.iter().find(|(known, _)| *known == expr).map(|(_, value)| (*value).clone());
@@ -79,19 +79,19 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// A query that is no SELECT, sorted by the names of its columns.
+    /// Sorts a query other than a SELECT by the names of its columns.
     pub(super) fn sorted_by_name(
         &mut self,
-        bound: Bound,
+        bound: BoundQuery,
         order_by: &OrderBy,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
-        let Bound { mut relation, columns } = bound;
-        let list: Vec<(Rc<str>, Typed)> = columns
+    ) -> Result<BoundQuery> {
+        let BoundQuery { mut relation, columns } = bound;
+        let list: Vec<(Rc<str>, TypedExpr)> = columns
             .iter()
             .map(|column| {
-                let value = Typed::new(Expr::Field(column.field.clone()), column.atom.clone());
+                let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
                 ((*column.name).into(), value)
             })
             .collect();
@@ -113,12 +113,12 @@ impl Binder<'_> {
             relation =
                 Relation::Sort { input: Box::new(relation), keys: sorted, offset: 0, limit: None };
         }
-        Ok(Bound { relation, columns })
+        Ok(BoundQuery { relation, columns })
     }
 }
 
-/// A result as a column that can be read.
-fn as_column(output: &Output) -> Column {
+/// Converts a result column to a readable column.
+fn as_column(output: &OutputColumn) -> Column {
     Column {
         table: Rc::new([]),
         name: output.name.clone(),
@@ -137,27 +137,27 @@ enum Keys<'q> {
 fn keys_of(order_by: &OrderBy) -> Result<Keys<'_>> {
     let OrderBy { kind, interpolate } = order_by;
     match (interpolate, kind) {
-        (Some(_), _) => Err(refuse_at("INTERPOLATE", order_by)),
+        (Some(_), _) => Err(unsupported_at("INTERPOLATE", order_by)),
         (None, OrderByKind::All(options)) => Ok(Keys::All(options)),
         (None, OrderByKind::Expressions(exprs)) => Ok(Keys::Exprs(exprs)),
     }
 }
 
-fn all(list: &[(Rc<str>, Typed)], options: &OrderByOptions) -> Vec<SortKey> {
+fn all(list: &[(Rc<str>, TypedExpr)], options: &OrderByOptions) -> Vec<SortKey> {
     let (descending, nulls_first) = direction(options);
-    let key = |(at, (_, value)): (usize, &(Rc<str>, Typed))| {
+    let key = |(at, (_, value)): (usize, &(Rc<str>, TypedExpr))| {
         let (value, item) = (value.clone(), Some(at));
-        SortKey { value, item, descending, nulls_first, place: Tokens::empty() }
+        SortKey { value, item, descending, nulls_first, place: TokenSpan::empty() }
     };
     list.iter().enumerate().map(key).collect()
 }
 
-/// The result that is called as a plain name says; none for other expressions.
-fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
+/// Returns the position of the result that a plain name refers to; `None` for other expressions.
+fn by_name(expr: &Ast, list: &[(Rc<str>, TypedExpr)]) -> Result<Option<usize>> {
     let Ast::Identifier(name) = expr else { return Ok(None) };
     for exact in [true, false] {
         let found = list.iter().enumerate().filter(|(_, (known, _))| matches(name, known, exact));
-        let found: Vec<(usize, &Typed)> = found.map(|(at, (_, value))| (at, value)).collect();
+        let found: Vec<(usize, &TypedExpr)> = found.map(|(at, (_, value))| (at, value)).collect();
         match found[..] {
             [] => {}
             [(at, first), ref rest @ ..]
@@ -167,25 +167,28 @@ fn by_name(expr: &Ast, list: &[(Rc<str>, Typed)]) -> Result<Option<usize>> {
             }
             [..] => {
                 let message =
-                    format!("ORDER BY {} is ambiguous: several results are called so", name.value);
+                    format!("ORDER BY {} is ambiguous: several results have this name", name.value);
                 let error = Error::semantic(message).with_state(SqlState::AMBIGUOUS_COLUMN);
-                return Err(placed(error, name.span));
+                return Err(with_span(error, name.span));
             }
         }
     }
     Ok(None)
 }
 
-/// The position, from 0, that a whole number is; none for what is no number as written.
+/// Returns the zero-based position that an integer literal refers to; `None` for expressions that
+/// are not literals.
 pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<usize>> {
     let expr = without_parentheses(expr);
     let (number, negative, place) = match expr {
         Ast::Value(value) => match &value.value {
             Value::Number(number, _) => (number, false, value.span),
             Value::SingleQuotedString(_) | Value::Boolean(_) | Value::Null => {
-                let error =
-                    Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
-                return Err(placed(error, value.span));
+                let error = Error::new(
+                    Code::Syntax,
+                    format!("a constant in {clause} must be a column position"),
+                );
+                return Err(with_span(error, value.span));
             }
             _ => return Ok(None),
         },
@@ -199,18 +202,19 @@ pub(super) fn position(expr: &Ast, count: usize, clause: &str) -> Result<Option<
         _ => return Ok(None),
     };
     let Ok(number) = number.parse::<usize>() else {
-        let error = Error::new(Code::Syntax, format!("{clause} takes no constant but a position"));
-        return Err(placed(error, place));
+        let error =
+            Error::new(Code::Syntax, format!("a constant in {clause} must be a column position"));
+        return Err(with_span(error, place));
     };
     match number.checked_sub(1).filter(|at| *at < count && !negative) {
         Some(at) => Ok(Some(at)),
         None => {
             let sign = if negative { "-" } else { "" };
             let message = format!(
-                "{clause} {sign}{number}: there is no such column in SELECT, which has {count}"
+                "position {sign}{number} in {clause} is out of range; the SELECT list has {count} columns"
             );
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
-            Err(placed(error, place))
+            Err(with_span(error, place))
         }
     }
 }

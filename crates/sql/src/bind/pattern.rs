@@ -1,4 +1,4 @@
-//! LIKE and its like.
+//! Pattern matches: LIKE, ILIKE, SIMILAR TO and regular expressions.
 
 use sqlparser::ast::{
     Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Value, ValueWithSpan,
@@ -9,14 +9,14 @@ use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::list::is_called;
 use super::row::any;
-use super::typed::Typed;
-use super::{Binder, Place, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, Place, unsupported_at};
 
-/// A pattern match as it is written.
+/// A pattern match expression.
 pub(super) struct Pattern<'q> {
     pub(super) function: &'static str,
     pub(super) negated: bool,
-    /// LIKE ANY.
+    /// Whether it is LIKE ANY.
     pub(super) any: bool,
     pub(super) value: &'q Ast,
     pub(super) pattern: &'q Ast,
@@ -28,7 +28,7 @@ impl Binder<'_> {
         &mut self,
         written: Pattern<'_>,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let value = self.expr(written.value, place)?;
         let Some((patterns, all)) = several(&written)? else {
             let pattern = self.expr(written.pattern, place)?;
@@ -40,16 +40,21 @@ impl Binder<'_> {
             let pattern = self.expr(pattern, place)?;
             tests.push(self.one_pattern(&written, value.clone(), pattern)?.expr);
         }
-        Ok(Typed::boolean(if all { Expr::all(tests) } else { any(tests) }))
+        Ok(TypedExpr::boolean(if all { Expr::all(tests) } else { any(tests) }))
     }
 
-    fn one_pattern(&self, written: &Pattern<'_>, value: Typed, pattern: Typed) -> Result<Typed> {
+    fn one_pattern(
+        &self,
+        written: &Pattern<'_>,
+        value: TypedExpr,
+        pattern: TypedExpr,
+    ) -> Result<TypedExpr> {
         let escape = match written.escape.map(|escape| &escape.value) {
             None => None,
             Some(Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) => {
                 Some(text.as_str())
             }
-            Some(Value::Null) => return Ok(Typed::boolean(Expr::null(Atom::Boolean))),
+            Some(Value::Null) => return Ok(TypedExpr::boolean(Expr::null(Atom::Boolean))),
             Some(other) => {
                 return Err(Error::unsupported(format!("ESCAPE {other} is not supported")));
             }
@@ -61,41 +66,44 @@ impl Binder<'_> {
                 match (&args[1].expr, text.chars().next()) {
                     (Expr::Constant(Scalar::String(pattern), _), Some(mark)) => {
                         let unknown = args[1].unknown;
-                        args[1] = Typed { unknown, ..Typed::text(&with_backslash(pattern, mark)) };
+                        args[1] = TypedExpr {
+                            unknown,
+                            ..TypedExpr::text(&with_backslash(pattern, mark))
+                        };
                     }
-                    _ => args.push(Typed::text(text)),
+                    _ => args.push(TypedExpr::text(text)),
                 }
             }
-            Some(text) => args.push(Typed::text(text)),
+            Some(text) => args.push(TypedExpr::text(text)),
         }
         self.match_of(written.function, args, written.negated)
     }
 
-    /// `~` and `~~` and their like.
-    pub(super) fn matched(
+    /// Applies a pattern operator such as `~` or `~~`.
+    pub(super) fn pattern_operator(
         &self,
         function: &str,
-        value: Typed,
-        pattern: Typed,
+        value: TypedExpr,
+        pattern: TypedExpr,
         negated: bool,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         self.match_of(function, vec![value, pattern], negated)
     }
 
-    fn match_of(&self, function: &str, args: Vec<Typed>, negated: bool) -> Result<Typed> {
+    fn match_of(&self, function: &str, args: Vec<TypedExpr>, negated: bool) -> Result<TypedExpr> {
         let args = match args.iter().take(2).any(|arg| arg.atom == Atom::Bytes) {
             true => self.texts_of_bytes(function, args)?,
             false => {
-                let is_text = |arg: &Typed| matches!(arg.atom, Atom::String | Atom::Null);
+                let is_text = |arg: &TypedExpr| matches!(arg.atom, Atom::String | Atom::Null);
                 if let Some(other) = args.iter().find(|arg| !is_text(arg)) {
                     let message = format!(
-                        "{} takes texts, not {}; cast it to text",
+                        "{} takes text, not {}; cast it to text",
                         shown(function),
                         other.atom
                     );
                     return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
                 }
-                let text = |arg: Typed| match arg.is_null() {
+                let text = |arg: TypedExpr| match arg.is_null() {
                     true => self.cast_to(arg, &Atom::String, false),
                     false => Ok(arg.known()),
                 };
@@ -106,22 +114,24 @@ impl Binder<'_> {
         Ok(call.negated_if(negated))
     }
 
-    /// LIKE over bytes: `_` is any byte. A literal is one of bytes, as in PostgreSQL; a text is not
-    /// compared with bytes.
-    fn texts_of_bytes(&self, function: &str, args: Vec<Typed>) -> Result<Vec<Typed>> {
+    /// Converts the arguments of LIKE over bytes, where `_` matches one byte. As in PostgreSQL, a
+    /// literal counts as bytes, and text cannot be compared with bytes.
+    fn texts_of_bytes(&self, function: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         if function != "like" {
-            let message = format!("{} is not there for bytes; use LIKE", shown(function));
+            let message = format!("{} does not take bytes; use LIKE", shown(function));
             return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
         }
-        let text = |arg: Typed| match &arg.atom {
+        let text = |arg: TypedExpr| match &arg.atom {
             Atom::Bytes => self.call(BYTES_TEXT, vec![arg]),
             Atom::Null => self.cast_to(arg, &Atom::String, false),
             _ => match arg.literal() {
                 // Each byte of the literal is a character of the pattern.
-                Some(text) => Ok(Typed::text(&text.bytes().map(char::from).collect::<String>())),
+                Some(text) => {
+                    Ok(TypedExpr::text(&text.bytes().map(char::from).collect::<String>()))
+                }
                 None if matches!(arg.expr, Expr::Constant(..)) => Ok(arg),
                 None => {
-                    let message = "LIKE of bytes and a text; cast one of them";
+                    let message = "LIKE cannot compare bytes with text; cast one of them";
                     Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
                 }
             },
@@ -141,7 +151,8 @@ fn shown(function: &str) -> &str {
     }
 }
 
-/// The patterns of `LIKE ANY (ARRAY[…])` or `ALL`, and whether all are meant; none for one pattern.
+/// Returns the patterns of `LIKE ANY (ARRAY[…])` or `ALL`, and whether it is ALL; `None` for a
+/// single pattern.
 fn several<'q>(written: &Pattern<'q>) -> Result<Option<(Vec<&'q Ast>, bool)>> {
     let (all, list) = match written.pattern {
         list if written.any => (false, list),
@@ -160,7 +171,7 @@ fn several<'q>(written: &Pattern<'q>) -> Result<Option<(Vec<&'q Ast>, bool)>> {
     };
     match patterns(list) {
         Some(patterns) => Ok(Some((patterns, all))),
-        None => Err(refuse_at("LIKE ANY or ALL of other than a list that is written out", list)),
+        None => Err(unsupported_at("LIKE ANY or ALL of anything but a list constructor", list)),
     }
 }
 
@@ -173,7 +184,7 @@ fn patterns(list: &Ast) -> Option<Vec<&Ast>> {
     }
 }
 
-/// A pattern whose escape is a backslash.
+/// Rewrites a pattern so that a backslash is its escape character.
 fn with_backslash(pattern: &str, escape: char) -> String {
     let mut out = String::with_capacity(pattern.len() + 2);
     let mut chars = pattern.chars();

@@ -8,16 +8,18 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
-use super::{Binder, Bound, Place, placed, refuse, refuse_at, with_stack, without_parentheses};
+use super::{
+    Binder, BoundQuery, Place, refuse, unsupported_at, with_span, with_stack, without_parentheses,
+};
 
 impl Binder<'_> {
-    /// A query, which may read columns of the queries around it.
+    /// Binds a query, which may read columns of enclosing queries.
     pub(super) fn query(
         &mut self,
         query: &Query,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         with_stack(|| self.whole_query(query, outer, env))
     }
 
@@ -26,7 +28,7 @@ impl Binder<'_> {
         query: &Query,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         tessera_context::interrupt::point();
         check(query)?;
         let Query { with, body, order_by, limit_clause, fetch, .. } = query;
@@ -39,14 +41,14 @@ impl Binder<'_> {
         self.limited(bound, limit.as_ref(), offset.as_ref())
     }
 
-    /// What a query is made of, sorted.
+    /// Binds the body of a query and its ORDER BY.
     fn body(
         &mut self,
         body: &SetExpr,
         order_by: Option<&OrderBy>,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         if let SetExpr::Select(select) = body {
             return self.select(select, order_by, outer, env);
         }
@@ -57,44 +59,44 @@ impl Binder<'_> {
         }
     }
 
-    /// A query or a part of one that is not sorted.
+    /// Binds a query body without ORDER BY: a SELECT, VALUES, set operation or nested query.
     pub(super) fn term(
         &mut self,
         body: &SetExpr,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         match body {
             SetExpr::Select(select) => self.select(select, None, outer, env),
             SetExpr::Query(query) => self.query(query, outer, env),
             SetExpr::SetOperation { .. } => self.set_operation(body, outer, env),
             SetExpr::Values(values) => self.values(values, outer, env),
-            SetExpr::Insert(_) => Err(refuse_at("INSERT in a query", body)),
-            SetExpr::Update(_) => Err(refuse_at("UPDATE in a query", body)),
-            SetExpr::Delete(_) => Err(refuse_at("DELETE in a query", body)),
-            SetExpr::Merge(_) => Err(refuse_at("MERGE in a query", body)),
-            SetExpr::Table(_) => Err(refuse_at("TABLE name as a query", body)),
+            SetExpr::Insert(_) => Err(unsupported_at("INSERT in a query", body)),
+            SetExpr::Update(_) => Err(unsupported_at("UPDATE in a query", body)),
+            SetExpr::Delete(_) => Err(unsupported_at("DELETE in a query", body)),
+            SetExpr::Merge(_) => Err(unsupported_at("MERGE in a query", body)),
+            SetExpr::Table(_) => Err(unsupported_at("TABLE name as a query", body)),
         }
     }
 
     fn limited(
         &mut self,
-        bound: Bound,
+        bound: BoundQuery,
         limit: Option<&Ast>,
         offset: Option<&Ast>,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         let offset = offset.map(|offset| self.count(offset, "OFFSET")).transpose()?.flatten();
         let limit = limit.map(|limit| self.count(limit, "LIMIT")).transpose()?.flatten();
         if offset.is_none() && limit.is_none() {
             return Ok(bound);
         }
         let offset = offset.unwrap_or(0);
-        let Bound { relation, columns } = bound;
+        let BoundQuery { relation, columns } = bound;
         let relation = Relation::Limit { input: Box::new(relation), offset, limit };
-        Ok(Bound { relation, columns })
+        Ok(BoundQuery { relation, columns })
     }
 
-    /// A number of rows; none for NULL.
+    /// Evaluates a row count of LIMIT or OFFSET. `None` means no limit: NULL or ALL.
     fn count(&mut self, expr: &Ast, clause: &'static str) -> Result<Option<u64>> {
         if let Ast::Identifier(word) = expr
             && word.quote_style.is_none()
@@ -112,10 +114,10 @@ impl Binder<'_> {
         let mut place = Place { scope: &scope, steps: &mut steps, clause, unnests: None };
         let value = self.expr(expr, &mut place)?;
         if !steps.is_empty() {
-            return Err(refuse_at(&format!("{clause} that is no constant"), expr));
+            return Err(unsupported_at(&format!("a {clause} that is not constant"), expr));
         }
         let is_text = value.unknown;
-        // As in PostgreSQL, where it is assigned to a bigint.
+        // As in PostgreSQL, the value is assigned to a bigint.
         let value = match &value.atom {
             atom if atom.is_integer() || value.is_null() => value,
             atom if atom.is_numeric() => self.cast_to(value, &tessera_types::Atom::Int64, false)?,
@@ -129,32 +131,32 @@ impl Binder<'_> {
                         "LIMIT" => SqlState::INVALID_ROW_COUNT_IN_LIMIT,
                         _ => SqlState::INVALID_ROW_COUNT_IN_OFFSET,
                     };
-                    let message = format!("{clause} must not be negative, it is {number}");
-                    placed(Error::semantic(message).with_state(state), expr.span())
+                    let message = format!("{clause} must not be negative, not {number}");
+                    with_span(Error::semantic(message).with_state(state), expr.span())
                 })
             }
             _ if is_text => {
                 let error = Error::data(format!("{clause} must be a whole number, not {expr}"));
-                Err(placed(error.with_state(SqlState::INVALID_TEXT_REPRESENTATION), expr.span()))
+                Err(with_span(error.with_state(SqlState::INVALID_TEXT_REPRESENTATION), expr.span()))
             }
-            _ => Err(refuse_at(&format!("{clause} that is no constant"), expr)),
+            _ => Err(unsupported_at(&format!("a {clause} that is not constant"), expr)),
         }
     }
 }
 
-/// The expression that `SELECT expression` is made of; none for other queries.
+/// Returns the expression of a query of the form `SELECT expression`; `None` for other queries.
 fn only_value(query: &Query) -> Option<&Ast> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let value = match select.projection.as_slice() {
         [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] => value,
         _ => return None,
     };
-    // Whatever else is written has an effect.
+    // Any other clause changes the meaning of the query.
     let text = query.to_string();
     (text == format!("SELECT {}", select.projection.first()?)).then_some(value)
 }
 
-/// Refuses the parts of a query that are not offered.
+/// Rejects the unsupported clauses of a query.
 pub(super) fn check(query: &Query) -> Result<()> {
     let Query {
         with: _,
@@ -176,7 +178,7 @@ pub(super) fn check(query: &Query) -> Result<()> {
     refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)
 }
 
-/// How many rows there may be, and how many are left out before.
+/// Returns the LIMIT and OFFSET expressions of a query.
 fn limits(
     clause: Option<&LimitClause>,
     fetch: Option<&Fetch>,
@@ -185,7 +187,7 @@ fn limits(
         None => (None, None),
         Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
             if let Some(by) = limit_by.first() {
-                return Err(refuse_at("LIMIT BY", by));
+                return Err(unsupported_at("LIMIT BY", by));
             }
             let offset = offset.as_ref().map(|Offset { value, rows: _ }| value.clone());
             (limit.clone(), offset)

@@ -1,4 +1,4 @@
-//! Recursive queries.
+//! Recursive common table expressions.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,18 +8,19 @@ use tessera_functions::common_type;
 use tessera_optimizer::logical::relation::{Name, Recursive, Relation};
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::cte::{Definition, Meaning, Work};
-use super::scope::{Output, Scope};
-use super::{Binder, Bound, normalized, placed, refuse};
+use super::cte::{CteDefinition, Meaning, WorkTable};
+use super::scope::{OutputColumn, Scope};
+use super::{Binder, BoundQuery, normalized, refuse, with_span};
 
 impl Binder<'_> {
-    /// A query that reads itself: a first term, and one over the tuples that the last time gave.
+    /// Binds a recursive query: a first term, and a recursive term over the tuples of the previous
+    /// iteration.
     pub(super) fn recursive(
         &mut self,
-        definition: &Definition,
+        definition: &CteDefinition,
         outer: Option<&Scope<'_>>,
-    ) -> Result<Bound> {
-        let Definition { alias, query, env, recursive: _ } = definition;
+    ) -> Result<BoundQuery> {
+        let CteDefinition { alias, query, env, recursive: _ } = definition;
         let place = alias.name.span;
         super::query::check(query)?;
         let Query { with, body, order_by, limit_clause, fetch, .. } = query;
@@ -27,7 +28,7 @@ impl Binder<'_> {
         refuse(limit_clause.is_some() || fetch.is_some(), "LIMIT in a recursive query", place)?;
         refuse(with.is_some(), "WITH inside a recursive query (put it before)", place)?;
         let SetExpr::SetOperation { left, right, set_quantifier, .. } = &**body else {
-            return Err(Error::internal("a recursive query without UNION"));
+            return Err(Error::internal("recursive query without UNION"));
         };
         let distinct = match set_quantifier {
             SetQuantifier::All => false,
@@ -39,11 +40,11 @@ impl Binder<'_> {
         };
         let base = self.term(left, outer, env)?;
         let base_columns = super::cte::renamed(base.columns.clone(), alias)?;
-        let columns: Vec<Output> = base_columns
+        let columns: Vec<OutputColumn> = base_columns
             .into_iter()
             .map(|column| {
                 let atom = known_atom(&column.atom);
-                Output {
+                OutputColumn {
                     field: self.fields.fresh(&column.name, atom.clone()),
                     atom,
                     literal: None,
@@ -58,7 +59,7 @@ impl Binder<'_> {
         let id: Name = Arc::from(format!("{name}${}", self.recursions));
         let read =
             columns.iter().map(|column| (column.name.clone(), column.atom.clone())).collect();
-        let work = Meaning::Work(Rc::new(Work { recursion: id.clone(), columns: read }));
+        let work = Meaning::WorkTable(Rc::new(WorkTable { recursion: id.clone(), columns: read }));
         let inner = env.with(name.clone(), work);
         self.open_recursions += 1;
         let step = self.term(right, outer, &inner);
@@ -66,31 +67,34 @@ impl Binder<'_> {
         let step = step?;
         if step.columns.len() != columns.len() {
             let message = format!(
-                "the recursive query {name} has {} columns in its first term and {} in the recursive one",
+                "recursive query {name} has {} columns in its first term but {} in its recursive term",
                 columns.len(),
                 step.columns.len()
             );
-            return Err(placed(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR), place));
+            return Err(with_span(
+                Error::semantic(message).with_state(SqlState::SYNTAX_ERROR),
+                place,
+            ));
         }
         for (column, next) in columns.iter().zip(&step.columns) {
             if next.literal.is_none() && !fits(&next.atom, &column.atom) {
                 let message = format!(
-                    "column {} of the recursive query {name} is {} in its first term and {} in the recursive one; \
+                    "column {} of recursive query {name} is {} in its first term but {} in its recursive term; \
                      cast one of them",
                     column.name, column.atom, next.atom
                 );
                 let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
-                return Err(placed(error, place));
+                return Err(with_span(error, place));
             }
         }
         let step = self.with_types(step, &atoms)?;
         let names = columns.iter().map(|column| column.field.clone()).collect();
         let recursive = Recursive { id, base, step, names, distinct };
-        Ok(Bound { relation: Relation::Recursive(Box::new(recursive)), columns })
+        Ok(BoundQuery { relation: Relation::Recursive(Box::new(recursive)), columns })
     }
 }
 
-/// NULL without a type is a text.
+/// Returns the type of a column, taking an untyped NULL as text.
 fn known_atom(atom: &Atom) -> Atom {
     match atom {
         Atom::Null => Atom::String,
@@ -98,7 +102,7 @@ fn known_atom(atom: &Atom) -> Atom {
     }
 }
 
-/// Whether values of a type may become ones of another without asking: none is rounded.
+/// Returns whether a type converts to another implicitly and without rounding.
 fn fits(from: &Atom, to: &Atom) -> bool {
     match (from, to) {
         (Atom::Null, _) => true,

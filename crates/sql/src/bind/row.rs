@@ -1,4 +1,4 @@
-//! Rows that are written out, compared with one another and with those of subqueries.
+//! Row constructors, and their comparison with other rows and with rows of subqueries.
 
 use sqlparser::ast::{
     BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
@@ -9,16 +9,16 @@ use tessera_types::{Error, Result, SqlState};
 use super::compare::Comparison;
 use super::operator::is_row;
 use super::scope::{Column, as_parameter};
-use super::typed::Typed;
-use super::{Binder, Place, refuse_at, without_parentheses};
+use super::typed::TypedExpr;
+use super::{Binder, Place, unsupported_at, without_parentheses};
 
 impl Binder<'_> {
-    /// The values of a row that is written out; none for other expressions.
+    /// Binds the values of a row constructor; returns `None` for other expressions.
     pub(super) fn row(
         &mut self,
         expr: &Ast,
         place: &mut Place<'_, '_>,
-    ) -> Result<Option<Vec<Typed>>> {
+    ) -> Result<Option<Vec<TypedExpr>>> {
         let Some(values) = row_values(expr)? else { return Ok(None) };
         values
             .into_iter()
@@ -27,21 +27,21 @@ impl Binder<'_> {
             .map(Some)
     }
 
-    /// A comparison of rows; none where neither side is one.
+    /// Binds a comparison of rows; returns `None` if neither side is a row.
     pub(super) fn rows(
         &mut self,
         left: &Ast,
         op: &BinaryOperator,
         right: &Ast,
         place: &mut Place<'_, '_>,
-    ) -> Result<Option<Typed>> {
+    ) -> Result<Option<TypedExpr>> {
         if !is_row(left) && !is_row(right) {
             return Ok(None);
         }
         if *op == BinaryOperator::Overlaps {
             let (Some(mut left), Some(right)) = (self.row(left, place)?, self.row(right, place)?)
             else {
-                return Err(refuse_at("OVERLAPS of other than two rows", left));
+                return Err(unsupported_at("OVERLAPS of anything but two rows", left));
             };
             left.extend(right);
             return self.call("overlaps", left).map(Some);
@@ -57,25 +57,25 @@ impl Binder<'_> {
         &mut self,
         expr: &Ast,
         place: &mut Place<'_, '_>,
-    ) -> Result<Option<Vec<Typed>>> {
+    ) -> Result<Option<Vec<TypedExpr>>> {
         match without_parentheses(expr) {
             Ast::Subquery(query) => self.only_row(query, place).map(Some),
             other => self.row(other, place),
         }
     }
 
-    /// Rows are compared value by value; the first pair that differs decides, and a NULL that
-    /// decides makes it NULL.
+    /// Compares rows value by value: the first differing pair decides, and a NULL in it makes the
+    /// result NULL.
     pub(super) fn compared_rows(
         &mut self,
         comparison: Comparison,
-        left: Vec<Typed>,
-        right: Vec<Typed>,
+        left: Vec<TypedExpr>,
+        right: Vec<TypedExpr>,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         if left.len() != right.len() || left.is_empty() {
             let message =
-                format!("rows of {} and of {} values are compared", left.len(), right.len());
+                format!("cannot compare rows of {} and {} values", left.len(), right.len());
             return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
         }
         let pairs = left.into_iter().zip(right);
@@ -84,7 +84,7 @@ impl Binder<'_> {
                 let function = comparison.function();
                 let tests = pairs.map(|(a, b)| self.compared(function, a, b).map(|test| test.expr));
                 let tests = tests.collect::<Result<Vec<_>>>()?;
-                Ok(Typed::boolean(match comparison {
+                Ok(TypedExpr::boolean(match comparison {
                     Comparison::Eq => Expr::all(tests),
                     _ => any(tests),
                 }))
@@ -97,7 +97,7 @@ impl Binder<'_> {
                 let mut rest: Option<Expr> = None;
                 for (a, b) in pairs.rev() {
                     rest = Some(match rest {
-                        // The last pair decides where all before are equal.
+                        // The last pair decides if all earlier pairs are equal.
                         None => self.compared(comparison.function(), a, b)?.expr,
                         Some(rest) => {
                             let (a, b) = (self.once(a, place)?, self.once(b, place)?);
@@ -107,26 +107,27 @@ impl Binder<'_> {
                         }
                     });
                 }
-                rest.map(Typed::boolean).ok_or_else(|| Error::internal("rows without values"))
+                rest.map(TypedExpr::boolean)
+                    .ok_or_else(|| Error::internal("comparison of rows without values"))
             }
         }
     }
 
-    /// IS NULL or IS NOT NULL of a row: whether all of its values are so.
+    /// Binds IS NULL or IS NOT NULL of a row: whether all of its values are NULL, or none.
     pub(super) fn null_row(
         &mut self,
         expr: &Ast,
         is_null: bool,
         place: &mut Place<'_, '_>,
-    ) -> Result<Option<Typed>> {
+    ) -> Result<Option<TypedExpr>> {
         let expr = without_parentheses(expr);
         let values = match (self.row(expr, place)?, expr) {
             (Some(values), _) => values,
             (None, other) => match row_of(other, place) {
-                // Whether the row is there or not, its values say it.
+                // A missing row of an outer join has only NULLs, so testing the values suffices.
                 Some((columns, outer)) => {
                     let value = |column: Column| {
-                        let value = Typed::new(Expr::Field(column.field), column.atom);
+                        let value = TypedExpr::new(Expr::Field(column.field), column.atom);
                         if outer { as_parameter(value) } else { value }
                     };
                     columns.into_iter().map(value).collect()
@@ -134,16 +135,16 @@ impl Binder<'_> {
                 None => return Ok(None),
             },
         };
-        let test = |value: Typed| {
+        let test = |value: TypedExpr| {
             let test = Expr::IsNull(Box::new(value.expr));
             if is_null { test } else { Expr::Not(Box::new(test)) }
         };
-        Ok(Some(Typed::boolean(Expr::all(values.into_iter().map(test).collect()))))
+        Ok(Some(TypedExpr::boolean(Expr::all(values.into_iter().map(test).collect()))))
     }
 }
 
-/// The columns of the table whose row `t` or `t.*` is, and whether it is of a query around this
-/// one.
+/// Returns the columns of the table that `t` or `t.*` refers to, and whether the table belongs to
+/// an enclosing query.
 fn row_of(expr: &Ast, place: &Place<'_, '_>) -> Option<(Vec<Column>, bool)> {
     match expr {
         Ast::Identifier(table) => place.scope.whole_row(table),
@@ -152,7 +153,7 @@ fn row_of(expr: &Ast, place: &Place<'_, '_>) -> Option<(Vec<Column>, bool)> {
     }
 }
 
-/// The table that a name of one part is.
+/// Returns the identifier of an unqualified name.
 pub(super) fn table_of(name: &ObjectName) -> Option<&Ident> {
     match name.0.as_slice() {
         [only] => only.as_ident(),
@@ -160,7 +161,7 @@ pub(super) fn table_of(name: &ObjectName) -> Option<&Ident> {
     }
 }
 
-/// The disjunction of conditions.
+/// Builds the disjunction of conditions.
 pub(super) fn any(mut tests: Vec<Expr>) -> Expr {
     match tests.len() {
         0 => Expr::boolean(false),
@@ -169,7 +170,7 @@ pub(super) fn any(mut tests: Vec<Expr>) -> Expr {
     }
 }
 
-/// The values of `(a, b)` or `ROW(a, b)`; none for other expressions.
+/// Returns the expressions of `(a, b)` or `ROW(a, b)`; `None` for other expressions.
 pub(super) fn row_values(expr: &Ast) -> Result<Option<Vec<&Ast>>> {
     match expr {
         Ast::Tuple(values) => Ok(Some(values.iter().collect())),

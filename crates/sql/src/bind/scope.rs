@@ -1,5 +1,4 @@
-//! Names: which columns an expression can read, from the tables of its own query and from those of
-//! the queries around it.
+//! Scopes: the columns that an expression can read, from its own query and from enclosing queries.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,62 +11,62 @@ use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
 use super::group::Groups;
-use super::typed::Typed;
-use super::{normalized, placed};
+use super::typed::TypedExpr;
+use super::{normalized, with_span};
 
 /// A column that expressions can read.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
-    /// The names that may stand in front: an alias, or a table's name in parts.
+    /// The qualifier: an alias, or the parts of a table's name.
     pub(crate) table: Rc<[Arc<str>]>,
     pub(crate) name: Arc<str>,
     pub(crate) field: Name,
     pub(crate) atom: Atom,
-    /// Only read with its table's name in front: USING has merged it with another one.
+    /// Whether the column needs a qualifier, because USING merged it with another column.
     pub(crate) hidden: bool,
-    /// Of a table that an outer join may supply NULLs for.
+    /// Whether an outer join can set the column to NULL.
     pub(crate) extended: bool,
 }
 
 /// A column of a query's result.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
+pub(crate) struct OutputColumn {
     pub(crate) name: Arc<str>,
     pub(crate) field: Name,
     pub(crate) atom: Atom,
-    /// The literal of text that it is, which has no type yet.
+    /// The text of an untyped string literal, if the column is one.
     pub(crate) literal: Option<Arc<str>>,
 }
 
-/// The columns of a query, within those of the queries around it.
+/// The columns of a query, nested in the scopes of enclosing queries.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
     pub(crate) columns: Rc<Vec<Column>>,
-    /// The query around this one.
+    /// The enclosing query.
     pub(crate) outer: Option<&'a Scope<'a>>,
-    /// The common table expressions that can be read.
+    /// The visible common table expressions.
     pub(crate) env: Env,
-    /// Where calls of aggregate functions over these columns are collected; none where there can be
-    /// no such calls.
+    /// The collector of aggregate calls over these columns; `None` where aggregates are not
+    /// allowed.
     pub(crate) groups: Option<&'a RefCell<Groups>>,
-    /// Results that can be read by their names where no column is called so.
-    pub(crate) results: Vec<(Arc<str>, Typed)>,
+    /// Results that can be read by alias where no column has that name.
+    pub(crate) results: Vec<(Arc<str>, TypedExpr)>,
 }
 
-/// What a name stands for.
-pub(crate) struct Found {
-    pub(crate) value: Typed,
-    /// How many of the name's parts it takes; those behind are fields of a struct.
+/// A resolved name.
+pub(crate) struct ResolvedName {
+    pub(crate) value: TypedExpr,
+    /// The number of name parts that the value uses; the remaining parts are struct fields.
     pub(crate) parts: usize,
 }
 
 impl<'a> Scope<'a> {
-    /// A scope without columns.
+    /// Creates a scope without columns.
     pub(crate) fn empty(outer: Option<&'a Scope<'a>>, env: Env) -> Scope<'a> {
         Scope { columns: Rc::default(), outer, env, groups: None, results: Vec::new() }
     }
 
-    /// The same columns and surroundings as if there were no groups.
+    /// Returns the same scope without a collector of aggregate calls.
     pub(super) fn without_groups(&self) -> Scope<'a> {
         let columns = self.columns.clone();
         Scope {
@@ -79,18 +78,17 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What a name in parts stands for: a column, or a struct's column of which the last parts are
-    /// fields.
+    /// Resolves a qualified name: a column, or a struct column followed by field names.
     ///
     /// # Errors
-    /// No column, or more than one, is called so.
-    pub(crate) fn resolve(&self, parts: &[Ident]) -> Result<Found> {
+    /// The column is unknown or ambiguous.
+    pub(crate) fn resolve(&self, parts: &[Ident]) -> Result<ResolvedName> {
         let mut scope = Some(self);
         let mut outer = false;
         while let Some(current) = scope {
             if let Some((value, taken)) = current.local(parts)? {
                 let value = if outer { as_parameter(value) } else { value };
-                return Ok(Found { value, parts: taken });
+                return Ok(ResolvedName { value, parts: taken });
             }
             scope = current.outer;
             outer = true;
@@ -98,26 +96,26 @@ impl<'a> Scope<'a> {
         Err(self.unknown(parts))
     }
 
-    /// Whether a column of this query alone is called so, or several are.
+    /// Returns whether this query itself has at least one column with this name.
     pub(crate) fn has(&self, name: &Ident) -> bool {
         !matches!(self.local(std::slice::from_ref(name)), Ok(None))
     }
 
-    /// The same in this query alone.
-    fn local(&self, parts: &[Ident]) -> Result<Option<(Typed, usize)>> {
-        // Without regard to case only where nothing is called exactly so.
+    /// Resolves a name in this query only.
+    fn local(&self, parts: &[Ident]) -> Result<Option<(TypedExpr, usize)>> {
+        // Ignore case only if there is no exact match.
         for exact in [true, false] {
-            // As many parts as possible are names of the table.
+            // Prefer the longest table qualifier.
             for taken in (1..=parts.len()).rev() {
                 let (column, table) = match parts[..taken].split_last() {
                     Some(split) => split,
                     None => continue,
                 };
-                let found = self.called(table, column, exact);
+                let found = self.find_columns(table, column, exact);
                 match found[..] {
                     [] => {}
                     [only] => {
-                        let value = Typed {
+                        let value = TypedExpr {
                             expr: Expr::Field(only.field.clone()),
                             atom: only.atom.clone(),
                             unknown: false,
@@ -129,7 +127,7 @@ impl<'a> Scope<'a> {
             }
             if let Some(first) = parts.first() {
                 let found = self.results.iter().filter(|(name, _)| matches(first, name, exact));
-                let found: Vec<&Typed> = found.map(|(_, value)| value).collect();
+                let found: Vec<&TypedExpr> = found.map(|(_, value)| value).collect();
                 match found[..] {
                     [] => {}
                     [first, ref rest @ ..] if rest.iter().all(|other| other.expr == first.expr) => {
@@ -137,10 +135,13 @@ impl<'a> Scope<'a> {
                     }
                     [..] => {
                         let message = format!(
-                            "column {} is ambiguous: several results are called so",
+                            "column {} is ambiguous: several results have this name",
                             first.value
                         );
-                        return Err(placed(error(message, SqlState::AMBIGUOUS_COLUMN), first.span));
+                        return Err(with_span(
+                            error(message, SqlState::AMBIGUOUS_COLUMN),
+                            first.span,
+                        ));
                     }
                 }
             }
@@ -148,28 +149,28 @@ impl<'a> Scope<'a> {
         Ok(None)
     }
 
-    /// The columns of the table that a plain name stands for, where it is no column's, and whether
-    /// they are of a query around this one.
+    /// Returns the columns of the table with this name unless a column has the same name, and
+    /// whether the table belongs to an enclosing query.
     pub(crate) fn whole_row(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
-        let is_column = self.around().any(|scope| !matches!(scope.local(parts), Ok(None)));
+        let is_column = self.enclosing().any(|scope| !matches!(scope.local(parts), Ok(None)));
         if is_column { None } else { self.row_of(name) }
     }
 
-    /// The same for `name.*`, which is no column's.
+    /// Like `whole_row` for `name.*`, which cannot be a column.
     pub(crate) fn row_of(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
-        self.around()
+        self.enclosing()
             .enumerate()
             .find_map(|(depth, scope)| Some((scope.of_table(parts)?, depth > 0)))
     }
 
-    /// This query and those around it.
-    fn around(&self) -> impl Iterator<Item = &Scope<'_>> {
+    /// Returns this scope and all enclosing scopes.
+    fn enclosing(&self) -> impl Iterator<Item = &Scope<'_>> {
         std::iter::successors(Some(self), |scope| scope.outer)
     }
 
-    fn called(&self, table: &[Ident], name: &Ident, exact: bool) -> Vec<&Column> {
+    fn find_columns(&self, table: &[Ident], name: &Ident, exact: bool) -> Vec<&Column> {
         let is_called = |column: &&Column| {
             matches(name, &column.name, exact)
                 && match table {
@@ -180,7 +181,7 @@ impl<'a> Scope<'a> {
         self.columns.iter().filter(is_called).collect()
     }
 
-    /// The columns of the table called so, in order; none where no table is.
+    /// Returns the columns of the table with this name in order, or `None` if the table is unknown.
     pub(crate) fn of_table(&self, parts: &[Ident]) -> Option<Vec<Column>> {
         [true, false].into_iter().find_map(|exact| {
             let found: Vec<Column> = self
@@ -193,17 +194,18 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// The columns that `*` stands for.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Column> {
+    /// Returns the columns that `*` expands to.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(|column| !column.hidden)
     }
 
+    /// Returns the error for an unknown column, listing readable columns.
     fn unknown(&self, parts: &[Ident]) -> Error {
         let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
         let mut known: Vec<String> = Vec::new();
         let mut scope = Some(self);
         while let Some(current) = scope {
-            for column in current.shown() {
+            for column in current.visible() {
                 let text = match column.table.last() {
                     Some(table) if parts.len() > 1 => format!("{table}.{}", column.name),
                     _ => column.name.to_string(),
@@ -220,36 +222,33 @@ impl<'a> Scope<'a> {
         let more = if known.len() > 12 { ", …" } else { "" };
         known.truncate(12);
         let hint = match known.is_empty() {
-            true => "there are no columns here".to_string(),
-            false => format!("there are {}{more}", known.join(", ")),
+            true => "no columns can be read here".to_string(),
+            false => format!("known columns are {}{more}", known.join(", ")),
         };
         let (message, state) = match has_table {
-            true => (format!("there is no column {name}; {hint}"), SqlState::UNDEFINED_COLUMN),
+            true => (format!("unknown column {name}; {hint}"), SqlState::UNDEFINED_COLUMN),
             false => {
                 let table = parts[..parts.len() - 1].iter().map(|part| part.value.as_str());
                 let table = table.collect::<Vec<_>>().join(".");
-                (
-                    format!("there is no table {table} in FROM here; {hint}"),
-                    SqlState::UNDEFINED_TABLE,
-                )
+                (format!("unknown table {table} in FROM; {hint}"), SqlState::UNDEFINED_TABLE)
             }
         };
         let error = error(message, state);
-        parts.first().map_or(error.clone(), |part| placed(error, part.span))
+        parts.first().map_or(error.clone(), |part| with_span(error, part.span))
     }
 
     fn any(&self, test: &dyn Fn(&Column) -> bool) -> bool {
         self.columns.iter().any(test) || self.outer.is_some_and(|outer| outer.any(test))
     }
 
-    /// Whether a field is one of these columns.
+    /// Returns whether a field is a column of this scope.
     pub(crate) fn has_field(&self, field: &Name) -> bool {
         self.columns.iter().any(|column| column.field == *field)
     }
 }
 
-/// The value as a query within this one reads it.
-pub(crate) fn as_parameter(value: Typed) -> Typed {
+/// Converts a value to the form that a nested query reads: fields become parameters.
+pub(crate) fn as_parameter(value: TypedExpr) -> TypedExpr {
     fn parameters(expr: &mut Expr) {
         if let Expr::Field(name) = expr {
             *expr = Expr::Parameter(name.clone());
@@ -262,8 +261,8 @@ pub(crate) fn as_parameter(value: Typed) -> Typed {
     value
 }
 
-/// Whether a name as written is this one; with `exact`, only by its own case, which is lower
-/// without quotes.
+/// Returns whether an identifier matches a name. With `exact`, case matters: unquoted identifiers
+/// count as lower case. Otherwise unquoted identifiers match in any case.
 pub(crate) fn matches(written: &Ident, name: &str, exact: bool) -> bool {
     match exact {
         true => normalized(written) == name,
@@ -273,8 +272,7 @@ pub(crate) fn matches(written: &Ident, name: &str, exact: bool) -> bool {
     }
 }
 
-/// Whether a column is of the table that is called so; a table may be named by the last ones of its
-/// names.
+/// Returns whether a column belongs to a table; trailing parts of the table's name suffice.
 fn of_table(column: &Column, parts: &[Ident], exact: bool) -> bool {
     let names = &column.table;
     parts.len() <= names.len()
@@ -292,7 +290,7 @@ fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
         qualified.collect::<Vec<_>>().join(" or ")
     );
     let error = error(message, SqlState::AMBIGUOUS_COLUMN);
-    parts.first().map_or(error.clone(), |part| placed(error, part.span))
+    parts.first().map_or(error.clone(), |part| with_span(error, part.span))
 }
 
 fn error(message: String, state: SqlState) -> Error {

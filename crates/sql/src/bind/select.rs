@@ -1,8 +1,8 @@
 //! SELECT.
 //!
-//! Expressions are bound over the columns of FROM. Where there are groups, calls of aggregate
-//! functions are collected meanwhile (`group`), and what is left of an expression becomes one over
-//! the groups' fields afterwards.
+//! Expressions are bound over the columns of FROM. In a query with groups, aggregate calls are
+//! collected at the same time (`group`); afterwards the remaining expressions are rewritten over
+//! the fields of the groups (`grouped`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,23 +17,23 @@ use tessera_types::{Code, Error, Result, SqlState};
 use super::cte::Env;
 use super::from::Tables;
 use super::group::Groups;
-use super::grouped::Grouped;
-use super::list::{Item, Unnested};
+use super::grouped::GroupRewriter;
+use super::list::{Item, UnnestCall};
 use super::order::{SortKey, position};
-use super::scope::{Output, Scope};
+use super::scope::{OutputColumn, Scope};
 use super::steps::{Step, apply, with_fields};
-use super::typed::Typed;
-use super::{Binder, Bound, Place, placed, refuse};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, Place, refuse, with_span};
 
 impl Binder<'_> {
-    /// SELECT, sorted.
+    /// Binds a SELECT and its ORDER BY.
     pub(super) fn select(
         &mut self,
         select: &Select,
         order_by: Option<&OrderBy>,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         check(select)?;
         let Tables { mut relation, columns } = self.from(&select.from, outer, env)?;
         let columns = Rc::new(columns);
@@ -54,8 +54,7 @@ impl Binder<'_> {
         let mut scope =
             Scope { columns, outer, env: env.clone(), groups: Some(&groups), results: Vec::new() };
 
-        // The list, HAVING and ORDER BY, over the columns of FROM and the results of aggregate
-        // functions.
+        // Bind the list, HAVING and ORDER BY over the columns of FROM and the aggregate results.
         let (mut above, mut unnests) = (Vec::new(), Vec::new());
         let mut list = self.list(&items, &scope, &mut above, &mut unnests)?;
         scope.results = results(&items, &list);
@@ -86,7 +85,7 @@ impl Binder<'_> {
             let known = (select, order_by, env);
             let grouped;
             (relation, grouped) = self.grouped(relation, groups, &scope, known)?;
-            self.over_groups(&grouped, &mut having, &mut above, &mut unnests)?;
+            self.rewrite_over_groups(&grouped, &mut having, &mut above, &mut unnests)?;
             let values = list.iter_mut().map(|(_, value)| value);
             let values = values.chain(keys.iter_mut().map(|key| &mut key.value));
             for value in values.chain(&mut distinct_on) {
@@ -114,13 +113,13 @@ impl Binder<'_> {
         }
     }
 
-    /// What follows from steps and lists of `unnest` once there are groups.
-    fn over_groups(
+    /// Rewrites steps and `unnest` lists over the fields of the groups.
+    fn rewrite_over_groups(
         &mut self,
-        grouped: &Grouped,
+        grouped: &GroupRewriter,
         having: &mut [Step],
         above: &mut [Step],
-        unnests: &mut [Unnested],
+        unnests: &mut [UnnestCall],
     ) -> Result<()> {
         for step in having.iter_mut().chain(above) {
             grouped.rewrite_step(step)?;
@@ -134,35 +133,36 @@ impl Binder<'_> {
         unnests.iter_mut().try_for_each(|unnest| grouped.rewrite(&mut unnest.list.expr))
     }
 
-    /// An expression of a known type as it is computed.
+    /// Simplifies an expression in place.
     fn simplify(&self, expr: &mut Expr) -> Result<()> {
         let atom = self.fields.atom_of(expr)?;
-        *expr = self.finished(Typed::new(expr.clone(), atom))?.expr;
+        *expr = self.finished(TypedExpr::new(expr.clone(), atom))?.expr;
         Ok(())
     }
 
-    /// The list over the relation, and then the order.
+    /// Builds a SELECT without DISTINCT.
     fn plain(
         &mut self,
         relation: Relation,
-        list: Vec<(Rc<str>, Typed)>,
+        list: Vec<(Rc<str>, TypedExpr)>,
         keys: Vec<SortKey>,
-    ) -> Result<Bound> {
-        let mut computed = Computed::default();
-        let columns = computed.outputs(self, list);
-        let keys = computed.keys(self, keys, &columns);
-        let relation = computed.over(relation);
-        Ok(Bound { relation: sorted(relation, keys), columns })
+    ) -> Result<BoundQuery> {
+        let mut projection = Projection::default();
+        let columns = projection.outputs(self, list);
+        let keys = projection.keys(self, keys, &columns);
+        let relation = projection.over(relation);
+        Ok(BoundQuery { relation: sorted(relation, keys), columns })
     }
 
+    /// Builds a SELECT DISTINCT.
     fn distinct(
         &mut self,
         relation: Relation,
-        list: Vec<(Rc<str>, Typed)>,
+        list: Vec<(Rc<str>, TypedExpr)>,
         keys: Vec<SortKey>,
-    ) -> Result<Bound> {
-        let mut computed = Computed::default();
-        let columns = computed.outputs(self, list);
+    ) -> Result<BoundQuery> {
+        let mut projection = Projection::default();
+        let columns = projection.outputs(self, list);
         let mut order = Vec::with_capacity(keys.len());
         for SortKey { mut value, item, descending, nulls_first, place } in keys {
             if matches!(value.expr, Expr::Constant(..)) {
@@ -170,44 +170,45 @@ impl Binder<'_> {
             }
             if let Some(column) = item.and_then(|at| columns.get(at)) {
                 value.expr = Expr::Field(column.field.clone());
-            } else if !computed.rewrite(&mut value.expr) {
+            } else if !projection.rewrite(&mut value.expr) {
                 let message =
-                    "with SELECT DISTINCT, what ORDER BY names must stand in the list of SELECT";
+                    "for SELECT DISTINCT, ORDER BY expressions must appear in the SELECT list";
                 let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
-                return Err(placed(error, place));
+                return Err(with_span(error, place));
             }
             order.push(Key { expr: value.expr, descending, nulls_first });
         }
-        let relation = distinct(computed.over(relation), &columns);
-        Ok(Bound { relation: sorted(relation, order), columns })
+        let relation = distinct(projection.over(relation), &columns);
+        Ok(BoundQuery { relation: sorted(relation, order), columns })
     }
 
-    /// The first tuple of each group: `first_value` of every column, in the order that is asked
-    /// for.
+    /// Builds a SELECT DISTINCT ON: `first_value` of each column per group, in the order of ORDER
+    /// BY.
     fn distinct_on(
         &mut self,
         relation: Relation,
-        list: Vec<(Rc<str>, Typed)>,
+        list: Vec<(Rc<str>, TypedExpr)>,
         keys: Vec<SortKey>,
-        on: Vec<Typed>,
-    ) -> Result<Bound> {
-        let mut computed = Computed::default();
-        let mut columns = computed.outputs(self, list);
-        let on: Vec<Name> = on.into_iter().map(|key| computed.field(self, "key", key)).collect();
+        on: Vec<TypedExpr>,
+    ) -> Result<BoundQuery> {
+        let mut projection = Projection::default();
+        let mut columns = projection.outputs(self, list);
+        let on: Vec<Name> = on.into_iter().map(|key| projection.field(self, "key", key)).collect();
         let places: Vec<_> = keys.iter().map(|key| key.place).collect();
-        let keys = computed.keys(self, keys, &columns);
+        let keys = projection.keys(self, keys, &columns);
         let is_on = |key: &Key| matches!(&key.expr, Expr::Field(name) if on.contains(name));
         let first = keys.iter().take_while(|key| is_on(key)).count();
         let named = |name: &Name| {
-            computed.is_constant(name)
+            projection.is_constant(name)
                 || keys[..first].iter().any(|key| key.expr == Expr::Field(name.clone()))
         };
         if first < keys.len() && !on.iter().all(named) {
-            let message = "ORDER BY must begin with the expressions of DISTINCT ON";
+            let message =
+                "SELECT DISTINCT ON expressions must match the first ORDER BY expressions";
             let error = Error::semantic(message).with_state(SqlState::INVALID_COLUMN_REFERENCE);
-            return Err(places.get(first).map_or(error.clone(), |place| placed(error, *place)));
+            return Err(places.get(first).map_or(error.clone(), |place| with_span(error, *place)));
         }
-        let relation = computed.over(relation);
+        let relation = projection.over(relation);
         let mut groups: Vec<(Name, Expr)> = Vec::new();
         let mut renamed: Vec<(Name, Name)> = Vec::new();
         for name in on {
@@ -240,18 +241,18 @@ impl Binder<'_> {
         let aggregate =
             Aggregate { input: relation, keys: groups, sets: None, grouping: None, calls };
         let relation = Relation::Aggregate(Box::new(aggregate));
-        Ok(Bound { relation: sorted(relation, sort), columns })
+        Ok(BoundQuery { relation: sorted(relation, sort), columns })
     }
 
-    /// The keys of DISTINCT ON.
+    /// Binds the keys of DISTINCT ON.
     fn distinct_keys(
         &mut self,
         select: &Select,
         items: &[Item<'_>],
-        list: &[(Rc<str>, Typed)],
+        list: &[(Rc<str>, TypedExpr)],
         scope: &Scope<'_>,
         steps: &mut Vec<Step>,
-    ) -> Result<Vec<Typed>> {
+    ) -> Result<Vec<TypedExpr>> {
         let Some(Distinct::On(exprs)) = &select.distinct else { return Ok(Vec::new()) };
         let mut keys = Vec::with_capacity(exprs.len());
         for expr in exprs {
@@ -270,28 +271,31 @@ impl Binder<'_> {
     }
 }
 
-/// The item that is written like an expression.
+/// Returns the position of the list item with the same syntax tree as an expression.
 pub(super) fn same_item(expr: &Ast, items: &[Item<'_>]) -> Option<usize> {
     items.iter().position(|item| item.expr == Some(expr))
 }
 
-/// What can be read by its alias.
-fn results(items: &[Item<'_>], list: &[(Rc<str>, Typed)]) -> Vec<(std::sync::Arc<str>, Typed)> {
+/// Returns the list items that other clauses can read by alias.
+fn results(
+    items: &[Item<'_>],
+    list: &[(Rc<str>, TypedExpr)],
+) -> Vec<(std::sync::Arc<str>, TypedExpr)> {
     let named = items.iter().zip(list).filter(|(item, _)| item.has_alias);
     named.map(|(_, (name, value))| ((**name).into(), value.clone())).collect()
 }
 
-/// Fields that are computed over a relation.
+/// The fields that a Map computes over a relation.
 #[derive(Default)]
-struct Computed {
+struct Projection {
     fields: Vec<(Name, Expr)>,
-    /// Where fields stand, by the fingerprint of their expression.
+    /// Positions in `fields` by the fingerprint of the expression.
     places: HashMap<u64, Vec<usize>>,
 }
 
-impl Computed {
-    /// The field of a value; one that is there already, where there is one.
-    fn field(&mut self, binder: &mut Binder<'_>, name: &str, value: Typed) -> Name {
+impl Projection {
+    /// Returns the field of a value, reusing an existing field with an equal expression.
+    fn field(&mut self, binder: &mut Binder<'_>, name: &str, value: TypedExpr) -> Name {
         interrupt::point();
         if let Some(known) = self.find(&value.expr)
             && !binder.is_volatile(&value.expr)
@@ -307,29 +311,33 @@ impl Computed {
         field
     }
 
-    /// The field that is this expression.
+    /// Finds the field that computes an expression.
     fn find(&self, expr: &Expr) -> Option<&Name> {
         let places = self.places.get(&expr.fingerprint())?;
         let mut same = places.iter().filter_map(|place| self.fields.get(*place));
         same.find(|(_, known)| known == expr).map(|(name, _)| name)
     }
 
-    fn outputs(&mut self, binder: &mut Binder<'_>, list: Vec<(Rc<str>, Typed)>) -> Vec<Output> {
-        let output = |(name, value): (Rc<str>, Typed)| {
+    fn outputs(
+        &mut self,
+        binder: &mut Binder<'_>,
+        list: Vec<(Rc<str>, TypedExpr)>,
+    ) -> Vec<OutputColumn> {
+        let output = |(name, value): (Rc<str>, TypedExpr)| {
             let literal = value.literal().map(Into::into);
             let atom = value.atom.clone();
             let field = self.field(binder, &name, value);
-            Output { name: (*name).into(), field, atom, literal }
+            OutputColumn { name: (*name).into(), field, atom, literal }
         };
         list.into_iter().map(output).collect()
     }
 
-    /// Keys as fields; constants sort nothing.
+    /// Converts sort keys to fields and drops constants, which do not affect the order.
     fn keys(
         &mut self,
         binder: &mut Binder<'_>,
         keys: Vec<SortKey>,
-        columns: &[Output],
+        columns: &[OutputColumn],
     ) -> Vec<Key> {
         let mut sorted: Vec<Key> = Vec::with_capacity(keys.len());
         for SortKey { value, item, descending, nulls_first, place: _ } in keys {
@@ -349,7 +357,7 @@ impl Computed {
         self.fields.iter().any(|(known, expr)| known == name && matches!(expr, Expr::Constant(..)))
     }
 
-    /// An expression as one over these fields; whether it reads nothing else.
+    /// Rewrites an expression over these fields; returns whether it reads nothing else.
     fn rewrite(&self, expr: &mut Expr) -> bool {
         if let Some(name) = self.find(expr) {
             *expr = Expr::Field(name.clone());
@@ -376,8 +384,8 @@ fn sorted(relation: Relation, keys: Vec<Key>) -> Relation {
     }
 }
 
-/// Groups by all columns.
-pub(super) fn distinct(relation: Relation, columns: &[Output]) -> Relation {
+/// Removes duplicate tuples by grouping by all columns.
+pub(super) fn distinct(relation: Relation, columns: &[OutputColumn]) -> Relation {
     let mut keys: Vec<(Name, Expr)> = Vec::new();
     for column in columns {
         if !keys.iter().any(|(known, _)| *known == column.field) {
@@ -392,7 +400,7 @@ pub(super) fn distinct(relation: Relation, columns: &[Output]) -> Relation {
     Relation::Aggregate(Box::new(aggregate))
 }
 
-/// Refuses the parts of a SELECT that are not offered.
+/// Rejects the unsupported clauses of a SELECT.
 fn check(select: &Select) -> Result<()> {
     let place = select.select_token.0.span;
     let Select {
@@ -422,9 +430,11 @@ fn check(select: &Select) -> Result<()> {
         flavor,
     } = select;
     if projection.is_empty() && matches!(distinct, Some(Distinct::Distinct | Distinct::On(_))) {
-        let error =
-            Error::new(Code::Syntax, "SELECT DISTINCT needs columns; name some, or write *");
-        return Err(placed(error, place));
+        let error = Error::new(
+            Code::Syntax,
+            "SELECT DISTINCT needs at least one column; name columns or write *",
+        );
+        return Err(with_span(error, place));
     }
     refuse(matches!(flavor, SelectFlavor::FromFirstNoSelect), "FROM without SELECT here", place)?;
     refuse(select_modifiers.is_some(), "a SELECT modifier of MySQL", place)?;
@@ -452,13 +462,13 @@ fn check(select: &Select) -> Result<()> {
 }
 
 impl Binder<'_> {
-    /// The relation with its lists unnested.
-    fn unnested(&mut self, relation: Relation, unnests: Vec<Unnested>) -> Result<Relation> {
+    /// Applies the collected `unnest` calls to a relation.
+    fn unnested(&mut self, relation: Relation, unnests: Vec<UnnestCall>) -> Result<Relation> {
         if unnests.is_empty() {
             return Ok(relation);
         }
         let (mut fields, mut lists) = (Vec::new(), Vec::new());
-        for Unnested { list, element } in unnests {
+        for UnnestCall { list, element } in unnests {
             let list = self.finished(list)?;
             let name = self.fields.fresh("list", list.atom.clone());
             fields.push((name.clone(), list.expr));

@@ -1,4 +1,4 @@
-//! UNION, INTERSECT and EXCEPT, with ALL and without.
+//! UNION, INTERSECT and EXCEPT, with and without ALL.
 
 use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier, Spanned};
 use tessera_optimizer::logical::relation::{Aggregate, Call, Kind, Name, Relation};
@@ -6,20 +6,20 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
-use super::scope::{Output, Scope};
+use super::scope::{OutputColumn, Scope};
 use super::select::distinct;
 use super::steps::joined;
-use super::typed::Typed;
-use super::{Binder, Bound, placed, refuse_at};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, unsupported_at, with_span};
 
 impl Binder<'_> {
-    /// A set operation. Long chains lean to the left.
+    /// Binds a set operation. Chains are left-deep, so a loop follows the left sides.
     pub(super) fn set_operation(
         &mut self,
         body: &SetExpr,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         let mut chain = Vec::new();
         let mut first = body;
         while let SetExpr::SetOperation { left, right, op, set_quantifier } = first {
@@ -32,13 +32,14 @@ impl Binder<'_> {
             let other = self.term(right, outer, env)?;
             bound = match op {
                 SetOperator::Union => self.union([bound, other], right)?,
-                SetOperator::Intersect => self.both([bound, other], right, all, false)?,
+                SetOperator::Intersect => {
+                    self.intersect_or_except([bound, other], right, all, false)?
+                }
                 SetOperator::Except | SetOperator::Minus => {
-                    self.both([bound, other], right, all, true)?
+                    self.intersect_or_except([bound, other], right, all, true)?
                 }
             };
-            // Of several UNIONs one after the other only the last one need look for what stands
-            // twice.
+            // In a chain of UNIONs, only the last one needs to remove duplicates.
             let again = matches!(rest.peek(), Some((SetOperator::Union, false, _)));
             if op == SetOperator::Union && !all && !again {
                 bound = distinct_of(bound);
@@ -47,12 +48,12 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// The tuples of both inputs.
-    fn union(&mut self, inputs: [Bound; 2], written: &SetExpr) -> Result<Bound> {
-        let ([left, right], columns) = self.alike(inputs, written)?;
-        let columns: Vec<Output> = columns
+    /// Builds UNION ALL.
+    fn union(&mut self, inputs: [BoundQuery; 2], written: &SetExpr) -> Result<BoundQuery> {
+        let ([left, right], columns) = self.with_common_types(inputs, written)?;
+        let columns: Vec<OutputColumn> = columns
             .into_iter()
-            .map(|column| Output {
+            .map(|column| OutputColumn {
                 field: self.fields.fresh(&column.name, column.atom.clone()),
                 ..column
             })
@@ -60,7 +61,7 @@ impl Binder<'_> {
         let mut flat: Vec<(Relation, Vec<Name>)> = Vec::new();
         for (relation, given) in [left, right] {
             match relation {
-                // A long chain leans to the left: its list grows as it is.
+                // A chain is left-deep: its list of inputs is extended in place.
                 Relation::Union { inputs: inner, names } if names == given && flat.is_empty() => {
                     flat = inner
                 }
@@ -69,60 +70,67 @@ impl Binder<'_> {
             }
         }
         let names = columns.iter().map(|column| column.field.clone()).collect();
-        Ok(Bound { relation: Relation::Union { inputs: flat, names }, columns })
+        Ok(BoundQuery { relation: Relation::Union { inputs: flat, names }, columns })
     }
 
-    /// INTERSECT, or with `except` EXCEPT: NULLs are equal.
-    fn both(
+    /// Builds INTERSECT, or EXCEPT with `except`. NULLs are equal.
+    fn intersect_or_except(
         &mut self,
-        inputs: [Bound; 2],
+        inputs: [BoundQuery; 2],
         written: &SetExpr,
         all: bool,
         except: bool,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         if all {
-            let ([left, right], columns) = self.alike(inputs, written)?;
-            return self.bag(left, right, columns, except);
+            let ([left, right], columns) = self.with_common_types(inputs, written)?;
+            return self.multiset_operation(left, right, columns, except);
         }
         let atoms = self.common_atoms(&inputs, written)?;
         let [left, right] = inputs;
-        // Where no type holds the values of both sides, they are compared as they are.
-        let mut kept = [left.columns.clone(), right.columns.clone()]
+        // If no type holds the values of both sides, compare them in their own types.
+        let mut types = [left.columns.clone(), right.columns.clone()]
             .map(|columns| columns.into_iter().map(|column| column.atom).collect::<Vec<_>>());
         for (at, atom) in atoms.iter().enumerate() {
-            if holds(atom, [&kept[0][at], &kept[1][at]]) {
-                kept.iter_mut().for_each(|atoms| atoms[at] = atom.clone());
+            if holds_all(atom, [&types[0][at], &types[1][at]]) {
+                types.iter_mut().for_each(|atoms| atoms[at] = atom.clone());
             }
         }
         let names: Vec<_> = left.columns.iter().map(|column| column.name.clone()).collect();
-        let (left, lefts) = self.with_types(left, &kept[0])?;
-        let (right, rights) = self.with_types(right, &kept[1])?;
+        let (left, lefts) = self.with_types(left, &types[0])?;
+        let (right, rights) = self.with_types(right, &types[1])?;
         let mut conditions = Vec::with_capacity(lefts.len());
         for (a, b) in lefts.iter().zip(&rights) {
             let same = self.compared("is_not_distinct", self.field(a)?, self.field(b)?)?;
             conditions.push(self.finished(same)?.expr);
         }
-        let columns = names.into_iter().zip(lefts).zip(&kept[0]);
-        let columns: Vec<Output> = columns
-            .map(|((name, field), atom)| Output { name, field, atom: atom.clone(), literal: None })
+        let columns = names.into_iter().zip(lefts).zip(&types[0]);
+        let columns: Vec<OutputColumn> = columns
+            .map(|((name, field), atom)| OutputColumn {
+                name,
+                field,
+                atom: atom.clone(),
+                literal: None,
+            })
             .collect();
         let kind = if except { Kind::Anti } else { Kind::Semi };
         let relation = joined(kind, distinct(left, &columns), right, conditions, None, false);
-        Ok(Bound { relation, columns })
+        Ok(BoundQuery { relation, columns })
     }
 
-    /// With ALL: both sides are grouped together, counting the tuples of each. A group of l and r
-    /// tuples gives min(l, r) or l - r copies: a list as long as that, unnested.
-    fn bag(
+    /// Builds INTERSECT ALL or EXCEPT ALL: groups both sides together and counts the tuples of
+    /// each. A group of l and r tuples yields min(l, r) or max(l - r, 0) copies by unnesting a
+    /// list.
+    fn multiset_operation(
         &mut self,
         (left, lefts): (Relation, Vec<Name>),
         (right, rights): (Relation, Vec<Name>),
-        columns: Vec<Output>,
+        columns: Vec<OutputColumn>,
         except: bool,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         let left = self.counted(left, &lefts, &columns, [1, 0]);
         let right = self.counted(right, &rights, &columns, [0, 1]);
-        let mut fresh = |column: &Output| self.fields.fresh(&column.name, column.atom.clone());
+        let mut fresh =
+            |column: &OutputColumn| self.fields.fresh(&column.name, column.atom.clone());
         let groups: Vec<Name> = columns.iter().map(&mut fresh).collect();
         let ones =
             [self.fields.fresh("left", Atom::Int32), self.fields.fresh("right", Atom::Int32)];
@@ -163,16 +171,16 @@ impl Binder<'_> {
         let input = Box::new(Relation::Map { input: Box::new(grouped), exprs });
         let relation = Relation::Unnest { input, lists: vec![(list_name, element)], outer: false };
         let columns =
-            columns.into_iter().zip(groups).map(|(column, field)| Output { field, ..column });
-        Ok(Bound { relation, columns: columns.collect() })
+            columns.into_iter().zip(groups).map(|(column, field)| OutputColumn { field, ..column });
+        Ok(BoundQuery { relation, columns: columns.collect() })
     }
 
-    /// The tuples with two numbers that say on which side each counts.
+    /// Adds two fields to the tuples that count them for the left and the right side.
     fn counted(
         &mut self,
         relation: Relation,
         names: &[Name],
-        columns: &[Output],
+        columns: &[OutputColumn],
         counts: [i128; 2],
     ) -> (Relation, Vec<Name>) {
         let mut exprs: Vec<(Name, Expr)> = Vec::with_capacity(names.len() + 2);
@@ -188,32 +196,31 @@ impl Binder<'_> {
         (Relation::Map { input: Box::new(relation), exprs }, names)
     }
 
-    /// The types that the columns of both sides have in common.
-    fn common_atoms(&self, inputs: &[Bound; 2], written: &SetExpr) -> Result<Vec<Atom>> {
+    /// Returns the common types of the columns of both sides.
+    fn common_atoms(&self, inputs: &[BoundQuery; 2], written: &SetExpr) -> Result<Vec<Atom>> {
         let [left, right] = inputs;
         if left.columns.len() != right.columns.len() {
             let message = format!(
-                "both sides of UNION, INTERSECT and EXCEPT need as many columns; one has {}, the other {}",
+                "both sides of UNION, INTERSECT and EXCEPT need the same number of columns, not {} and {}",
                 left.columns.len(),
                 right.columns.len()
             );
             let error = Error::semantic(message).with_state(SqlState::SYNTAX_ERROR);
-            return Err(placed(error, written.span()));
+            return Err(with_span(error, written.span()));
         }
         let pairs = left.columns.iter().zip(&right.columns);
         let common = |(a, b)| self.common(&[&value_of(a), &value_of(b)], "UNION");
-        pairs.map(common).collect::<Result<_>>().map_err(|error| placed(error, written.span()))
+        pairs.map(common).collect::<Result<_>>().map_err(|error| with_span(error, written.span()))
     }
 
-    /// Both sides with columns of the types that they have in common, and the columns, named as the
-    /// left side's.
-    fn alike(
+    /// Converts both sides to their common types; the columns take the names of the left side.
+    fn with_common_types(
         &mut self,
-        inputs: [Bound; 2],
+        inputs: [BoundQuery; 2],
         written: &SetExpr,
-    ) -> Result<([(Relation, Vec<Name>); 2], Vec<Output>)> {
+    ) -> Result<([(Relation, Vec<Name>); 2], Vec<OutputColumn>)> {
         let atoms = self.common_atoms(&inputs, written)?;
-        let columns = inputs[0].columns.iter().zip(&atoms).map(|(column, atom)| Output {
+        let columns = inputs[0].columns.iter().zip(&atoms).map(|(column, atom)| OutputColumn {
             name: column.name.clone(),
             field: column.field.clone(),
             atom: atom.clone(),
@@ -224,13 +231,13 @@ impl Binder<'_> {
         Ok(([self.with_types(left, &atoms)?, self.with_types(right, &atoms)?], columns))
     }
 
-    /// The relation with its columns of these types, and their fields.
+    /// Converts the columns of a query to these types; returns the relation and its fields.
     pub(super) fn with_types(
         &mut self,
-        bound: Bound,
+        bound: BoundQuery,
         atoms: &[Atom],
     ) -> Result<(Relation, Vec<Name>)> {
-        let Bound { relation, columns } = bound;
+        let BoundQuery { relation, columns } = bound;
         if columns.iter().zip(atoms).all(|(column, atom)| column.atom == *atom) {
             return Ok((relation, columns.into_iter().map(|column| column.field).collect()));
         }
@@ -254,8 +261,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a type holds all values of others; of decimals the one of most digits may not.
-fn holds(atom: &Atom, others: [&Atom; 2]) -> bool {
+/// Returns whether a type holds all values of two others; a decimal may have too few whole digits.
+fn holds_all(atom: &Atom, others: [&Atom; 2]) -> bool {
     let Atom::Decimal(precision, scale) = atom else { return true };
     let whole = i16::from(*precision) - i16::from(*scale);
     others.iter().all(|other| match other {
@@ -265,26 +272,26 @@ fn holds(atom: &Atom, others: [&Atom; 2]) -> bool {
     })
 }
 
-/// A column as a value: a literal is one that has no type yet.
-fn value_of(column: &Output) -> Typed {
+/// Returns a column as a value; a literal stays untyped.
+fn value_of(column: &OutputColumn) -> TypedExpr {
     match &column.literal {
-        Some(text) => Typed::unknown(text),
-        None => Typed::new(Expr::Field(column.field.clone()), column.atom.clone()),
+        Some(text) => TypedExpr::unknown(text),
+        None => TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone()),
     }
 }
 
-fn distinct_of(bound: Bound) -> Bound {
-    let Bound { relation, columns } = bound;
-    Bound { relation: distinct(relation, &columns), columns }
+fn distinct_of(bound: BoundQuery) -> BoundQuery {
+    let BoundQuery { relation, columns } = bound;
+    BoundQuery { relation: distinct(relation, &columns), columns }
 }
 
-/// Whether copies are kept.
+/// Returns whether a set operation keeps duplicates.
 fn quantifier(quantifier: &SetQuantifier, body: &SetExpr) -> Result<bool> {
     match quantifier {
         SetQuantifier::All => Ok(true),
         SetQuantifier::Distinct | SetQuantifier::None => Ok(false),
         SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName => {
-            Err(refuse_at("BY NAME", body))
+            Err(unsupported_at("BY NAME", body))
         }
     }
 }

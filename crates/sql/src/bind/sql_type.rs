@@ -1,21 +1,20 @@
-//! Types as they are written.
+//! SQL data types.
 
 use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, StructField, TimezoneInfo};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, Slot, SqlState, TimeUnit};
 
 use super::normalized;
 
-/// Digits behind the point of a decimal without precision.
+/// The scale of a decimal without precision.
 const DECIMAL_SCALE: i8 = 10;
 
-/// The zone of timestamps that have one.
+/// The time zone of timestamps with time zone.
 const ZONE: &str = "UTC";
 
-/// The type that is written so; its length or precision, where the type has none of its own, is for
-/// casts to see to.
+/// Converts a SQL type. Lengths and precisions that the result cannot express are left to casts.
 ///
 /// # Errors
-/// It is not offered.
+/// The type is not supported.
 pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
     use DataType as T;
     Ok(match data_type {
@@ -80,7 +79,7 @@ fn unsupported(data_type: &DataType) -> Error {
     Error::unsupported(format!("the type {data_type} is not supported"))
 }
 
-/// Names of types that the parser does not know.
+/// Converts type names that the parser does not know.
 fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
     if !modifiers.is_empty() {
         return None;
@@ -113,7 +112,7 @@ fn decimal(info: &ExactNumberInfo) -> Result<Atom> {
         |message: String| Error::semantic(message).with_state(SqlState::INVALID_PARAMETER_VALUE);
     if !(1..=u64::from(DECIMAL_PRECISION_MAX)).contains(&precision) {
         return Err(wrong(format!(
-            "a decimal has 1 to {DECIMAL_PRECISION_MAX} digits, not {precision}"
+            "the precision of a decimal must be between 1 and {DECIMAL_PRECISION_MAX}, not {precision}"
         )));
     }
     match u8::try_from(scale) {
@@ -121,7 +120,7 @@ fn decimal(info: &ExactNumberInfo) -> Result<Atom> {
             Ok(Atom::Decimal(precision as u8, scale as i8))
         }
         _ => Err(wrong(format!(
-            "a decimal of {precision} digits has 0 to {precision} behind the point, not {scale}"
+            "the scale of a decimal of {precision} digits must be between 0 and {precision}, not {scale}"
         ))),
     }
 }

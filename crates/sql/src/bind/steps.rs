@@ -1,15 +1,15 @@
-//! What has to be done to a relation before expressions over it can be computed: subqueries are
-//! joined to it, and values that are read more than once become fields of it.
+//! Steps that prepare a relation before expressions over it can be computed: joins with subqueries,
+//! and fields for values that are read more than once.
 
 use tessera_optimizer::logical::relation::{Join, Kind, Name, Relation};
 use tessera_plan::Expr;
 
-/// A step.
+/// A preparation step.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Only tuples that satisfy all of these are kept.
+    /// Keeps the tuples that satisfy all predicates.
     Filter(Vec<Expr>),
-    /// A subquery is joined.
+    /// Joins a subquery.
     Join {
         kind: Kind,
         right: Relation,
@@ -17,12 +17,12 @@ pub(crate) enum Step {
         mark: Option<Name>,
         null_aware: bool,
     },
-    /// A value becomes a field.
+    /// Computes a value into a field.
     Value(Name, Expr),
 }
 
 impl Step {
-    /// The expressions of the step itself.
+    /// Returns the step's own expressions, without those of its subquery.
     pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match self {
             Step::Filter(exprs) => exprs.iter_mut().collect(),
@@ -39,7 +39,7 @@ impl Step {
         }
     }
 
-    /// The fields of the relation that it reads.
+    /// Returns the fields of the input relation that the step reads.
     pub(crate) fn reads(&self) -> Vec<Name> {
         let mut names: Vec<Name> = self.exprs().iter().flat_map(|expr| expr.fields()).collect();
         if let Step::Join { right, .. } = self {
@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-/// The relation after the steps.
+/// Applies steps to a relation.
 pub(crate) fn apply(mut relation: Relation, steps: Vec<Step>) -> Relation {
     for step in steps {
         relation = match step {
@@ -65,7 +65,7 @@ pub(crate) fn apply(mut relation: Relation, steps: Vec<Step>) -> Relation {
     relation
 }
 
-/// The relation with more fields.
+/// Adds computed fields to a relation.
 pub(crate) fn with_fields(relation: Relation, fields: Vec<(Name, Expr)>) -> Relation {
     if fields.is_empty() {
         return relation;
@@ -77,7 +77,7 @@ pub(crate) fn with_fields(relation: Relation, fields: Vec<(Name, Expr)>) -> Rela
     Relation::Map { input: Box::new(relation), exprs }
 }
 
-/// A join; correlated where the right side reads fields of the left one.
+/// Builds a join, correlated if the right side reads fields of the left side.
 pub(crate) fn joined(
     kind: Kind,
     left: Relation,

@@ -1,9 +1,8 @@
-//! Filters, and subqueries in expressions as joins.
+//! Filters, and subqueries in expressions, bound as joins.
 //!
-//! `EXISTS` and `IN` among the conjuncts of a filter become semi and anti joins. Elsewhere they
-//! become mark joins, whose mark stands in place of the subquery; with a NULL where the difference
-//! of false and unknown can show. A scalar subquery becomes a single join, which refuses a second
-//! row.
+//! As conjuncts of a filter, `EXISTS` and `IN` become semi joins and anti joins. In other positions
+//! they become mark joins, and the mark replaces the subquery; where false and unknown must differ,
+//! the mark can be NULL. A scalar subquery becomes a single join, which rejects a second row.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, Query, UnaryOperator, Visit, Visitor};
 use tessera_optimizer::logical::relation::{Aggregate, Call, Kind, Name, Relation};
@@ -11,14 +10,14 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::compare::Comparison;
-use super::expr::symmetric;
+use super::membership::symmetric;
 use super::scope::Scope;
 use super::steps::Step;
-use super::typed::Typed;
-use super::{Binder, Bound, Place, without_parentheses};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, Place, without_parentheses};
 
 impl Binder<'_> {
-    /// What keeps the tuples that satisfy a predicate.
+    /// Binds a predicate to steps that keep the satisfying tuples.
     pub(super) fn filter(
         &mut self,
         predicate: &Ast,
@@ -27,24 +26,24 @@ impl Binder<'_> {
     ) -> Result<Vec<Step>> {
         let (mut first, mut joins, mut late) = (Vec::new(), Vec::new(), Vec::new());
         for conjunct in conjuncts(predicate) {
-            if let Some(top) = top_subquery(conjunct) {
-                self.top_join(top, scope, clause, &mut joins)?;
+            if let Some(test) = subquery_test(conjunct) {
+                self.join_subquery_test(test, scope, clause, &mut joins)?;
                 continue;
             }
             let before = joins.len();
             let place = &mut Place { scope, steps: &mut joins, clause, unnests: None };
             let value = self.predicate(conjunct, place)?;
             let predicates = match scope.groups {
-                // It is simplified when columns have become the groups' fields.
+                // It is simplified after columns became fields of the groups.
                 Some(_) => vec![value.expr],
                 None => self.finished(value)?.expr.conjuncts(),
             };
-            // What needs no subquery is tested before the joins that subqueries become, unless it
-            // can raise for rows that a subquery written before it rejects.
+            // A predicate without a subquery runs before the joins of subqueries, unless it can
+            // raise an error for rows that an earlier subquery rejects.
             let types = self.fields.types();
             let is_free = joins.len() == before;
             for predicate in predicates {
-                let is_first = is_free && (before == 0 || !types.stays(&predicate));
+                let is_first = is_free && (before == 0 || !types.must_stay(&predicate));
                 if is_first { first.push(predicate) } else { late.push(predicate) }
             }
         }
@@ -59,22 +58,22 @@ impl Binder<'_> {
         Ok(steps)
     }
 
-    /// A condition of which only matters whether it is true, so that unknown may be taken as false.
-    fn predicate(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds a condition in a position where unknown counts as false.
+    fn predicate(&mut self, expr: &Ast, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         match expr {
             Ast::Nested(inner) => self.predicate(inner, place),
             Ast::BinaryOp { left, op: op @ (BinaryOperator::Or | BinaryOperator::And), right }
-                if holds_in(expr) =>
+                if contains_in(expr) =>
             {
                 let sides =
                     vec![self.predicate(left, place)?.expr, self.predicate(right, place)?.expr];
-                Ok(Typed::boolean(match op {
+                Ok(TypedExpr::boolean(match op {
                     BinaryOperator::Or => Expr::Or(sides),
                     _ => Expr::And(sides),
                 }))
             }
-            _ => match top_subquery(expr) {
-                Some(Top::In { value, query, negated }) => {
+            _ => match subquery_test(expr) {
+                Some(SubqueryTest::In { value, query, negated }) => {
                     self.mark_in(value, query, negated, place)
                 }
                 _ => self.condition(expr, place),
@@ -82,16 +81,16 @@ impl Binder<'_> {
         }
     }
 
-    /// A conjunct that is a subquery's test, as a semi or anti join.
-    fn top_join(
+    /// Binds a subquery test that is a conjunct as a semi join or anti join.
+    fn join_subquery_test(
         &mut self,
-        top: Top<'_>,
+        test: SubqueryTest<'_>,
         scope: &Scope<'_>,
         clause: &'static str,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        match top {
-            Top::Exists { query, negated } => {
+        match test {
+            SubqueryTest::Exists { query, negated } => {
                 let right = self.query(query, Some(scope), &scope.env)?.relation;
                 let kind = if negated { Kind::Anti } else { Kind::Semi };
                 steps.push(Step::Join {
@@ -102,7 +101,7 @@ impl Binder<'_> {
                     null_aware: false,
                 });
             }
-            Top::In { value, query, negated } => {
+            SubqueryTest::In { value, query, negated } => {
                 let place = &mut Place { scope, steps, clause, unnests: None };
                 let (right, conditions) = self.equalities(value, query, place)?;
                 let (kind, (conditions, null_aware)) = match negated {
@@ -115,7 +114,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// A subquery's relation, and the equality of each of its columns with a value.
+    /// Binds a subquery; returns its relation and the equality of each of its columns with a value.
     fn equalities(
         &mut self,
         value: &Ast,
@@ -126,10 +125,11 @@ impl Binder<'_> {
             Some(values) => values,
             None => vec![self.expr(value, place)?],
         };
-        let Bound { relation, columns } = self.query(query, Some(place.scope), &place.scope.env)?;
+        let BoundQuery { relation, columns } =
+            self.query(query, Some(place.scope), &place.scope.env)?;
         if columns.len() != values.len() {
             let message = format!(
-                "IN compares {} with a subquery of {}; both need as many columns",
+                "IN compares {} with a subquery of {}; both sides need the same number",
                 counted(values.len()),
                 counted(columns.len())
             );
@@ -147,14 +147,14 @@ impl Binder<'_> {
         Ok((relation, conditions))
     }
 
-    /// `IN` where unknown may be taken as false.
+    /// Binds `IN` in a position where unknown counts as false.
     fn mark_in(
         &mut self,
         value: &Ast,
         query: &Query,
         negated: bool,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let (right, conditions) = self.equalities(value, query, place)?;
         if !negated {
             return Ok(self.mark(right, conditions, false, place));
@@ -163,14 +163,14 @@ impl Binder<'_> {
         Ok(self.mark(right, conditions, null_aware, place).negated_if(true))
     }
 
-    /// `IN` anywhere: true, false or unknown.
+    /// Binds `IN` with its three values: true, false and unknown.
     pub(super) fn in_subquery(
         &mut self,
         value: &Ast,
         query: &Query,
         negated: bool,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let (right, conditions) = self.equalities(value, query, place)?;
         let found = match is_null_aware(&right, &conditions) {
             true => self.mark(right, conditions, true, place),
@@ -185,7 +185,7 @@ impl Binder<'_> {
         Ok(found.negated_if(negated))
     }
 
-    /// `value < ANY (subquery)` and `ALL`.
+    /// Binds `value < ANY (subquery)` and `ALL`.
     pub(super) fn quantified_subquery(
         &mut self,
         value: &Ast,
@@ -193,13 +193,13 @@ impl Binder<'_> {
         query: &Query,
         all: bool,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         match (comparison, all) {
             (Comparison::Eq, false) => return self.in_subquery(value, query, false, place),
             (Comparison::NotEq, true) => return self.in_subquery(value, query, true, place),
             _ => {}
         }
-        // ANY is true where a comparison is, ALL is false where one is.
+        // ANY is true if one comparison is true, ALL is false if one is false.
         let value = self.expr(value, place)?;
         let value = self.once(value, place)?;
         let mark = |binder: &mut Self, place: &mut Place<'_, '_>, possible: bool| {
@@ -208,50 +208,55 @@ impl Binder<'_> {
             let test = binder.compared(comparison.function(), value.clone(), column)?.expr;
             let test = if all { Expr::Not(Box::new(test)) } else { test };
             let test = if possible { not_false(test) } else { test };
-            Ok::<Typed, Error>(binder.mark(right, vec![test], false, place))
+            Ok::<TypedExpr, Error>(binder.mark(right, vec![test], false, place))
         };
         let known = mark(self, place, false)?;
         let possible = mark(self, place, true)?;
         Ok(three_valued(known, !all, possible))
     }
 
-    /// `EXISTS` anywhere.
+    /// Binds `EXISTS` in any position.
     pub(super) fn exists(
         &mut self,
         query: &Query,
         negated: bool,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let right = self.query(query, Some(place.scope), &place.scope.env)?.relation;
         let mark = self.mark(right, Vec::new(), false, place);
         Ok(mark.negated_if(negated))
     }
 
-    /// A subquery in place of a value: its only row, or NULL where there is none.
+    /// Binds a scalar subquery: the value of its only row, or NULL without a row.
     pub(super) fn scalar_subquery(
         &mut self,
         query: &Query,
         place: &mut Place<'_, '_>,
-    ) -> Result<Typed> {
+    ) -> Result<TypedExpr> {
         let (right, column) = self.single_column(query, place.scope)?;
         let value = self.field(&column)?;
         place.steps.push(single(right));
         Ok(value)
     }
 
-    /// The values of a subquery's only row.
+    /// Binds a subquery of one row and returns its values.
     pub(super) fn only_row(
         &mut self,
         query: &Query,
         place: &mut Place<'_, '_>,
-    ) -> Result<Vec<Typed>> {
-        let Bound { relation, columns } = self.query(query, Some(place.scope), &place.scope.env)?;
+    ) -> Result<Vec<TypedExpr>> {
+        let BoundQuery { relation, columns } =
+            self.query(query, Some(place.scope), &place.scope.env)?;
         place.steps.push(single(relation));
         columns.iter().map(|column| self.field(&column.field)).collect()
     }
 
-    /// `ARRAY(subquery)`: the list of its values, in its order.
-    pub(super) fn array_of(&mut self, query: &Query, place: &mut Place<'_, '_>) -> Result<Typed> {
+    /// Binds `ARRAY(subquery)`: the list of its values in the order of the subquery.
+    pub(super) fn array_of(
+        &mut self,
+        query: &Query,
+        place: &mut Place<'_, '_>,
+    ) -> Result<TypedExpr> {
         let (relation, column) = self.single_column(query, place.scope)?;
         let order_by = match &relation {
             Relation::Sort { keys, .. } => keys.clone(),
@@ -276,29 +281,32 @@ impl Binder<'_> {
         let calls = vec![(name.clone(), call)];
         let groups = Aggregate { input, keys: Vec::new(), sets: None, grouping: None, calls };
         place.steps.push(single(Relation::Aggregate(Box::new(groups))));
-        let empty = self.cast_to(Typed::text("{}"), &atom, false)?;
-        Ok(Typed::new(Expr::Coalesce(vec![Expr::Field(name), empty.expr]), atom))
+        let empty = self.cast_to(TypedExpr::text("{}"), &atom, false)?;
+        Ok(TypedExpr::new(Expr::Coalesce(vec![Expr::Field(name), empty.expr]), atom))
     }
 
     fn single_column(&mut self, query: &Query, scope: &Scope<'_>) -> Result<(Relation, Name)> {
-        let Bound { relation, columns } = self.query(query, Some(scope), &scope.env)?;
+        let BoundQuery { relation, columns } = self.query(query, Some(scope), &scope.env)?;
         match columns.as_slice() {
             [column] => Ok((relation, column.field.clone())),
             _ => {
-                let message =
-                    format!("a subquery in an expression gives one column, not {}", columns.len());
+                let message = format!(
+                    "a subquery in an expression must return one column, not {}",
+                    columns.len()
+                );
                 Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR))
             }
         }
     }
 
+    /// Adds a mark join and returns its mark.
     fn mark(
         &mut self,
         right: Relation,
         conditions: Vec<Expr>,
         null_aware: bool,
         place: &mut Place<'_, '_>,
-    ) -> Typed {
+    ) -> TypedExpr {
         let mark = self.fields.fresh("mark", Atom::Boolean);
         let kind = Kind::Mark;
         place.steps.push(Step::Join {
@@ -308,7 +316,7 @@ impl Binder<'_> {
             mark: Some(mark.clone()),
             null_aware,
         });
-        Typed::boolean(Expr::Field(mark))
+        TypedExpr::boolean(Expr::Field(mark))
     }
 }
 
@@ -320,9 +328,9 @@ fn counted(values: usize) -> String {
     if values == 1 { "one value".to_string() } else { format!("{values} values") }
 }
 
-/// `decides` where that is known, NULL where it is possible, else the other truth value.
-fn three_valued(known: Typed, decides: bool, possible: Typed) -> Typed {
-    Typed::boolean(Expr::Case {
+/// Returns `decides` if that is known, NULL if it is possible, else the other truth value.
+fn three_valued(known: TypedExpr, decides: bool, possible: TypedExpr) -> TypedExpr {
+    TypedExpr::boolean(Expr::Case {
         branches: vec![
             (known.expr, Expr::boolean(decides)),
             (possible.expr, Expr::null(Atom::Boolean)),
@@ -331,13 +339,14 @@ fn three_valued(known: Typed, decides: bool, possible: Typed) -> Typed {
     })
 }
 
-/// Whether a join can tell unknown from false itself: it compares one value with a relation that is
-/// the same for all.
+/// Returns whether a null-aware join can distinguish unknown from false: it compares one value with
+/// an uncorrelated relation.
 fn is_null_aware(right: &Relation, conditions: &[Expr]) -> bool {
     conditions.len() == 1 && right.parameters().is_empty()
 }
 
-/// The conditions of `NOT IN`, for which unknown counts as true, and whether the join sees to that.
+/// Returns the conditions of `NOT IN`, where unknown counts as true, and whether the join is
+/// null-aware.
 fn anti(right: &Relation, conditions: Vec<Expr>) -> (Vec<Expr>, bool) {
     match is_null_aware(right, &conditions) {
         true => (conditions, true),
@@ -345,12 +354,12 @@ fn anti(right: &Relation, conditions: Vec<Expr>) -> (Vec<Expr>, bool) {
     }
 }
 
-/// Whether a condition is true or unknown.
+/// Tests whether a condition is true or unknown.
 fn not_false(condition: Expr) -> Expr {
     Expr::Coalesce(vec![condition, Expr::boolean(true)])
 }
 
-/// What a predicate is the conjunction of.
+/// Splits a predicate into its conjuncts.
 pub(super) fn conjuncts(predicate: &Ast) -> Vec<&Ast> {
     let (mut pending, mut found) = (vec![predicate], Vec::new());
     while let Some(next) = pending.pop() {
@@ -366,30 +375,35 @@ pub(super) fn conjuncts(predicate: &Ast) -> Vec<&Ast> {
     found
 }
 
-enum Top<'q> {
+/// A subquery test that can become a semi join or anti join.
+enum SubqueryTest<'q> {
     Exists { query: &'q Query, negated: bool },
     In { value: &'q Ast, query: &'q Query, negated: bool },
 }
 
-fn top_subquery(conjunct: &Ast) -> Option<Top<'_>> {
+fn subquery_test(conjunct: &Ast) -> Option<SubqueryTest<'_>> {
     match conjunct {
-        Ast::Nested(inner) => top_subquery(inner),
+        Ast::Nested(inner) => subquery_test(inner),
         Ast::Exists { subquery, negated } => {
-            Some(Top::Exists { query: subquery, negated: *negated })
+            Some(SubqueryTest::Exists { query: subquery, negated: *negated })
         }
         Ast::InSubquery { expr, subquery, negated } => {
-            Some(Top::In { value: expr, query: subquery, negated: *negated })
+            Some(SubqueryTest::In { value: expr, query: subquery, negated: *negated })
         }
-        Ast::UnaryOp { op: UnaryOperator::Not, expr } => match top_subquery(expr)? {
-            Top::Exists { query, negated } => Some(Top::Exists { query, negated: !negated }),
-            Top::In { value, query, negated } => Some(Top::In { value, query, negated: !negated }),
+        Ast::UnaryOp { op: UnaryOperator::Not, expr } => match subquery_test(expr)? {
+            SubqueryTest::Exists { query, negated } => {
+                Some(SubqueryTest::Exists { query, negated: !negated })
+            }
+            SubqueryTest::In { value, query, negated } => {
+                Some(SubqueryTest::In { value, query, negated: !negated })
+            }
         },
         _ => None,
     }
 }
 
-/// Whether an expression holds `IN` of a subquery.
-fn holds_in(expr: &Ast) -> bool {
+/// Returns whether an expression contains `IN` with a subquery.
+fn contains_in(expr: &Ast) -> bool {
     use std::ops::ControlFlow;
     struct In;
     impl Visitor for In {

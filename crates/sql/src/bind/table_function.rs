@@ -1,4 +1,4 @@
-//! Functions in FROM: a row for each element of a list, files, and the only row of other functions.
+//! Functions in FROM: rows from lists, from files, or a single row from other functions.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::factor::aliased;
-use super::from::{Around, Tables, one_row, surroundings};
+use super::from::{FromContext, Tables, lateral_scope, one_row};
 use super::list::idents;
-use super::scope::{Output, Scope};
-use super::typed::Typed;
-use super::{Binder, Bound, Place, normalized, placed, refuse_at};
+use super::scope::{OutputColumn, Scope};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, Place, normalized, unsupported_at, with_span};
 use crate::file_functions;
 
-/// Functions of which each element of the list that they give is a row.
+/// Functions that return a list, which becomes one row per element.
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
 impl Binder<'_> {
@@ -27,88 +27,93 @@ impl Binder<'_> {
         name: &ObjectName,
         args: &[FunctionArg],
         alias: Option<&TableAlias>,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let [ident] = &idents(name)?[..] else {
-            return Err(refuse_at(&format!("the function {name}"), name));
+            return Err(unsupported_at(&format!("the function {name}"), name));
         };
         let function = normalized(ident);
         if file_functions::reads_files(&function) {
-            return self.files(&function, args, alias, name);
+            return self.file_function(&function, args, alias, name);
         }
         if function == "unnest" {
             let exprs = args.iter().map(|arg| match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr.clone()),
-                other => Err(refuse_at(&format!("the argument {other} of unnest"), name)),
+                other => Err(unsupported_at(&format!("the argument {other} of unnest"), name)),
             });
             let exprs = exprs.collect::<Result<Vec<_>>>()?;
-            return self.unnest(&exprs, alias, around);
+            return self.unnest(&exprs, alias, context);
         }
         let call = call_of(name.clone(), args.to_vec());
-        let lateral = surroundings(around, true);
-        let outer = lateral.as_ref().or(around.outer);
-        let (value, relation) = self.of_one_row(&call, outer, around)?;
+        let lateral = lateral_scope(context, true);
+        let outer = lateral.as_ref().or(context.outer);
+        let (value, relation) = self.single_row_value(&call, outer, context)?;
         let list = SERIES.contains(&function.as_str());
         let column = column_name(alias, &function);
         if list {
-            return self.unnested_lists(vec![(column, value)], relation, alias, &function);
+            return self.unnest_lists(vec![(column, value)], relation, alias, &function);
         }
         let value = self.finished(value)?;
         let field = self.fields.fresh(&column, value.atom.clone());
         let exprs = vec![(field.clone(), value.expr)];
-        let columns = vec![Output { name: column, field, atom: value.atom, literal: None }];
+        let columns = vec![OutputColumn { name: column, field, atom: value.atom, literal: None }];
         let relation = Relation::Map { input: Box::new(relation), exprs };
-        aliased(Bound { relation, columns }, alias, vec![function.into()])
+        aliased(BoundQuery { relation, columns }, alias, vec![function.into()])
     }
 
-    /// A row for each element of lists, side by side.
+    /// Binds `unnest` in FROM: one row per element; several lists are unnested side by side.
     pub(super) fn unnest(
         &mut self,
         exprs: &[Ast],
         alias: Option<&TableAlias>,
-        around: Around<'_, '_>,
+        context: FromContext<'_, '_>,
     ) -> Result<Tables> {
-        let lateral = surroundings(around, true);
-        let outer = lateral.as_ref().or(around.outer);
+        let lateral = lateral_scope(context, true);
+        let outer = lateral.as_ref().or(context.outer);
         let mut relation = one_row();
         let mut lists = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            let (value, over) = self.of_one_row(expr, outer, around)?;
+            let (value, over) = self.single_row_value(expr, outer, context)?;
             match over {
                 Relation::Values { .. } => {}
                 other if exprs.len() == 1 => relation = other,
-                _ => return Err(refuse_at("a subquery beside other arguments of unnest", expr)),
+                _ => {
+                    return Err(unsupported_at(
+                        "a subquery among several arguments of unnest",
+                        expr,
+                    ));
+                }
             }
             let name = match exprs.len() {
                 1 => column_name(alias, "unnest"),
                 _ => Arc::from("unnest"),
             };
-            lists.push((name, self.as_list(value).map_err(|error| placed(error, expr.span()))?));
+            lists.push((name, self.as_list(value).map_err(|error| with_span(error, expr.span()))?));
         }
         if lists.is_empty() {
             return Err(
                 Error::semantic("unnest takes a list").with_state(SqlState::UNDEFINED_FUNCTION)
             );
         }
-        self.unnested_lists(lists, relation, alias, "unnest")
+        self.unnest_lists(lists, relation, alias, "unnest")
     }
 
-    /// An expression over no row but those of queries around it, and the relation over which it is
-    /// computed.
-    fn of_one_row(
+    /// Binds an expression that reads only enclosing queries; returns it and the single-row
+    /// relation that it is computed over.
+    fn single_row_value(
         &mut self,
         expr: &Ast,
         outer: Option<&Scope<'_>>,
-        around: Around<'_, '_>,
-    ) -> Result<(Typed, Relation)> {
-        let scope = Scope::empty(outer, around.env.clone());
+        context: FromContext<'_, '_>,
+    ) -> Result<(TypedExpr, Relation)> {
+        let scope = Scope::empty(outer, context.env.clone());
         let mut steps = Vec::new();
         let place = &mut Place { scope: &scope, steps: &mut steps, clause: "FROM", unnests: None };
         let value = self.expr(expr, place)?;
         Ok((value, super::steps::apply(one_row(), steps)))
     }
 
-    fn as_list(&self, value: Typed) -> Result<Typed> {
+    fn as_list(&self, value: TypedExpr) -> Result<TypedExpr> {
         match &value.atom {
             Atom::List(_) => Ok(value),
             Atom::Null => self.cast_to(value, &list_of(Atom::Int32), false),
@@ -119,9 +124,9 @@ impl Binder<'_> {
         }
     }
 
-    fn unnested_lists(
+    fn unnest_lists(
         &mut self,
-        lists: Vec<(Arc<str>, Typed)>,
+        lists: Vec<(Arc<str>, TypedExpr)>,
         relation: Relation,
         alias: Option<&TableAlias>,
         function: &str,
@@ -131,22 +136,22 @@ impl Binder<'_> {
         for (name, value) in lists {
             let value = self.finished(value)?;
             let Atom::List(slot) = &value.atom else {
-                return Err(Error::internal("no list to unnest"));
+                return Err(Error::internal("unnest without a list"));
             };
             let atom = slot.atom.clone();
             let list = self.fields.fresh("list", value.atom.clone());
             let element = self.fields.fresh(&name, atom.clone());
             exprs.push((list.clone(), value.expr));
             pairs.push((list, element.clone()));
-            columns.push(Output { name, field: element, atom, literal: None });
+            columns.push(OutputColumn { name, field: element, atom, literal: None });
         }
         let input = Box::new(Relation::Map { input: Box::new(relation), exprs });
         let relation = Relation::Unnest { input, lists: pairs, outer: false };
-        aliased(Bound { relation, columns }, alias, vec![function.into()])
+        aliased(BoundQuery { relation, columns }, alias, vec![function.into()])
     }
 
-    /// `read_csv('path', delim = ';')` and its like.
-    fn files(
+    /// Binds a function that reads files, such as `read_csv('path', delim = ';')`.
+    fn file_function(
         &mut self,
         function: &str,
         args: &[FunctionArg],
@@ -158,22 +163,22 @@ impl Binder<'_> {
         let table = self
             .catalog
             .files(&path, format, &options)
-            .map_err(|error| placed(error, name.span()))?;
+            .map_err(|error| with_span(error, name.span()))?;
         let Some(table) = table else {
-            let error = Error::semantic(format!("{function}('{path}'): there is no such file"));
-            return Err(placed(error, name.span()));
+            let error = Error::semantic(format!("{function}: file '{path}' does not exist"));
+            return Err(with_span(error, name.span()));
         };
         let bound = self.scan(table, function);
         aliased(bound, alias, vec![function.into()])
     }
 }
 
-/// The type of a list.
+/// Returns the type of a list of nullable elements.
 pub(super) fn list_of(atom: Atom) -> Atom {
     Atom::List(Box::new(tessera_types::Slot { atom, nullable: true }))
 }
 
-/// The only column of a function is called like the relation, and that like the function.
+/// Names the single column of a function: the table alias, or the function's name.
 fn column_name(alias: Option<&TableAlias>, function: &str) -> Arc<str> {
     match alias {
         Some(alias) => normalized(&alias.name).into(),
@@ -181,7 +186,7 @@ fn column_name(alias: Option<&TableAlias>, function: &str) -> Arc<str> {
     }
 }
 
-/// A call of a function, with nothing besides its arguments.
+/// Builds the syntax tree of a plain function call.
 fn call_of(name: ObjectName, args: Vec<FunctionArg>) -> Ast {
     let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
     Ast::Function(Function {

@@ -1,88 +1,87 @@
-//! Literals and NULLs without a type among operands and arguments. They become what PostgreSQL's
-//! tables say; so a call that PostgreSQL knows, of arguments that it does not take, is an error.
+//! Types of untyped literals and NULLs in operands and arguments, resolved with PostgreSQL's
+//! catalog. A call that PostgreSQL knows with arguments that it does not take is an error.
 
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
 
 use super::Binder;
 use super::coerce::number_atom;
-use super::typed::Typed;
-use crate::postgres::{self, Given, Kind, Outcome, Type};
+use super::typed::TypedExpr;
+use crate::postgres::{self, Kind, Outcome, Type, ValueType};
 
-/// Functions that take more types here than in PostgreSQL, as `docs/dialect.md` says or as DuckDB's
-/// of that name do.
+/// Functions that take more types here than in PostgreSQL, as `docs/dialect.md` says or as in
+/// DuckDB.
 const TAKE_MORE: [&str; 2] = ["array_length", "isfinite"];
 
-/// Functions of bytes that take text, too: its bytes.
+/// Functions over bytes that also take text.
 const TAKE_TEXTS: [&str; 4] = ["sha224", "sha256", "sha384", "sha512"];
 
-/// Functions that take lists, too, as DuckDB's do.
+/// Functions that also take lists, as in DuckDB.
 const TAKE_LISTS: [&str; 3] = ["char_length", "character_length", "length"];
 
 impl Binder<'_> {
-    /// The operands of an operator of PostgreSQL's: those without a type have one, if there is such
-    /// an operator.
+    /// Types the untyped operands of a PostgreSQL operator.
     pub(super) fn operands_typed(
         &self,
         operator: &str,
-        operands: Vec<Typed>,
-    ) -> Result<Vec<Typed>> {
+        operands: Vec<TypedExpr>,
+    ) -> Result<Vec<TypedExpr>> {
         if !operands.iter().any(is_untyped) {
             return Ok(operands);
         }
-        let given: Vec<Given> = operands.iter().map(given).collect();
+        let given: Vec<ValueType> = operands.iter().map(value_type).collect();
         match postgres::operator(operator, &given) {
-            Outcome::Found(call) => self.found(operands, &call.args),
-            // The result is NULL whichever operator is meant, as in DuckDB.
-            _ if operands.iter().any(Typed::is_null) => Ok(operands),
+            Outcome::Found(call) => self.cast_to_signature(operands, &call.args),
+            // The result is NULL for every operator, as in DuckDB.
+            _ if operands.iter().any(TypedExpr::is_null) => Ok(operands),
             Outcome::Ambiguous | Outcome::Indeterminate => {
-                let message = format!(
-                    "{} can mean several operators; cast the literal",
-                    shown(operator, &given)
-                );
+                let message =
+                    format!("operator {} is ambiguous; cast the literal", shown(operator, &given));
                 Err(Error::semantic(message).with_state(SqlState::AMBIGUOUS_FUNCTION))
             }
-            // A struct, or an operator of another origin.
+            // A struct, or an operator that PostgreSQL does not have.
             _ if given.iter().any(|given| given.ty == Type::Other) => Ok(operands),
             Outcome::NoMatch | Outcome::NotFound | Outcome::Cast(_) => {
                 let message =
-                    format!("there is no operator {}; cast an operand", shown(operator, &given));
+                    format!("unknown operator {}; cast an operand", shown(operator, &given));
                 Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
             }
         }
     }
 
-    /// The two operands of an operator.
+    /// Types the operands of a binary operator.
     pub(super) fn pair_typed(
         &self,
         operator: &str,
-        left: Typed,
-        right: Typed,
-    ) -> Result<(Typed, Typed)> {
+        left: TypedExpr,
+        right: TypedExpr,
+    ) -> Result<(TypedExpr, TypedExpr)> {
         let [left, right] =
-            <[Typed; 2]>::try_from(self.operands_typed(operator, vec![left, right])?)
-                .map_err(|_| Error::internal("two operands are not"))?;
+            <[TypedExpr; 2]>::try_from(self.operands_typed(operator, vec![left, right])?)
+                .map_err(|_| Error::internal("expected two operands"))?;
         Ok((left, right))
     }
 
-    /// The operand of an operator in front of it.
-    pub(super) fn single_typed(&self, operator: &str, operand: Typed) -> Result<Typed> {
+    /// Types the operand of a prefix operator.
+    pub(super) fn single_typed(&self, operator: &str, operand: TypedExpr) -> Result<TypedExpr> {
         self.operands_typed(operator, vec![operand])?
             .pop()
-            .ok_or_else(|| Error::internal("an operand is lost"))
+            .ok_or_else(|| Error::internal("expected one operand"))
     }
 
-    /// The arguments of a function: those without a type have one. An error where PostgreSQL has
-    /// functions of that name, and none takes them.
+    /// Types the untyped arguments of a function.
+    ///
+    /// # Errors
+    /// PostgreSQL has functions with this name, but none takes the arguments.
     pub(super) fn arguments_typed(
         &self,
         name: &str,
         kind: Kind,
-        args: Vec<Typed>,
-    ) -> Result<Vec<Typed>> {
-        let all: Vec<Given> = args.iter().map(given).collect();
-        let has_null = args.iter().any(Typed::is_null);
+        args: Vec<TypedExpr>,
+    ) -> Result<Vec<TypedExpr>> {
+        let all: Vec<ValueType> = args.iter().map(value_type).collect();
+        let has_null = args.iter().any(TypedExpr::is_null);
         let state = match postgres::function(name, &[kind], &all) {
-            Outcome::Found(call) => return self.found(args, &call.args),
+            Outcome::Found(call) => return self.cast_to_signature(args, &call.args),
             Outcome::NotFound | Outcome::Cast(_) => None,
             Outcome::Ambiguous if !has_null => Some(SqlState::AMBIGUOUS_FUNCTION),
             Outcome::Indeterminate if !has_null => Some(SqlState::DATATYPE_MISMATCH),
@@ -99,7 +98,7 @@ impl Binder<'_> {
                 None
             }
             Outcome::NoMatch => {
-                let wide: Vec<Given> = all.iter().map(|given| wide(*given)).collect();
+                let wide: Vec<ValueType> = all.iter().map(|given| wide(*given)).collect();
                 let is_known = matches!(
                     postgres::function(name, &[kind], &wide),
                     Outcome::Found(_) | Outcome::Ambiguous | Outcome::Cast(_)
@@ -108,16 +107,16 @@ impl Binder<'_> {
                     .then_some(SqlState::UNDEFINED_FUNCTION)
             }
         };
-        let types = || all.iter().map(Given::to_string).collect::<Vec<_>>().join(", ");
+        let types = || all.iter().map(ValueType::to_string).collect::<Vec<_>>().join(", ");
         match state {
-            None => Ok(args.into_iter().map(Typed::known).collect()),
+            None => Ok(args.into_iter().map(TypedExpr::known).collect()),
             Some(state) => {
                 let message = match state {
                     SqlState::UNDEFINED_FUNCTION => {
-                        format!("{name} does not take ({}); cast the arguments", types())
+                        format!("function {name} does not take ({}); cast the arguments", types())
                     }
                     _ => {
-                        format!("{name}({}) can mean several functions; cast the literals", types())
+                        format!("function {name}({}) is ambiguous; cast the literals", types())
                     }
                 };
                 Err(Error::semantic(message).with_state(state))
@@ -125,21 +124,25 @@ impl Binder<'_> {
         }
     }
 
-    /// Values as the types that were found; those that have a type keep it.
-    fn found(&self, values: Vec<Typed>, types: &[Given]) -> Result<Vec<Typed>> {
-        let others: Vec<(Given, Atom)> = values
+    /// Casts untyped values to the types of a signature; other values keep their type.
+    fn cast_to_signature(
+        &self,
+        values: Vec<TypedExpr>,
+        types: &[ValueType],
+    ) -> Result<Vec<TypedExpr>> {
+        let others: Vec<(ValueType, Atom)> = values
             .iter()
             .filter(|value| !is_untyped(value))
-            .map(|value| (Given::of_atom(&value.atom), value.atom.clone()))
+            .map(|value| (ValueType::of_atom(&value.atom), value.atom.clone()))
             .collect();
-        let typed = |(value, ty): (Typed, &Given)| {
+        let typed = |(value, ty): (TypedExpr, &ValueType)| {
             if !is_untyped(&value) {
                 return Ok(value);
             }
-            // Beside a value of that type it is read as one of the same digits.
+            // Use the digits of another value with the same type.
             let beside = others.iter().find(|(other, _)| other == ty).map(|(_, atom)| atom);
             match (beside, atom_of(*ty, &value)) {
-                (Some(atom), _) if value.unknown => self.beside(value, atom),
+                (Some(atom), _) if value.unknown => self.adapt_literal(value, atom),
                 (Some(atom), _) => self.cast_to(value, atom, false),
                 (None, Some(atom)) => self.cast_to(value, &atom, false),
                 (None, None) => Ok(value.known()),
@@ -149,25 +152,25 @@ impl Binder<'_> {
     }
 }
 
-fn is_untyped(value: &Typed) -> bool {
+fn is_untyped(value: &TypedExpr) -> bool {
     value.unknown || value.is_null()
 }
 
-fn given(value: &Typed) -> Given {
-    if value.unknown { Given::of(Type::Unknown) } else { Given::of_atom(&value.atom) }
+fn value_type(value: &TypedExpr) -> ValueType {
+    if value.unknown { ValueType::of(Type::Unknown) } else { ValueType::of_atom(&value.atom) }
 }
 
-/// The type that stands for all numbers of its kind: our functions give wider integers and more
-/// doubles than PostgreSQL's.
-fn wide(given: Given) -> Given {
+/// Generalizes a number type: native functions return wider integers and more doubles than
+/// PostgreSQL's.
+fn wide(given: ValueType) -> ValueType {
     match given.ty {
-        Type::Int2 | Type::Int4 | Type::Int8 => Given::of(Type::Int4),
-        Type::Float4 | Type::Float8 => Given::of(Type::Numeric),
+        Type::Int2 | Type::Int4 | Type::Int8 => ValueType::of(Type::Int4),
+        Type::Float4 | Type::Float8 => ValueType::of(Type::Numeric),
         _ => given,
     }
 }
 
-fn shown(operator: &str, operands: &[Given]) -> String {
+fn shown(operator: &str, operands: &[ValueType]) -> String {
     match operands {
         [left, right] => format!("{left} {operator} {right}"),
         [only] => format!("{operator} {only}"),
@@ -175,8 +178,9 @@ fn shown(operator: &str, operands: &[Given]) -> String {
     }
 }
 
-/// The type that a literal is read as where PostgreSQL finds this one; none where it keeps its own.
-fn atom_of(ty: Given, literal: &Typed) -> Option<Atom> {
+/// Returns the type of a literal for a PostgreSQL type, or `None` if the literal keeps its own
+/// type.
+fn atom_of(ty: ValueType, literal: &TypedExpr) -> Option<Atom> {
     Some(match ty.ty {
         Type::Bool => Atom::Boolean,
         Type::Int2 => Atom::Int16,

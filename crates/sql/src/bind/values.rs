@@ -10,13 +10,13 @@ use tessera_types::{Code, Error, Field, Result, Tuple};
 
 use super::cte::Env;
 use super::from::one_row;
-use super::scope::{Output, Scope};
+use super::scope::{OutputColumn, Scope};
 use super::steps::apply;
-use super::typed::Typed;
-use super::{Binder, Bound, Place, placed};
+use super::typed::TypedExpr;
+use super::{Binder, BoundQuery, Place, with_span};
 use crate::long_lists::{self, Literals};
 
-/// The rows of a text of literals, as the parser gives them.
+/// Parses the text of a long list of literals into rows.
 fn parsed_rows(text: &str, span: Span) -> Vec<Vec<Ast>> {
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     for (literal, ends) in Literals::new(text) {
@@ -29,23 +29,23 @@ fn parsed_rows(text: &str, span: Span) -> Vec<Vec<Ast>> {
 }
 
 impl Binder<'_> {
-    /// Rows that are written out; each column has the type that its values have in common.
+    /// Binds VALUES; each column has the common type of its values.
     pub(super) fn values(
         &mut self,
         values: &Values,
         outer: Option<&Scope<'_>>,
         env: &Env,
-    ) -> Result<Bound> {
+    ) -> Result<BoundQuery> {
         let Values { explicit_row: _, value_keyword: _, rows } = values;
         let written = match &rows[..] {
             [row] => match &row.content[..] {
-                [only] => long_lists::of_literal(only),
+                [only] => long_lists::list_text(only),
                 _ => None,
             },
             _ => None,
         };
         if let Some((text, _)) = written
-            && let Some(bound) = self.written_rows(text)?
+            && let Some(bound) = self.literal_rows(text)?
         {
             return Ok(bound);
         }
@@ -56,7 +56,7 @@ impl Binder<'_> {
         };
         let width = rows.first().map_or(0, |row| row.len());
         let scope = Scope::empty(outer, env.clone());
-        let mut columns: Vec<Vec<Typed>> =
+        let mut columns: Vec<Vec<TypedExpr>> =
             (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
         let mut steps = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
@@ -65,11 +65,13 @@ impl Binder<'_> {
             }
             if row.len() != width {
                 let message = format!(
-                    "the rows of VALUES must be of one length; the first has {width} values, another one {}",
+                    "the rows of VALUES must have the same length; the first has {width} values, another has {}",
                     row.len()
                 );
                 let error = Error::new(Code::Syntax, message);
-                return Err(row.first().map_or(error.clone(), |value| placed(error, value.span())));
+                return Err(row
+                    .first()
+                    .map_or(error.clone(), |value| with_span(error, value.span())));
             }
             let mut before = Vec::new();
             for (value, column) in row.iter().zip(&mut columns) {
@@ -84,32 +86,37 @@ impl Binder<'_> {
             steps.push(before);
         }
         let mut outputs = Vec::with_capacity(width);
-        let mut made: Vec<std::vec::IntoIter<Typed>> = Vec::with_capacity(width);
+        let mut column_values: Vec<std::vec::IntoIter<TypedExpr>> = Vec::with_capacity(width);
         for (at, values) in columns.into_iter().enumerate() {
             let (values, atom) = self.unified(values, "VALUES")?;
             let values =
                 values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
             let name: Arc<str> = format!("column{}", at + 1).into();
             let field = self.fields.fresh(&name, atom.clone());
-            outputs.push(Output { name, field, atom, literal: None });
-            made.push(values.into_iter());
+            outputs.push(OutputColumn { name, field, atom, literal: None });
+            column_values.push(values.into_iter());
         }
         let rows: Vec<Vec<Expr>> = (0..rows.len())
             .map(|_| {
-                made.iter_mut().filter_map(|values| values.next()).map(|value| value.expr).collect()
+                column_values
+                    .iter_mut()
+                    .filter_map(|values| values.next())
+                    .map(|value| value.expr)
+                    .collect()
             })
             .collect();
-        // A value that may raise is computed where it is read.
+        // A value that may raise an error is computed where it is read.
         let types = self.fields.types();
         let reads_nothing =
             |value: &Expr| value.fields().is_empty() && parameters(value).is_empty();
         let written = |value: &Expr| {
-            matches!(value, Expr::Constant(..)) || reads_nothing(value) && !types.stays(value)
+            matches!(value, Expr::Constant(..)) || reads_nothing(value) && !types.must_stay(value)
         };
         let relation = match rows.iter().flatten().all(written) && steps.iter().all(Vec::is_empty) {
             true => {
-                let field =
-                    |output: &Output| Field::nullable(output.field.clone(), output.atom.clone());
+                let field = |output: &OutputColumn| {
+                    Field::nullable(output.field.clone(), output.atom.clone())
+                };
                 Relation::Values {
                     tuple: Tuple::new(outputs.iter().map(field).collect::<Vec<_>>()),
                     rows,
@@ -117,15 +124,15 @@ impl Binder<'_> {
             }
             false => self.computed_rows(rows, steps, &outputs),
         };
-        Ok(Bound { relation, columns: outputs })
+        Ok(BoundQuery { relation, columns: outputs })
     }
 
-    /// Rows that read something or may raise, each computed from one tuple.
+    /// Builds rows that read fields or may raise errors, each computed from one tuple.
     fn computed_rows(
         &mut self,
         rows: Vec<Vec<Expr>>,
         steps: Vec<Vec<super::Step>>,
-        outputs: &[Output],
+        outputs: &[OutputColumn],
     ) -> Relation {
         let mut inputs = Vec::with_capacity(rows.len());
         for (row, steps) in rows.into_iter().zip(steps) {

@@ -1,37 +1,37 @@
-//! Where one type may stand for another.
+//! Conversions between types.
 
-use super::table::By;
-use super::{Category, Given, Type, polymorphic, tables};
+use super::table::CastMethod;
+use super::{Category, Type, ValueType, polymorphic, tables};
 
-/// Where a conversion may take place; what is allowed in one is allowed in the following.
+/// The contexts that allow a conversion. A conversion allowed in one context is allowed in all
+/// later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Context {
-    /// Everywhere: as the argument of a function.
+    /// Any expression, such as a function argument.
     Implicit,
-    /// Where a value is stored in a column.
+    /// Storing a value in a column.
     Assignment,
-    /// Where a cast is written.
+    /// An explicit cast.
     Explicit,
 }
 
-/// The first context in which a value of one type may become one of the other, if there is any.
-pub(crate) fn can_cast(from: Given, to: Given) -> Option<Context> {
+/// Returns the first context that allows a conversion, or `None`.
+pub(crate) fn can_cast(from: ValueType, to: ValueType) -> Option<Context> {
     if from.is_unknown() {
         return Some(Context::Implicit);
     }
     path(from, to).map(|(context, _)| context)
 }
 
-/// The type of several values that become one column or one array, as UNION, CASE, COALESCE, VALUES
-/// and ARRAY choose it. None where they have none, SQLSTATE 42804 (or 42846 where a value then
-/// cannot be converted).
-pub(crate) fn common_type(types: &[Given]) -> Option<Given> {
+/// Returns the common type of several values, as UNION, CASE, COALESCE, VALUES and ARRAY choose it.
+/// `None` means SQLSTATE 42804 (or 42846 if a value cannot be converted).
+pub(crate) fn common_type(types: &[ValueType]) -> Option<ValueType> {
     let chosen = chosen_type(types)?;
     types.iter().all(|ty| is_implicit(*ty, chosen)).then_some(chosen)
 }
 
-/// As `common_type`, without a look at whether all can be converted to it.
-fn chosen_type(types: &[Given]) -> Option<Given> {
+/// Like `common_type`, without checking that all values can be converted.
+fn chosen_type(types: &[ValueType]) -> Option<ValueType> {
     let mut chosen = *types.first()?;
     for ty in types.iter().copied().filter(|ty| !ty.is_unknown()) {
         if chosen.is_unknown() {
@@ -42,15 +42,15 @@ fn chosen_type(types: &[Given]) -> Option<Given> {
             chosen = ty;
         }
     }
-    Some(if chosen.is_unknown() { Given::of(Type::Text) } else { chosen })
+    Some(if chosen.is_unknown() { ValueType::of(Type::Text) } else { chosen })
 }
 
-fn is_implicit(from: Given, to: Given) -> bool {
+fn is_implicit(from: ValueType, to: ValueType) -> bool {
     can_cast(from, to) == Some(Context::Implicit)
 }
 
-/// Whether arguments of some types may be passed where others are declared.
-pub(super) fn can_pass(given: &[Given], declared: &[Given]) -> bool {
+/// Returns whether arguments of these types match a declaration.
+pub(super) fn can_pass(given: &[ValueType], declared: &[ValueType]) -> bool {
     let passes = given.iter().zip(declared).all(|(given, declared)| {
         given == declared
             || declared.category() == Category::Pseudo
@@ -59,25 +59,26 @@ pub(super) fn can_pass(given: &[Given], declared: &[Given]) -> bool {
     passes && polymorphic::solve(given, declared).is_some()
 }
 
-/// The type that a call `name(value)` casts to: one whose name this is, where no function does the
-/// conversion.
-pub(super) fn cast_called(name: &str, from: Given) -> Option<Given> {
+/// Returns the type that a call `name(value)` casts to: the type with this name, if no function
+/// performs the conversion.
+pub(super) fn cast_called(name: &str, from: ValueType) -> Option<ValueType> {
     let facts = |ty: &Type| tables::of_type(*ty);
     let ty = Type::NAMED.iter().find(|ty| facts(ty).name == name)?;
-    let to = Given::of(*ty);
+    let to = ValueType::of(*ty);
     let is_cast = match path(from, to) {
         _ if from.is_unknown() => true,
-        Some((_, By::Binary)) => true,
-        Some((_, By::InOut)) => from.ty != Type::Other,
+        Some((_, CastMethod::Binary)) => true,
+        Some((_, CastMethod::InOut)) => from.ty != Type::Other,
         _ => false,
     };
     is_cast.then_some(to)
 }
 
-/// The first context of a conversion, and how it is done; that of arrays converts each element.
-fn path(from: Given, to: Given) -> Option<(Context, By)> {
+/// Returns the first context that allows a conversion, and its method; arrays are converted by
+/// element.
+fn path(from: ValueType, to: ValueType) -> Option<(Context, CastMethod)> {
     if from == to || to.ty == Type::Any {
-        return Some((Context::Implicit, By::Binary));
+        return Some((Context::Implicit, CastMethod::Binary));
     }
     if to.category() == Category::Pseudo || to.ty == Type::Foreign {
         return None;
@@ -88,19 +89,19 @@ fn path(from: Given, to: Given) -> Option<(Context, By)> {
     if let (Some(from), Some(to)) = (from.elements(), to.elements())
         && let Some((context, _)) = path(from, to)
     {
-        return Some((context, By::Function));
+        return Some((context, CastMethod::Function));
     }
     if to.category() == Category::String {
-        Some((Context::Assignment, By::InOut))
+        Some((Context::Assignment, CastMethod::InOut))
     } else if from.category() == Category::String {
-        Some((Context::Explicit, By::InOut))
+        Some((Context::Explicit, CastMethod::InOut))
     } else {
         None
     }
 }
 
 impl Type {
-    /// The types whose names may be called.
+    /// The types that have a function-style cast, `name(value)`.
     pub(super) const NAMED: [Type; 16] = [
         Type::Bool,
         Type::Int2,

@@ -1,19 +1,19 @@
-//! PostgreSQL's types, casts, operators and functions, and the rules by which it finds what a call
-//! means: chapter 10 of its manual, as its parser does it (`parse_func.c`, `parse_oper.c`,
+//! PostgreSQL's types, casts, operators and functions, and its rules for resolving calls: chapter
+//! 10 of its manual, as its parser implements them (`parse_func.c`, `parse_oper.c`,
 //! `parse_coerce.c`).
 //!
-//! [`operator`] and [`function`] take a name as the catalog has it (`<>`, `~~` for LIKE, `lower`)
-//! and the types that are [`Given`], where a literal in quotes and NULL are [`Type::Unknown`]:
+//! [`operator`] and [`function`] take a name of the catalog (`<>`, `~~` for LIKE, `lower`) and the
+//! types of the arguments. String literals and NULL have type [`Type::Unknown`]:
 //!
 //! ```ignore
 //! // 1::smallint + '2'
-//! let given = [Given::of_atom(&Atom::Int16), Given::of(Type::Unknown)];
+//! let given = [ValueType::of_atom(&Atom::Int16), ValueType::of(Type::Unknown)];
 //! match operator("+", &given) {
-//!     // The operands become what `call.args` says: (int2, int2); so is the result.
+//!     // The operands are converted to `call.args`: (int2, int2). The result is int2.
 //!     Outcome::Found(call) => bind(call),
-//!     // `text(1)`, a call of a type's name, is a cast; operators never are.
+//!     // `text(1)`, a call with a type's name, is a cast; an operator never is.
 //!     Outcome::Cast(to) => cast(to),
-//!     // SQLSTATE 42883; `NotFound` knows no such name: a function of another origin may take it.
+//!     // SQLSTATE 42883. `NotFound`: PostgreSQL lacks the name, but another library may have it.
 //!     Outcome::NotFound | Outcome::NoMatch => undefined_function(),
 //!     // 42725
 //!     Outcome::Ambiguous => ambiguous_function(),
@@ -22,7 +22,7 @@
 //! }
 //! ```
 //!
-//! What the catalog holds is in `tables`, which `crates/sql/postgres_tables.py` writes.
+//! `tables` holds the contents of the catalog; `crates/sql/postgres_tables.py` generates it.
 
 mod casts;
 mod polymorphic;
@@ -34,12 +34,14 @@ use std::fmt;
 
 use tessera_types::Atom;
 
+/// The short name in the generated tables.
+use ValueType as Given;
 pub(crate) use casts::Context;
 use casts::common_type;
 pub(crate) use resolve::{Outcome, function, operator};
 pub(crate) use table::Kind;
 
-/// A type of PostgreSQL's.
+/// A type of PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Type {
@@ -59,15 +61,15 @@ pub(crate) enum Type {
     Timestamp,
     Timestamptz,
     Interval,
-    /// The type of a literal in quotes and of NULL, before its place gives it another.
+    /// The type of a string literal or NULL until its context gives it another.
     Unknown,
-    /// A list of whatever type.
+    /// An array of any type.
     Array,
-    /// A struct or a map: only polymorphic functions take them.
+    /// A struct or a map, which only polymorphic functions take.
     Other,
-    /// In the tables: a type that we do not have. No value is of it.
+    /// In the tables: a type that Tessera lacks. No value has it.
     Foreign,
-    /// In the tables, as the following: any value.
+    /// In the tables, like the variants below: a pseudo-type. It takes any value.
     Any,
     AnyElement,
     AnyArray,
@@ -76,7 +78,7 @@ pub(crate) enum Type {
     AnyCompatibleArray,
 }
 
-/// The kinds of types between which literals are undecided.
+/// Type categories, which choose between candidates for untyped literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Category {
     Array,
@@ -92,29 +94,29 @@ pub(crate) enum Category {
     Unknown,
 }
 
-/// The type of an argument, operand or result; of an array also that of its elements.
+/// The type of an argument, operand or result, with the element type of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Given {
-    /// The type.
+pub(crate) struct ValueType {
+    /// The base type.
     pub(crate) ty: Type,
-    /// The type of an array's elements. An array that is an element itself does not say.
+    /// The element type of an array. An element that is an array has no element type of its own.
     pub(crate) element: Option<Type>,
 }
 
-impl Given {
-    /// A type that is no array.
+impl ValueType {
+    /// Creates a type that is not an array.
     pub(crate) const fn of(ty: Type) -> Self {
-        Given { ty, element: None }
+        ValueType { ty, element: None }
     }
 
-    /// The array of a type.
+    /// Creates an array type.
     pub(crate) const fn array(element: Type) -> Self {
-        Given { ty: Type::Array, element: Some(element) }
+        ValueType { ty: Type::Array, element: Some(element) }
     }
 
-    /// The type whose rules an atom follows.
+    /// Returns the PostgreSQL type that determines the rules for an atom.
     pub(crate) fn of_atom(atom: &Atom) -> Self {
-        Given::of(match atom {
+        ValueType::of(match atom {
             Atom::Null => Type::Unknown,
             Atom::Boolean => Type::Bool,
             Atom::Int8 | Atom::UInt8 | Atom::Int16 => Type::Int2,
@@ -131,49 +133,49 @@ impl Given {
             Atom::Timestamp(_, Some(_)) => Type::Timestamptz,
             Atom::Duration(_) | Atom::Interval => Type::Interval,
             Atom::List(slot) => {
-                return match Given::of_atom(&slot.atom).ty {
-                    // A list of literals is one of text.
-                    Type::Unknown => Given::array(Type::Text),
-                    element => Given::array(element),
+                return match ValueType::of_atom(&slot.atom).ty {
+                    // A list of literals is a list of text.
+                    Type::Unknown => ValueType::array(Type::Text),
+                    element => ValueType::array(element),
                 };
             }
             Atom::Struct(_) | Atom::Map(..) => Type::Other,
         })
     }
 
-    /// The type of an array's elements.
-    pub(crate) fn elements(self) -> Option<Given> {
-        self.element.map(Given::of)
+    /// Returns the element type of an array.
+    pub(crate) fn elements(self) -> Option<ValueType> {
+        self.element.map(ValueType::of)
     }
 
-    /// The array of this type.
+    /// Returns the type of an array of this type.
     pub(crate) const fn in_array(self) -> Self {
-        Given::array(self.ty)
+        ValueType::array(self.ty)
     }
 
-    /// Whether it is an array.
+    /// Returns whether it is an array type.
     pub(crate) fn is_array(self) -> bool {
         self.ty == Type::Array
     }
 
-    /// Whether it is the type of a literal that has none yet.
+    /// Returns whether it is the type of an untyped literal.
     pub(crate) fn is_unknown(self) -> bool {
         self.ty == Type::Unknown
     }
 
-    /// Its category.
+    /// Returns the type category.
     pub(crate) fn category(self) -> Category {
         tables::of_type(self.ty).category
     }
 
-    /// Whether literals of its category rather have this type.
+    /// Returns whether it is the preferred type of its category.
     pub(crate) fn is_preferred(self) -> bool {
         tables::of_type(self.ty).preferred
     }
 }
 
-/// As PostgreSQL's messages call it: `double precision`, `integer[]`.
-impl fmt::Display for Given {
+/// Writes the name used in PostgreSQL's messages: `double precision`, `integer[]`.
+impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.element {
             Some(element) => write!(f, "{}[]", tables::of_type(element).shown),

@@ -1,22 +1,23 @@
-//! The types that polymorphic arguments stand for.
+//! Resolution of polymorphic argument types.
 
-use super::{Given, Type, common_type};
+use super::{Type, ValueType, common_type};
 
-/// What the pseudo-types of a call stand for.
+/// The types that the pseudo-types of a call resolve to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Solution {
-    /// `anyelement`; the element of `anyarray`.
-    element: Option<Given>,
-    array: Option<Given>,
-    /// `anycompatible`: text where all are literals.
-    compatible: Option<Given>,
-    /// Whether an argument is of the family of `anyelement`.
+    /// The type of `anyelement`, which is the element type of `anyarray`.
+    element: Option<ValueType>,
+    /// The type of `anyarray`.
+    array: Option<ValueType>,
+    /// The type of `anycompatible`: text if all arguments are literals.
+    compatible: Option<ValueType>,
+    /// Whether an argument belongs to the family of `anyelement`.
     is_polymorphic: bool,
 }
 
-/// The solution for arguments of some types, if they agree. An argument that is not polymorphic is
-/// not looked at.
-pub(super) fn solve(given: &[Given], declared: &[Given]) -> Option<Solution> {
+/// Resolves the pseudo-types for these arguments; `None` if the arguments disagree. Other arguments
+/// are ignored.
+pub(super) fn solve(given: &[ValueType], declared: &[ValueType]) -> Option<Solution> {
     let mut solution = Solution::default();
     let mut compatible = Vec::new();
     for (given, declared) in given.iter().zip(declared) {
@@ -42,17 +43,18 @@ pub(super) fn solve(given: &[Given], declared: &[Given]) -> Option<Solution> {
     if !compatible.is_empty() {
         solution.compatible = Some(common_type(&compatible)?);
     }
-    let is_array = |ty: Option<Given>| ty.is_some_and(Given::is_array);
-    let refuses = |declared: &Given| declared.ty == Type::AnyNonArray && is_array(solution.element);
+    let is_array = |ty: Option<ValueType>| ty.is_some_and(ValueType::is_array);
+    let refuses =
+        |declared: &ValueType| declared.ty == Type::AnyNonArray && is_array(solution.element);
     (!declared.iter().take(given.len()).any(refuses)).then_some(solution)
 }
 
-/// What an array holds; arrays in arrays hold arrays.
-fn elements(array: Given) -> Given {
-    array.elements().unwrap_or(Given::of(Type::Array))
+/// Returns the element type of an array; nested arrays hold arrays.
+fn elements(array: ValueType) -> ValueType {
+    array.elements().unwrap_or(ValueType::of(Type::Array))
 }
 
-fn agree(known: &mut Option<Given>, ty: Given) -> Option<()> {
+fn agree(known: &mut Option<ValueType>, ty: ValueType) -> Option<()> {
     match known {
         Some(known) => (*known == ty).then_some(()),
         None => {
@@ -63,18 +65,18 @@ fn agree(known: &mut Option<Given>, ty: Given) -> Option<()> {
 }
 
 impl Solution {
-    /// Whether all polymorphic arguments are literals, so that nothing says what they are.
+    /// Returns whether all polymorphic arguments are untyped literals.
     pub(super) fn is_indeterminate(&self) -> bool {
         self.is_polymorphic && self.element.is_none()
     }
 
-    /// The type that a declared one stands for. `any` stands for what is given.
-    pub(super) fn resolved(&self, declared: Given, given: Given) -> Given {
-        let compatible = self.compatible.unwrap_or(Given::of(Type::Text));
+    /// Resolves a declared type; `any` resolves to the given type.
+    pub(super) fn resolved(&self, declared: ValueType, given: ValueType) -> ValueType {
+        let compatible = self.compatible.unwrap_or(ValueType::of(Type::Text));
         match declared.ty {
             Type::Any => given,
             Type::AnyElement | Type::AnyNonArray => self.element.unwrap_or(given),
-            Type::AnyArray => self.array.or(self.element.map(Given::in_array)).unwrap_or(given),
+            Type::AnyArray => self.array.or(self.element.map(ValueType::in_array)).unwrap_or(given),
             Type::AnyCompatible => compatible,
             Type::AnyCompatibleArray => compatible.in_array(),
             _ => declared,

@@ -1,45 +1,45 @@
-//! Which operator or function a call means.
+//! Resolves calls to operators and functions.
 
 use super::table::{Form, Kind};
-use super::{Category, Given, Type, casts, polymorphic, tables};
+use super::{Category, Type, ValueType, casts, polymorphic, tables};
 
-/// What a call means.
+/// The result of resolving a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// This operator or function.
+    /// An operator or function.
     Found(Call),
-    /// The cast of the only argument to a type: the function is called as the type is.
-    Cast(Given),
-    /// There is none of this name.
+    /// A cast of the only argument: the call's name is a type's name.
+    Cast(ValueType),
+    /// The name is unknown.
     NotFound,
-    /// None of this name takes these arguments.
+    /// The name is known, but no signature takes these arguments.
     NoMatch,
-    /// Several take them, and none of them better than the others.
+    /// Several signatures match equally well.
     Ambiguous,
-    /// The arguments, all literals, do not say what type they are.
+    /// All arguments of a polymorphic function are untyped literals.
     Indeterminate,
 }
 
-/// A call that is understood.
+/// A resolved call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// The types that the arguments become. One that is declared as `any` stays as it is, even
-    /// unknown.
-    pub(crate) args: Vec<Given>,
+    /// The types to which the arguments are converted. An argument declared as `any` keeps its
+    /// type, even an unknown one.
+    pub(crate) args: Vec<ValueType>,
     /// The type of the result.
-    pub(crate) result: Given,
-    /// The operator or function as it is declared: where it is polymorphic, the types of lists of
-    /// lists and of structs follow from the arguments.
+    pub(crate) result: ValueType,
+    /// The declared signature. If it is polymorphic, types of nested lists and structs follow from
+    /// the arguments.
     pub(crate) form: &'static Form,
 }
 
-/// What an operator means between two operands, or before one.
-pub(crate) fn operator(name: &str, operands: &[Given]) -> Outcome {
+/// Resolves an operator with one or two operands.
+pub(crate) fn operator(name: &str, operands: &[ValueType]) -> Outcome {
     let name = if name == "!=" { "<>" } else { name };
     let forms = forms(&tables::OPERATORS, name);
     let candidates: Vec<Candidate> =
         forms.iter().filter_map(|form| Candidate::new(form, operands.len())).collect();
-    // A literal beside another operand is first taken to be of its type.
+    // A literal is first assumed to have the type of the other operand.
     let assumed = match *operands {
         [left, right] if left.is_unknown() => vec![right, right],
         [left, right] if right.is_unknown() => vec![left, left],
@@ -51,9 +51,8 @@ pub(crate) fn operator(name: &str, operands: &[Given]) -> Outcome {
     }
 }
 
-/// What a function's name means before some arguments, among the functions of some kinds (none: of
-/// all).
-pub(crate) fn function(name: &str, kinds: &[Kind], args: &[Given]) -> Outcome {
+/// Resolves a function among the functions of some kinds; an empty slice means all kinds.
+pub(crate) fn function(name: &str, kinds: &[Kind], args: &[ValueType]) -> Outcome {
     let forms: Vec<&'static Form> = forms(&tables::FUNCTIONS, name)
         .iter()
         .filter(|form| kinds.is_empty() || kinds.contains(&form.kind))
@@ -71,17 +70,18 @@ pub(crate) fn function(name: &str, kinds: &[Kind], args: &[Given]) -> Outcome {
     best(candidates, args, forms.is_empty())
 }
 
+/// Returns the signatures with this name; the table is sorted by name.
 fn forms(table: &'static [Form], name: &str) -> &'static [Form] {
     let start = table.partition_point(|form| form.name < name);
     let count = table[start..].partition_point(|form| form.name == name);
     &table[start..start + count]
 }
 
-/// A form that takes as many arguments as there are.
+/// A signature that takes the given number of arguments.
 #[derive(Debug, Clone)]
 struct Candidate {
     form: &'static Form,
-    args: Vec<Given>,
+    args: Vec<ValueType>,
 }
 
 impl Candidate {
@@ -99,7 +99,7 @@ impl Candidate {
         Some(Candidate { form, args })
     }
 
-    fn called_with(&self, given: &[Given]) -> Outcome {
+    fn called_with(&self, given: &[ValueType]) -> Outcome {
         let is_foreign =
             self.args.iter().chain([&self.form.result]).any(|ty| ty.ty == Type::Foreign);
         let Some(solution) = polymorphic::solve(given, &self.args).filter(|_| !is_foreign) else {
@@ -118,8 +118,8 @@ impl Candidate {
     }
 }
 
-/// The outcome where no candidate's types are exactly those given.
-fn best(mut candidates: Vec<Candidate>, given: &[Given], is_nothing: bool) -> Outcome {
+/// Resolves a call without an exact match.
+fn best(mut candidates: Vec<Candidate>, given: &[ValueType], is_nothing: bool) -> Outcome {
     candidates.retain(|candidate| casts::can_pass(given, &candidate.args));
     match candidates.as_slice() {
         [] if is_nothing => Outcome::NotFound,
@@ -129,9 +129,9 @@ fn best(mut candidates: Vec<Candidate>, given: &[Given], is_nothing: bool) -> Ou
     }
 }
 
-/// The best of several candidates (`func_select_candidate`).
-fn selected(mut candidates: Vec<Candidate>, given: &[Given]) -> Option<Candidate> {
-    let is_exact = |given: Given, declared: Given| !given.is_unknown() && given == declared;
+/// Selects the best of several candidates (`func_select_candidate`).
+fn selected(mut candidates: Vec<Candidate>, given: &[ValueType]) -> Option<Candidate> {
+    let is_exact = |given: ValueType, declared: ValueType| !given.is_unknown() && given == declared;
     keep_best(&mut candidates, given, is_exact);
     keep_best(&mut candidates, given, |given, declared| {
         let is_preferred = || declared.is_preferred() && declared.category() == given.category();
@@ -149,11 +149,11 @@ fn selected(mut candidates: Vec<Candidate>, given: &[Given]) -> Option<Candidate
     }
 }
 
-/// Keeps the candidates that fit at the most places.
+/// Keeps the candidates that match the most argument positions.
 fn keep_best(
     candidates: &mut Vec<Candidate>,
-    given: &[Given],
-    fits: impl Fn(Given, Given) -> bool,
+    given: &[ValueType],
+    fits: impl Fn(ValueType, ValueType) -> bool,
 ) {
     let count = |candidate: &Candidate| {
         given
@@ -166,10 +166,11 @@ fn keep_best(
     candidates.retain(|candidate| count(candidate) == most);
 }
 
-/// Keeps the candidates that take, for each literal, a type of the category that it has: text if
-/// any takes that, else the one that all take. If one takes the preferred type of the category, so
-/// must the others. Keeps all where a literal's category is undecided, or where none would be left.
-fn keep_for_literals(candidates: &mut Vec<Candidate>, given: &[Given]) {
+/// Keeps the candidates that take a type of the chosen category for each literal: string if any
+/// candidate takes one, else the category that all candidates share. If a candidate takes the
+/// category's preferred type, all kept ones must. Keeps all candidates if a category is undecided
+/// or no candidate would remain.
+fn keep_for_literals(candidates: &mut Vec<Candidate>, given: &[ValueType]) {
     let mut wanted = Vec::new();
     for (place, _) in given.iter().enumerate().filter(|(_, ty)| ty.is_unknown()) {
         let declared = || candidates.iter().filter_map(move |candidate| candidate.args.get(place));
@@ -195,9 +196,8 @@ fn keep_for_literals(candidates: &mut Vec<Candidate>, given: &[Given]) {
     }
 }
 
-/// Keeps the only candidate, if it is one, that takes the literals as values of the type that all
-/// others have.
-fn keep_of_one_type(candidates: &mut Vec<Candidate>, given: &[Given]) {
+/// Keeps the only candidate that takes the literals as the type that all other arguments have.
+fn keep_of_one_type(candidates: &mut Vec<Candidate>, given: &[ValueType]) {
     let mut known = given.iter().filter(|ty| !ty.is_unknown());
     let Some(first) = known.next() else { return };
     if known.any(|ty| ty != first) || !given.iter().any(|ty| ty.is_unknown()) {

@@ -1,64 +1,71 @@
-//! What the rows of the tables are.
+//! The row types of the generated catalog tables.
 
-use super::{Category, Context, Given, Type};
+use super::{Category, Context, Type, ValueType};
 
-/// What a call of a form gives.
+/// The kind of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A value for each row; operators too.
+    /// Returns a value per row; includes operators.
     Scalar,
-    /// A set of rows.
+    /// Returns a set of rows.
     Set,
-    /// A value for a group.
+    /// Returns a value per group.
     Aggregate,
-    /// A value for a group in an order: `percentile_cont(0.5) WITHIN GROUP (ORDER BY x)`.
+    /// Returns a value per ordered group: `percentile_cont(0.5) WITHIN GROUP (ORDER BY x)`.
     OrderedSet,
-    /// The place that a row would have in a group: `rank(5) WITHIN GROUP (ORDER BY x)`.
+    /// Returns the rank of a hypothetical row in a group: `rank(5) WITHIN GROUP (ORDER BY x)`.
     HypotheticalSet,
-    /// A value for a row among others.
+    /// Returns a value per row within a window.
     Window,
 }
 
-/// An operator or function with the types that it takes.
+/// A signature of an operator or function.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// The name.
+    /// The name of the operator or function.
     pub(crate) name: &'static str,
-    /// The types it takes. Of WITHIN GROUP also those, behind the others.
-    pub(crate) args: &'static [Given],
-    /// The type it gives.
-    pub(crate) result: Given,
-    /// What a call gives.
+    /// The argument types; those of WITHIN GROUP come last.
+    pub(crate) args: &'static [ValueType],
+    /// The result type.
+    pub(crate) result: ValueType,
+    /// The kind of the function.
     pub(crate) kind: Kind,
-    /// The type of all arguments from the last one on, where there may be more.
-    pub(crate) variadic: Option<Given>,
-    /// How many of the last arguments may be left out.
+    /// For a variadic function, the type of the last argument and any further ones.
+    pub(crate) variadic: Option<ValueType>,
+    /// The number of trailing arguments that may be omitted.
     pub(crate) defaults: u8,
 }
 
-pub(super) const fn operator(name: &'static str, args: &'static [Given], result: Given) -> Form {
+pub(super) const fn operator(
+    name: &'static str,
+    args: &'static [ValueType],
+    result: ValueType,
+) -> Form {
     function(name, args, result, Kind::Scalar, None, 0)
 }
 
 pub(super) const fn function(
     name: &'static str,
-    args: &'static [Given],
-    result: Given,
+    args: &'static [ValueType],
+    result: ValueType,
     kind: Kind,
-    variadic: Option<Given>,
+    variadic: Option<ValueType>,
     defaults: u8,
 ) -> Form {
     Form { name, args, result, kind, variadic, defaults }
 }
 
-/// How a cast is computed.
+/// The short name in the generated tables.
+pub(super) use CastMethod as By;
+
+/// The method of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
-    /// It changes nothing but the type.
+pub(super) enum CastMethod {
+    /// Reinterprets the value.
     Binary,
-    /// By a function.
+    /// Calls a function.
     Function,
-    /// By the text of the value.
+    /// Converts by way of text.
     InOut,
 }
 
@@ -68,14 +75,14 @@ pub(super) struct Cast {
     pub(super) from: Type,
     pub(super) to: Type,
     pub(super) context: Context,
-    pub(super) by: By,
+    pub(super) by: CastMethod,
 }
 
-pub(super) const fn cast(from: Type, to: Type, context: Context, by: By) -> Cast {
+pub(super) const fn cast(from: Type, to: Type, context: Context, by: CastMethod) -> Cast {
     Cast { from, to, context, by }
 }
 
-/// What the catalog says of a type.
+/// Catalog data of a type.
 #[derive(Debug)]
 pub(super) struct Facts {
     /// The name in the catalog.

@@ -1,5 +1,5 @@
-//! What PostgreSQL answered (`cases.txt`, by `crates/sql/postgres_tables.py`), and what it has no
-//! words for.
+//! Compares call resolution with PostgreSQL's answers (`cases.txt`, written by
+//! `crates/sql/postgres_tables.py`), and tests types that PostgreSQL lacks.
 
 use tessera_types::{Atom, Slot};
 
@@ -7,27 +7,29 @@ use super::casts::can_cast;
 use super::resolve::Call;
 use super::*;
 
-const INT4: Given = Given::of(Type::Int4);
-const INT8: Given = Given::of(Type::Int8);
-const TEXT: Given = Given::of(Type::Text);
-const UNKNOWN: Given = Given::of(Type::Unknown);
-const OTHER: Given = Given::of(Type::Other);
+const INT4: ValueType = ValueType::of(Type::Int4);
+const INT8: ValueType = ValueType::of(Type::Int8);
+const TEXT: ValueType = ValueType::of(Type::Text);
+const UNKNOWN: ValueType = ValueType::of(Type::Unknown);
+const OTHER: ValueType = ValueType::of(Type::Other);
 
-fn of_name(name: &str) -> Given {
-    let (name, make): (_, fn(Type) -> Given) = match name.strip_suffix("[]") {
-        Some(element) => (element, Given::array),
-        None => (name, Given::of),
+fn of_name(name: &str) -> ValueType {
+    let (name, make): (_, fn(Type) -> ValueType) = match name.strip_suffix("[]") {
+        Some(element) => (element, ValueType::array),
+        None => (name, ValueType::of),
     };
-    let found =
-        Type::NAMED.iter().chain(&[Type::Unknown]).find(|ty| Given::of(**ty).to_string() == name);
-    make(*found.unwrap_or_else(|| panic!("{name} is no type of the cases")))
+    let found = Type::NAMED
+        .iter()
+        .chain(&[Type::Unknown])
+        .find(|ty| ValueType::of(**ty).to_string() == name);
+    make(*found.unwrap_or_else(|| panic!("unknown type {name} in cases.txt")))
 }
 
-fn list(types: &[Given]) -> String {
-    types.iter().map(Given::to_string).collect::<Vec<_>>().join(", ")
+fn list(types: &[ValueType]) -> String {
+    types.iter().map(ValueType::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn answer(name: &str, args: &[Given]) -> String {
+fn answer(name: &str, args: &[ValueType]) -> String {
     let is_function = name.starts_with(|first: char| first.is_ascii_alphabetic());
     match if is_function { function(name, &[], args) } else { operator(name, args) } {
         Outcome::Found(call) => format!("({}) {}", list(call.form.args), call.result),
@@ -38,7 +40,7 @@ fn answer(name: &str, args: &[Given]) -> String {
     }
 }
 
-fn call(name: &str, args: &[Given]) -> Call {
+fn call(name: &str, args: &[ValueType]) -> Call {
     let is_function = name.starts_with(|first: char| first.is_ascii_alphabetic());
     match if is_function { function(name, &[], args) } else { operator(name, args) } {
         Outcome::Found(call) => call,
@@ -55,7 +57,7 @@ fn calls_mean_what_they_mean_in_postgresql() {
     {
         let (asked, expected) = line.split_once(" -> ").expect("an answer");
         let (name, args) = asked.split_once(" (").expect("arguments");
-        let args: Vec<Given> = args
+        let args: Vec<ValueType> = args
             .trim_end_matches(')')
             .split(", ")
             .filter(|arg| !arg.is_empty())
@@ -73,15 +75,18 @@ fn calls_mean_what_they_mean_in_postgresql() {
 
 #[test]
 fn polymorphic_arguments_become_what_is_given() {
-    let ints = Given::array(Type::Int4);
+    let ints = ValueType::array(Type::Int4);
     assert_eq!(call("array_append", &[ints, UNKNOWN]).args, [ints, INT4]);
-    // A common type of the array's elements and the other argument.
+    // The common type of the array's elements and the other argument.
     let appended = call("array_append", &[ints, INT8]);
     assert_eq!(
         (appended.args, appended.result),
-        (vec![Given::array(Type::Int8), INT8], Given::array(Type::Int8))
+        (vec![ValueType::array(Type::Int8), INT8], ValueType::array(Type::Int8))
     );
-    assert_eq!(call("array_append", &[UNKNOWN, UNKNOWN]).args, [Given::array(Type::Text), TEXT]);
+    assert_eq!(
+        call("array_append", &[UNKNOWN, UNKNOWN]).args,
+        [ValueType::array(Type::Text), TEXT]
+    );
     assert_eq!(call("=", &[ints, UNKNOWN]).args, [ints, ints]);
     assert_eq!(call("unnest", &[ints]).result, INT4);
     assert_eq!(call("concat", &[INT4, UNKNOWN, TEXT]).args, [INT4, UNKNOWN, TEXT]);
@@ -89,12 +94,12 @@ fn polymorphic_arguments_become_what_is_given() {
 
 #[test]
 fn structs_and_lists_of_lists_are_taken_as_they_are() {
-    let lists = Given::of_atom(&Atom::List(Box::new(Slot::nullable(Atom::List(Box::new(
+    let lists = ValueType::of_atom(&Atom::List(Box::new(Slot::nullable(Atom::List(Box::new(
         Slot::nullable(Atom::Int32),
     ))))));
-    assert_eq!(lists, Given::array(Type::Array));
+    assert_eq!(lists, ValueType::array(Type::Array));
     assert_eq!(call("count", &[OTHER]).args, [OTHER]);
-    assert_eq!(call("array_agg", &[OTHER]).result, Given::array(Type::Other));
+    assert_eq!(call("array_agg", &[OTHER]).result, ValueType::array(Type::Other));
     assert_eq!(call("array_length", &[lists, INT4]).args, [lists, INT4]);
     assert_eq!(call("=", &[lists, lists]).args, [lists, lists]);
     assert_eq!(function("sum", &[], &[OTHER]), Outcome::NoMatch);
@@ -112,7 +117,7 @@ fn a_name_without_a_form_of_the_kind_is_not_found() {
 #[test]
 fn casts_are_allowed_where_postgresql_allows_them() {
     use Context::{Assignment, Explicit, Implicit};
-    let cast = |from, to| can_cast(Given::of(from), Given::of(to));
+    let cast = |from, to| can_cast(ValueType::of(from), ValueType::of(to));
     assert_eq!(cast(Type::Int4, Type::Int8), Some(Implicit));
     assert_eq!(cast(Type::Int8, Type::Int4), Some(Assignment));
     assert_eq!(cast(Type::Bool, Type::Int4), Some(Explicit));
@@ -121,20 +126,26 @@ fn casts_are_allowed_where_postgresql_allows_them() {
     assert_eq!(cast(Type::Text, Type::Date), Some(Explicit));
     assert_eq!(cast(Type::Unknown, Type::Date), Some(Implicit));
     assert_eq!(cast(Type::Date, Type::Int4), None);
-    assert_eq!(can_cast(Given::array(Type::Int4), Given::array(Type::Int8)), Some(Implicit));
-    assert_eq!(can_cast(Given::array(Type::Int4), TEXT), Some(Assignment));
-    assert_eq!(can_cast(Given::array(Type::Date), Given::array(Type::Int4)), None);
+    assert_eq!(
+        can_cast(ValueType::array(Type::Int4), ValueType::array(Type::Int8)),
+        Some(Implicit)
+    );
+    assert_eq!(can_cast(ValueType::array(Type::Int4), TEXT), Some(Assignment));
+    assert_eq!(can_cast(ValueType::array(Type::Date), ValueType::array(Type::Int4)), None);
 }
 
 #[test]
 fn several_types_have_one_in_common() {
     let common =
-        |types: &[Type]| common_type(&types.iter().copied().map(Given::of).collect::<Vec<_>>());
-    assert_eq!(common(&[Type::Int4, Type::Unknown, Type::Numeric]), Some(Given::of(Type::Numeric)));
-    assert_eq!(common(&[Type::Numeric, Type::Float4]), Some(Given::of(Type::Float4)));
+        |types: &[Type]| common_type(&types.iter().copied().map(ValueType::of).collect::<Vec<_>>());
+    assert_eq!(
+        common(&[Type::Int4, Type::Unknown, Type::Numeric]),
+        Some(ValueType::of(Type::Numeric))
+    );
+    assert_eq!(common(&[Type::Numeric, Type::Float4]), Some(ValueType::of(Type::Float4)));
     assert_eq!(
         common(&[Type::Date, Type::Timestamptz, Type::Timestamp]),
-        Some(Given::of(Type::Timestamptz))
+        Some(ValueType::of(Type::Timestamptz))
     );
     assert_eq!(common(&[Type::Unknown, Type::Unknown]), Some(TEXT));
     assert_eq!(common(&[Type::Int4, Type::Text]), None);

@@ -1,19 +1,19 @@
-//! Tables of the benchmarks with the statistics their files have at scale factor 1.
+//! Tables of TPC-H and SSB with the statistics of their files at scale factor 1.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tessera_optimizer::table::{Catalog, ColumnStatistics, Statistics, Table};
+use tessera_optimizer::table::{ColumnStatistics, Statistics, Table, TableCatalog};
 use tessera_plan::{Params, Scalar, Value};
 use tessera_types::{Result, Tuple};
 
-/// Tables by name.
+/// A catalog of tables by name.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     tables: BTreeMap<String, Arc<Table>>,
 }
 
-impl Catalog for Tables {
+impl TableCatalog for Tables {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
         Ok(match reference {
             [name] => self.tables.get(*name).cloned(),
@@ -26,11 +26,11 @@ impl Catalog for Tables {
     }
 }
 
-/// Sizes of dictionaries, which files tell and on which join orders hang.
+/// Dictionary sizes that files report and join orders depend on.
 const DICTIONARIES: [(&str, f64); 1] = [("l_returnflag", 3.0)];
 
 impl Tables {
-    /// Adds a table; a range stands for the smallest and the largest value of a column.
+    /// Adds a table; a range holds the smallest and the largest value of a column.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Tables {
         self.tables.insert(name.to_string(), Arc::new(table));
     }
 
-    /// The eight tables of TPC-H.
+    /// Returns the eight tables of TPC-H.
     pub(crate) fn tpch() -> Tables {
         let mut tables = Tables::default();
         tables.add(
@@ -141,7 +141,7 @@ impl Tables {
         tables
     }
 
-    /// The five tables of the Star Schema Benchmark.
+    /// Returns the five tables of the Star Schema Benchmark.
     pub(crate) fn ssb() -> Tables {
         let mut tables = Tables::default();
         tables.add(

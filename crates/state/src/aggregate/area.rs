@@ -1,8 +1,8 @@
-//! Memory of aggregate states: one fixed-size record a group.
+//! Memory of aggregate states: one fixed-size record per group.
 
 use std::mem::{align_of, size_of};
 
-/// A state, or a part of one, as it lies in memory.
+/// A state, or a part of one, in its memory representation.
 ///
 /// # Safety
 /// The type is `repr(C)`, its size a multiple of 8, its alignment at most 8, it has no padding, and
@@ -14,8 +14,8 @@ unsafe impl Pod for u64 {}
 // SAFETY: as above.
 unsafe impl Pod for f64 {}
 
-/// The records of the groups of one table: `stride` 8-byte words a group. `words` is longer than
-/// the records are.
+/// The records of the groups of one table: `stride` 8-byte words per group. `words` may be longer
+/// than the records.
 #[derive(Debug)]
 pub struct Area {
     words: Vec<u64>,
@@ -24,12 +24,12 @@ pub struct Area {
 }
 
 impl Area {
-    /// An area without groups.
+    /// Creates an area without groups.
     pub fn new(stride: usize) -> Self {
         Area { words: Vec::new(), stride, groups: 0 }
     }
 
-    /// An area of these records.
+    /// Creates an area from the words of its records.
     pub fn of_words(words: Vec<u64>, stride: usize) -> Self {
         Area { groups: words.len() / stride.max(1), words, stride }
     }
@@ -39,39 +39,39 @@ impl Area {
         &self.words[..self.groups * self.stride]
     }
 
-    /// The words of all there is room for.
+    /// All words, including unused capacity.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }
 
-    /// That many groups have been written to the first words.
+    /// Sets the number of groups after their records have been written.
     pub fn set_groups(&mut self, groups: usize) {
         assert!(groups * self.stride <= self.words.len(), "groups outside their area");
         self.groups = groups;
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Makes room for this many groups in all.
+    /// Reserves memory for this many groups in total.
     pub fn reserve(&mut self, groups: usize) {
         let words = groups * self.stride;
         if self.words.is_empty() {
-            // Fresh zeros come from the system page by page, when they are touched.
+            // The system provides zeroed pages lazily, when they are first touched.
             self.words = vec![0; words];
         } else if words > self.words.len() {
             self.words.resize(words.max(self.words.len() * 2), 0);
         }
     }
 
-    /// Adds a group; its record is zero.
+    /// Adds a group with a zeroed record.
     pub fn add(&mut self) {
         self.push(&[]);
     }
 
-    /// Adds a group whose record starts with these words; the others are zero.
+    /// Adds a group whose record starts with these words; the rest is zero.
     #[inline(always)]
     pub fn push(&mut self, start: &[u64]) -> u32 {
         let (at, group) = (self.groups * self.stride, self.groups);
@@ -79,7 +79,7 @@ impl Area {
             self.reserve(group + 1);
         }
         let target = &mut self.words[at..at + self.stride];
-        // Records are short: a loop of four words costs less than a call to copy them.
+        // Records are short: a loop over four words is cheaper than a call to copy them.
         let mut parts = start.chunks_exact(4);
         let mut targets = target.chunks_exact_mut(4);
         for (from, to) in (&mut parts).zip(&mut targets) {
@@ -94,19 +94,19 @@ impl Area {
         group as u32
     }
 
-    /// The words of a group's record.
+    /// Returns the words of a group's record.
     #[inline(always)]
     pub fn record(&self, group: usize) -> &[u64] {
         &self.words[group * self.stride..(group + 1) * self.stride]
     }
 
-    /// The same, to be changed.
+    /// Returns the words of a group's record, mutable.
     #[inline(always)]
     pub fn record_mut(&mut self, group: usize) -> &mut [u64] {
         &mut self.words[group * self.stride..(group + 1) * self.stride]
     }
 
-    /// Forgets all groups, keeping the memory.
+    /// Removes all groups but keeps the memory.
     pub fn clear(&mut self) {
         self.groups = 0;
     }
@@ -121,7 +121,7 @@ impl Area {
         self.words.capacity() * 8
     }
 
-    /// The part of a group's state that starts `offset` words into it.
+    /// Returns the part of a group's state that starts `offset` words into it.
     #[inline(always)]
     pub fn get<T: Pod>(&self, group: u32, offset: usize) -> T {
         let at = self.place::<T>(group, offset);
@@ -130,7 +130,7 @@ impl Area {
         unsafe { *self.words.as_ptr().add(at).cast::<T>() }
     }
 
-    /// The same, to be changed.
+    /// Like `get`, mutable.
     #[inline(always)]
     pub fn get_mut<T: Pod>(&mut self, group: u32, offset: usize) -> &mut T {
         let at = self.place::<T>(group, offset);
@@ -138,7 +138,7 @@ impl Area {
         unsafe { &mut *self.words.as_mut_ptr().add(at).cast::<T>() }
     }
 
-    /// That part of every group's state.
+    /// Iterates over that part of every group's state.
     pub fn states<T: Pod>(&self, offset: usize) -> impl Iterator<Item = T> {
         (0..self.groups as u32).map(move |group| self.get(group, offset))
     }

@@ -1,4 +1,4 @@
-//! The `aggregates` parameter: what its text means, and the types of its results.
+//! Parses the `aggregates` parameter and derives the types of its results.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use tessera_types::{Error, Field, Item, Result, Tuple, quote_name};
 /// One aggregate of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// The field its result goes to.
+    /// The output field of its result.
     pub name: Arc<str>,
     /// The function.
     pub function: Arc<str>,
     /// Its arguments.
     pub args: Vec<Expr>,
-    /// Whether equal arguments count once.
+    /// Whether equal arguments are aggregated once.
     pub distinct: bool,
-    /// Which tuples count.
+    /// Selects the tuples to aggregate.
     pub filter: Option<Expr>,
-    /// In which order tuples are fed.
+    /// The order in which tuples are aggregated.
     pub order_by: Vec<SortKey>,
-    /// Of a list: how many values it has at most, the first ones.
+    /// The most values of a list: the first ones are kept.
     pub limit: Option<u64>,
 }
 
-/// The aggregates of a node; none where the parameter is absent.
+/// Returns the aggregates of a node; empty if the parameter is absent.
 ///
 /// # Errors
-/// The parameter is not of the form the catalogue gives.
+/// The parameter does not have the form that the catalog documents.
 pub fn calls(node: &Node) -> Result<Vec<Call>> {
     match node.param("aggregates") {
         None => Ok(Vec::new()),
@@ -88,10 +88,10 @@ fn call(name: &Arc<str>, value: &Value) -> Result<Call> {
     if call.function.is_empty() { Err(wrong("function is missing")) } else { Ok(call) }
 }
 
-/// The result field of each aggregate, all parts checked.
+/// Returns the result field of each aggregate, after checking all its parts.
 ///
 /// # Errors
-/// An argument, filter or order does not type over `tuple`, or the function does not take the
+/// An argument, filter or order does not type-check over `tuple`, or the function does not take the
 /// arguments.
 pub fn output_fields(calls: &[Call], tuple: &Tuple, inputs: &Inputs<'_>) -> Result<Vec<Field>> {
     calls
@@ -113,7 +113,7 @@ fn output_field(call: &Call, tuple: &Tuple, inputs: &Inputs<'_>) -> Result<Field
         describe::key(tuple, &key.field, "sort key")?;
     }
     let (atom, nullable) = inputs.functions.aggregate(&call.function, &args, call.distinct)?;
-    // A filter can leave a group without tuples; only counts know a value for that.
+    // A filter can leave a group without tuples, for which only counts are not NULL.
     let nullable = nullable || (call.filter.is_some() && &*call.function != "count");
     Ok(Field { name: call.name.clone(), item: Item::Atom(atom), nullable })
 }

@@ -1,36 +1,40 @@
-//! Aggregates in the compiled tier: which states compiled code updates, and the chunks it is given.
+//! Updates aggregate states with compiled code.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use tessera_codegen::{
-    Compiler, InputCode, Machine, Op, Promise, SIZE_MAX, StageCode, StateCode, StepCode, Update,
-    UpdateCode, ValueCode,
+    Compiler, InputCode, MAX_CODE_SIZE, MachineType, Op, Promise, StageCode, StateCode, StepCode,
+    Update, UpdateCode, ValueCode,
 };
 use tessera_context::Run;
-use tessera_functions::{Coder, Figures, Origin, Variants, positions_from};
+use tessera_functions::{CodeVariants, Coder, Origin, TierCounters, positions_from};
 use tessera_types::Result;
 use tessera_vector::Chunk;
 
 use super::area::Area;
-use super::extreme::Keep;
+use super::extreme::ExtremeKind;
 use super::groups::{Groups, Shape};
 use super::program::{Program, State};
 use super::{Function, sum};
 
-/// What was asked of a compiler for a program. All runs share it: a nested plan has many.
+/// The compilation request of a program, shared by all runs: a nested plan has many.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct UpdateRequest {
     code: UpdateCode,
     origins: Vec<Origin>,
-    /// For each state of the program, whether code updates it.
+    /// For each state of the program, whether the code updates it.
     states: Vec<bool>,
-    variants: Variants<dyn Update>,
+    variants: CodeVariants<dyn Update>,
 }
 
-impl Asked {
-    /// The code for some inputs.
-    fn ask(&self, compiler: &dyn Compiler, inputs: &[InputCode]) -> Arc<dyn Promise<dyn Update>> {
+impl UpdateRequest {
+    /// Requests the code for some inputs.
+    fn code_for(
+        &self,
+        compiler: &dyn Compiler,
+        inputs: &[InputCode],
+    ) -> Arc<dyn Promise<dyn Update>> {
         compiler.update(UpdateCode { inputs: inputs.to_vec(), ..self.code.clone() })
     }
 }
@@ -38,13 +42,13 @@ impl Asked {
 /// The compiled code of a program in one run.
 #[derive(Debug)]
 pub struct Compiled {
-    asked: Arc<Asked>,
-    figures: Figures,
+    request: Arc<UpdateRequest>,
+    figures: TierCounters,
 }
 
 impl Compiled {
-    /// Asks the run's compiler for the updates of a program over tuples of so many fields; none
-    /// where there is no compiler, or no state for it.
+    /// Requests code for a program over tuples of this many fields; `None` without a compiler, or
+    /// if no state is compiled.
     pub fn start(
         program: &Program,
         fields: usize,
@@ -52,47 +56,50 @@ impl Compiled {
         run: &Run,
     ) -> Option<Arc<Compiled>> {
         run.context.compiler()?;
-        let asked =
-            program.asked.get_or_init(|| asked(program, fields, grouped).map(Arc::new)).clone();
-        let left = match &asked {
-            Some(asked) => asked.states.iter().filter(|covered| !**covered).count(),
+        let request = program
+            .request
+            .get_or_init(|| request_for(program, fields, grouped).map(Arc::new))
+            .clone();
+        let left = match &request {
+            Some(request) => request.states.iter().filter(|covered| !**covered).count(),
             None => program.len(),
         };
         if left > 0 {
             run.counters.add("not_compiled_aggregates", left as u64);
         }
-        Some(Arc::new(Compiled { asked: asked?, figures: Figures::new(run) }))
+        Some(Arc::new(Compiled { request: request?, figures: TierCounters::new(run) }))
     }
 
-    /// Whether there is code.
+    /// Returns whether the code is ready.
     pub fn is_ready(&self) -> bool {
         let Some(compiler) = self.figures.run().context.compiler() else { return false };
-        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
-        self.asked.variants.is_ready(&self.asked.code.inputs, ask)
+        let compile = |inputs: &[InputCode]| Some(self.request.code_for(&**compiler, inputs));
+        self.request.variants.is_ready(&self.request.code.inputs, compile)
     }
 
-    /// Whether there is code for all states, and of fields only: then tuples need not be columns.
-    pub fn reads_lying(&self) -> bool {
+    /// Returns whether the code updates all states and reads fields only: then tuples need not be
+    /// columns.
+    pub fn accepts_lazy(&self) -> bool {
         let reads_lists =
             self.figures.run().context.compiler().is_some_and(|compiler| compiler.reads_lists());
         reads_lists && self.is_all()
     }
 
-    /// Whether all that is done with a tuple is done by code, which is there.
+    /// Returns whether ready code does all the work for a tuple.
     pub fn is_all(&self) -> bool {
-        let Asked { states, origins, .. } = &*self.asked;
+        let UpdateRequest { states, origins, .. } = &*self.request;
         let are_fields = origins.iter().all(|origin| matches!(origin, Origin::Field(_)));
         are_fields && states.iter().all(|state| *state) && self.is_ready()
     }
 
-    /// Whether each state of the program is one that code updates.
+    /// For each state of the program, whether the code updates it.
     pub(super) fn states(&self) -> &[bool] {
-        &self.asked.states
+        &self.request.states
     }
 
-    /// Updates the states of a chunk's tuples, from the first on; gives how many. Fewer than all
-    /// where the code is not there yet, or a tuple perhaps raises an error, which the vectorised
-    /// tier is to tell.
+    /// Updates the states of a chunk's tuples, from the first on; returns how many. Stops early if
+    /// the code is not ready, or at a tuple that may raise an error, which the vectorized tier must
+    /// report.
     pub(super) fn update(
         &self,
         area: &mut Area,
@@ -106,15 +113,16 @@ impl Compiled {
 
     fn run_code(&self, area: &mut Area, chunk: &Chunk, groups: &Groups<'_>) -> Result<usize> {
         let Some(compiler) = self.figures.run().context.compiler() else { return Ok(0) };
-        // What is evaluated for a whole chunk must not see tuples that do not count.
+        // Expressions over a whole chunk must not see tuples that are not selected.
         let is_part = |origin: &Origin| matches!(origin, Origin::Part(..));
-        let chunk = match chunk.selection().is_some() && self.asked.origins.iter().any(is_part) {
+        let chunk = match chunk.selection().is_some() && self.request.origins.iter().any(is_part) {
             true => &chunk.clone().compact()?,
             false => chunk,
         };
-        let ask = |inputs: &[InputCode]| Some(self.asked.ask(&**compiler, inputs));
-        let of = (&self.asked.origins[..], &self.asked.code.inputs[..]);
-        let found = self.asked.variants.find(of, (chunk, groups.rows), self.figures.run(), ask)?;
+        let compile = |inputs: &[InputCode]| Some(self.request.code_for(&**compiler, inputs));
+        let of = (&self.request.origins[..], &self.request.code.inputs[..]);
+        let found =
+            self.request.variants.find(of, (chunk, groups.rows), self.figures.run(), compile)?;
         let Some((promise, inputs)) = found else { return Ok(0) };
         let Some(code) = promise.get(0)? else { return Ok(0) };
         let (list, record) = match groups.shape {
@@ -136,8 +144,8 @@ impl Compiled {
     }
 }
 
-/// Asks for the code of those states that can have some.
-fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
+/// Creates a request for the states that can be compiled.
+fn request_for(program: &Program, fields: usize, grouped: bool) -> Option<UpdateRequest> {
     let mut coder = Coder::new(fields);
     let mut shared: Vec<Option<ValueCode>> = Vec::new();
     for bound in &program.shared {
@@ -176,21 +184,21 @@ fn asked(program: &Program, fields: usize, grouped: bool) -> Option<Asked> {
             stages.push(StageCode { filter, states: codes });
         }
     }
-    // Nobody reads a shared value without code.
-    let nothing = || ValueCode { op: Op::Null, machine: Machine::Boolean, nullable: true };
+    // A shared value without code has no readers.
+    let nothing = || ValueCode { op: Op::Null, machine: MachineType::Boolean, nullable: true };
     let shared = shared.into_iter().map(|code| code.unwrap_or_else(nothing)).collect();
     let update =
         UpdateCode { inputs: coder.inputs, shared, stages, stride: program.stride(), grouped };
-    let worth = states.contains(&true) && size <= SIZE_MAX;
-    worth.then(|| Asked {
+    let worth = states.contains(&true) && size <= MAX_CODE_SIZE;
+    worth.then(|| UpdateRequest {
         code: update,
         origins: coder.origins,
         states,
-        variants: Variants::default(),
+        variants: CodeVariants::default(),
     })
 }
 
-/// Whether all shared values that code reads have code.
+/// Returns whether all shared values that the code reads are compiled.
 fn uses_only(code: &ValueCode, shared: &[Option<ValueCode>]) -> bool {
     let own =
         !matches!(code.op, Op::Shared(number) if shared.get(number).is_none_or(Option::is_none));
@@ -204,15 +212,17 @@ fn state_code(state: &State, args: Vec<ValueCode>) -> Option<StateCode> {
         Function::Count { merged: false } => StepCode::Count,
         Function::Sum(_) if args.len() != 1 => return None,
         Function::Sum(DataType::Float32 | DataType::Float64) => StepCode::FloatSum,
-        Function::Sum(data_type) => Machine::of_arrow(data_type).map(|_| StepCode::ExactSum)?,
-        Function::Extreme(keep, data_type) => {
+        Function::Sum(data_type) => {
+            MachineType::from_arrow(data_type).map(|_| StepCode::ExactSum)?
+        }
+        Function::Extreme(kind, data_type) => {
             let is_number = matches!(
-                Machine::of_arrow(data_type),
-                Some(Machine::Integer { .. } | Machine::Float32 | Machine::Float64)
+                MachineType::from_arrow(data_type),
+                Some(MachineType::Integer { .. } | MachineType::Float32 | MachineType::Float64)
             );
-            match keep {
-                Keep::Min if is_number => StepCode::Min,
-                Keep::Max if is_number => StepCode::Max,
+            match kind {
+                ExtremeKind::Min if is_number => StepCode::Min,
+                ExtremeKind::Max if is_number => StepCode::Max,
                 _ => return None,
             }
         }

@@ -15,7 +15,7 @@ use super::{Aggregate, Output, counts, plain};
 /// State: the count (1 word).
 #[derive(Debug)]
 pub(super) struct Count {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
 }
 
@@ -62,10 +62,10 @@ impl Aggregate for Count {
     }
 }
 
-/// The sum of counts. State: as of [`Count`].
+/// The sum of counts. The state is that of [`Count`].
 #[derive(Debug)]
 pub(super) struct MergedCount {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
 }
 

@@ -14,9 +14,9 @@ use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
 use super::{Aggregate, Output, plain};
 
-/// Which value is kept.
+/// Selects the value to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum ExtremeKind {
     /// The smallest.
     Min,
     /// The largest.
@@ -25,28 +25,28 @@ pub enum Keep {
     Any,
 }
 
-/// State: the value's bits (1 or 2 words) and whether there is one (1 word).
+/// State: the value's bits (1 or 2 words), and 1 if there is a value (1 word).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct Kept<B> {
+pub(super) struct ExtremeState<B> {
     bits: B,
     seen: u64,
 }
 
 // SAFETY: words only, no padding, every pattern is a value.
-unsafe impl Pod for Kept<u64> {}
+unsafe impl Pod for ExtremeState<u64> {}
 // SAFETY: as above.
-unsafe impl Pod for Kept<[u64; 2]> {}
+unsafe impl Pod for ExtremeState<[u64; 2]> {}
 
-/// A value of fixed width that can be compared and kept in a state.
+/// A value of fixed width that can be compared and stored in a state.
 pub(super) trait Fixed: Copy {
-    /// What it is kept as.
+    /// The stored form.
     type Bits: Copy + 'static;
-    /// To bits.
+    /// Converts to bits.
     fn to_bits(self) -> Self::Bits;
-    /// And back.
+    /// Converts from bits.
     fn from_bits(bits: Self::Bits) -> Self;
-    /// Whether it comes before the other in SQL's order.
+    /// Returns whether the value precedes the other in SQL's order.
     fn before(self, other: Self) -> bool;
 }
 
@@ -70,7 +70,7 @@ macro_rules! fixed_float {
         fn to_bits(self) -> u64 { <$native>::to_bits(self).into() }
         #[inline(always)]
         fn from_bits(bits: u64) -> Self { <$native>::from_bits(bits as $bits) }
-        /// NaN comes after every other number.
+        /// NaN follows every other number.
         #[inline(always)]
         fn before(self, other: Self) -> bool { self < other || (other.is_nan() && !self.is_nan()) }
     })* };
@@ -117,13 +117,13 @@ impl Fixed for IntervalMonthDayNano {
     }
 }
 
-struct KeepFold<N, const KEEP: u8>(PhantomData<N>);
+struct ExtremeFold<N, const KEEP: u8>(PhantomData<N>);
 
-impl<N: Fixed, const KEEP: u8> Fold for KeepFold<N, KEEP>
+impl<N: Fixed, const KEEP: u8> Fold for ExtremeFold<N, KEEP>
 where
-    Kept<N::Bits>: Pod,
+    ExtremeState<N::Bits>: Pod,
 {
-    type State = Kept<N::Bits>;
+    type State = ExtremeState<N::Bits>;
     type Value = N;
 
     #[inline(always)]
@@ -137,48 +137,50 @@ where
             }
         };
         if better {
-            *state = Kept { bits: value.to_bits(), seen: 1 };
+            *state = ExtremeState { bits: value.to_bits(), seen: 1 };
         }
         Ok(())
     }
 }
 
-const MIN: u8 = Keep::Min as u8;
-const MAX: u8 = Keep::Max as u8;
-const ANY: u8 = Keep::Any as u8;
+const MIN: u8 = ExtremeKind::Min as u8;
+const MAX: u8 = ExtremeKind::Max as u8;
+const ANY: u8 = ExtremeKind::Any as u8;
 
-/// Calls `$call` with the step that keeps what `$keep` says of values of type `$native`.
+/// Calls `$call` with the fold that `$kind` selects for values of type `$native`.
 macro_rules! with_step {
-    ($keep:expr, $native:ty, |$step:ident| $call:expr) => {
-        match $keep {
-            Keep::Min => {
-                let $step = KeepFold::<$native, MIN>(PhantomData);
+    ($kind:expr, $native:ty, |$step:ident| $call:expr) => {
+        match $kind {
+            ExtremeKind::Min => {
+                let $step = ExtremeFold::<$native, MIN>(PhantomData);
                 $call
             }
-            Keep::Max => {
-                let $step = KeepFold::<$native, MAX>(PhantomData);
+            ExtremeKind::Max => {
+                let $step = ExtremeFold::<$native, MAX>(PhantomData);
                 $call
             }
-            Keep::Any => {
-                let $step = KeepFold::<$native, ANY>(PhantomData);
+            ExtremeKind::Any => {
+                let $step = ExtremeFold::<$native, ANY>(PhantomData);
                 $call
             }
         }
     };
 }
 
-fn merge_kept<N: Fixed, const KEEP: u8>(
-    step: &KeepFold<N, KEEP>,
+fn merge_states<N: Fixed, const KEEP: u8>(
+    step: &ExtremeFold<N, KEEP>,
     area: &mut Area,
     offset: usize,
     pairs: &Pairs<'_>,
 ) -> Result<()>
 where
-    Kept<N::Bits>: Pod,
+    ExtremeState<N::Bits>: Pod,
 {
-    merge(area, offset, pairs, |state: &mut Kept<N::Bits>, other: Kept<N::Bits>| match other.seen {
-        0 => Ok(()),
-        _ => step.fold(state, N::from_bits(other.bits)),
+    merge(area, offset, pairs, |state: &mut ExtremeState<N::Bits>, other: ExtremeState<N::Bits>| {
+        match other.seen {
+            0 => Ok(()),
+            _ => step.fold(state, N::from_bits(other.bits)),
+        }
     })
 }
 
@@ -186,15 +188,15 @@ where
 #[derive(Debug)]
 pub(super) struct Extreme<T> {
     offset: usize,
-    keep: Keep,
+    kind: ExtremeKind,
     data_type: DataType,
     values: PhantomData<fn() -> T>,
 }
 
 impl<T> Extreme<T> {
-    /// Over values of this type.
-    pub(super) fn new(offset: usize, keep: Keep, data_type: DataType) -> Self {
-        Extreme { offset, keep, data_type, values: PhantomData }
+    /// Creates the function over values of this type.
+    pub(super) fn new(offset: usize, kind: ExtremeKind, data_type: DataType) -> Self {
+        Extreme { offset, kind, data_type, values: PhantomData }
     }
 }
 
@@ -202,20 +204,20 @@ impl<T> Aggregate for Extreme<T>
 where
     T: ArrowPrimitiveType + std::fmt::Debug,
     T::Native: Fixed,
-    Kept<<T::Native as Fixed>::Bits>: Pod,
+    ExtremeState<<T::Native as Fixed>::Bits>: Pod,
 {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
         let array = array.as_primitive::<T>();
-        with_step!(self.keep, T::Native, |step| fold_array(&step, area, self.offset, groups, array))
+        with_step!(self.kind, T::Native, |step| fold_array(&step, area, self.offset, groups, array))
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        with_step!(self.keep, T::Native, |step| merge_kept(&step, area, self.offset, pairs))
+        with_step!(self.kind, T::Native, |step| merge_states(&step, area, self.offset, pairs))
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = area.states::<Kept<<T::Native as Fixed>::Bits>>(self.offset);
+        let states = area.states::<ExtremeState<<T::Native as Fixed>::Bits>>(self.offset);
         let values =
             states.map(|state| (state.seen != 0).then(|| T::Native::from_bits(state.bits)));
         let values = values.collect::<PrimitiveArray<T>>().with_data_type(self.data_type.clone());
@@ -226,10 +228,10 @@ where
 /// `min` (`bool_and`), `max` (`bool_or`) or `any_value` of booleans.
 #[derive(Debug)]
 pub(super) struct BooleanExtreme {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
-    /// Which value is kept.
-    pub keep: Keep,
+    /// Selects the value to keep.
+    pub kind: ExtremeKind,
 }
 
 impl Aggregate for BooleanExtreme {
@@ -237,7 +239,7 @@ impl Aggregate for BooleanExtreme {
         let array = plain(args, 0)?;
         let array = array.as_boolean();
         let values = array.values();
-        with_step!(self.keep, u64, |step| {
+        with_step!(self.kind, u64, |step| {
             fold(&step, area, self.offset, groups, array.nulls(), |row| {
                 u64::from(values.value(row))
             })
@@ -245,11 +247,11 @@ impl Aggregate for BooleanExtreme {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        with_step!(self.keep, u64, |step| merge_kept(&step, area, self.offset, pairs))
+        with_step!(self.kind, u64, |step| merge_states(&step, area, self.offset, pairs))
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
-        let states = area.states::<Kept<u64>>(self.offset);
+        let states = area.states::<ExtremeState<u64>>(self.offset);
         let values = states.map(|state| (state.seen != 0).then_some(state.bits != 0));
         to_form(Arc::new(values.collect::<BooleanArray>()), &output.data_type)
     }

@@ -13,21 +13,21 @@ use tessera_types::{Error, Result};
 use tessera_vector::Column;
 
 use super::area::Area;
-use super::extreme::Keep;
+use super::extreme::ExtremeKind;
 use super::groups::{Groups, Pairs};
 use super::{Aggregate, Output, plain};
 
-/// State: 1 + the place of the value in a side table, 0 while there is none (1 word).
+/// State: 1 + the index of the value in a side table, 0 if there is none (1 word).
 #[derive(Debug)]
 pub(super) struct BytesExtreme {
     offset: usize,
-    keep: Keep,
+    kind: ExtremeKind,
     codec: Codec,
     values: Vec<Box<[u8]>>,
     bytes: usize,
 }
 
-/// How values become bytes that compare as the values do.
+/// Converts values to bytes with the same order.
 #[derive(Debug)]
 enum Codec {
     Utf8,
@@ -36,17 +36,17 @@ enum Codec {
 }
 
 impl BytesExtreme {
-    /// Over values of this type.
-    pub(super) fn new(offset: usize, keep: Keep, data_type: &DataType) -> Result<Self> {
+    /// Creates the function over values of this type.
+    pub(super) fn new(offset: usize, kind: ExtremeKind, data_type: &DataType) -> Result<Self> {
         let codec = match data_type {
             DataType::Utf8View => Codec::Utf8,
             DataType::BinaryView => Codec::Binary,
             other => Codec::Rows(converter(other)?),
         };
-        Ok(BytesExtreme { offset, keep, codec, values: Vec::new(), bytes: 0 })
+        Ok(BytesExtreme { offset, kind, codec, values: Vec::new(), bytes: 0 })
     }
 
-    /// Offers the value of every row that is not NULL to its group.
+    /// Compares the value of every row that is not NULL with its group's current value.
     fn offer_all<'a>(
         &mut self,
         area: &mut Area,
@@ -69,10 +69,10 @@ impl BytesExtreme {
             return;
         }
         let kept = &mut self.values[*state as usize - 1];
-        let better = match self.keep {
-            Keep::Min => *value < **kept,
-            Keep::Max => *value > **kept,
-            Keep::Any => false,
+        let better = match self.kind {
+            ExtremeKind::Min => *value < **kept,
+            ExtremeKind::Max => *value > **kept,
+            ExtremeKind::Any => false,
         };
         if better {
             self.bytes = self.bytes + value.len() - kept.len();

@@ -1,5 +1,5 @@
-//! `array_agg` and `string_agg`, over values that `ordered` feeds group by group, so that results
-//! grow as they come.
+//! `array_agg` and `string_agg`, over values that `ordered` passes group by group, so that results
+//! grow incrementally.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use super::{Aggregate, Output, plain};
 /// Strings of at least this many bytes are not copied into the result.
 const LARGE_BYTES: usize = 1 << 16;
 
-/// Texts up to this length move at once where they grow.
+/// Longer texts are moved piece by piece when they grow.
 const MOVED_AT_ONCE_BYTES: usize = 16 << 20;
 
-/// All values of a group, NULLs among them.
+/// All values of a group, including NULLs.
 #[derive(Debug, Default)]
 pub(super) struct List {
     values: Vec<ArrayRef>,
-    /// Of each group that there is something of.
+    /// The length of each non-empty group.
     lengths: Vec<usize>,
 }
 
-/// The strings (or bytes) of a group, each behind the first with its separator before it; NULLs are
-/// left out.
+/// The strings (or bytes) of a group, each after the first preceded by its separator; without
+/// NULLs.
 #[derive(Debug, Default)]
 pub(super) struct Joined {
     texts: Vec<Option<Vec<u8>>>,
@@ -52,10 +52,10 @@ impl<'a> Pieces<'a> {
         let texts = array.as_string_view_opt().map(Pieces::Texts);
         texts
             .or_else(|| array.as_binary_view_opt().map(Pieces::Bytes))
-            .ok_or_else(|| Error::internal("string_agg of what are no strings"))
+            .ok_or_else(|| Error::internal("string_agg of values that are not strings"))
     }
 
-    /// The bytes of a row; none where it is NULL.
+    /// Returns the bytes of a row; `None` if it is NULL.
     fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
             Pieces::Texts(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
@@ -64,8 +64,8 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Makes room for more bytes. A long text moves a piece at a time, so that a query that was ended
-/// need not wait for all of it.
+/// Reserves memory for more bytes. A long text is moved piece by piece, so that a canceled query
+/// does not wait for all of it.
 fn reserve(text: &mut Vec<u8>, more: usize) {
     if text.len() < MOVED_AT_ONCE_BYTES || text.capacity() - text.len() >= more {
         return;
@@ -76,7 +76,7 @@ fn reserve(text: &mut Vec<u8>, more: usize) {
 }
 
 fn unmerged() -> Error {
-    Error::internal("values that were gathered were merged")
+    Error::internal("merge of gathered values")
 }
 
 impl Aggregate for List {

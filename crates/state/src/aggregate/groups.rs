@@ -1,4 +1,4 @@
-//! Which group each row of a chunk belongs to, and the loops over rows and states.
+//! The assignment of rows to groups, and the loops over rows and states.
 
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -7,14 +7,14 @@ use tessera_types::Result;
 
 use super::area::{Area, Pod};
 
-/// How rows are assigned to groups.
+/// The assignment of rows to groups.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape<'a> {
-    /// All rows to one group.
+    /// All rows belong to one group.
     One(u32),
-    /// Each row to its own.
+    /// The group of each row.
     Each(&'a [u32]),
-    /// Few groups: rows listed group by group, so that a state stays in registers over a run.
+    /// Few groups: rows listed by group, so that a state stays in registers over a run.
     Clustered {
         /// The group of each row.
         groups: &'a [u32],
@@ -28,27 +28,27 @@ pub enum Shape<'a> {
 /// The assignment of the rows of one chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct Groups<'a> {
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
     /// Their groups.
     pub shape: Shape<'a>,
-    /// Where the rows stand in the source's order: the morsel, and the first row's number among
-    /// those of it that came before.
+    /// The position of the rows in the source: the morsel, and the number of its rows before the
+    /// first of these.
     pub position: (u64, u64),
 }
 
 impl<'a> Groups<'a> {
-    /// All rows in one group.
+    /// Assigns all rows to one group.
     pub fn one(group: u32, rows: usize, position: (u64, u64)) -> Self {
         Groups { rows, shape: Shape::One(group), position }
     }
 
-    /// Each row in its own.
+    /// Assigns each row to its own group.
     pub fn each(groups: &'a [u32], position: (u64, u64)) -> Self {
         Groups { rows: groups.len(), shape: Shape::Each(groups), position }
     }
 
-    /// Some of the rows, from one on.
+    /// Returns the assignment of some of the rows.
     pub fn slice(&self, first: usize, rows: usize) -> Groups<'a> {
         let shape = match self.shape {
             Shape::One(group) => Shape::One(group),
@@ -59,7 +59,7 @@ impl<'a> Groups<'a> {
         Groups { rows, shape, position: (self.position.0, self.position.1 + first as u64) }
     }
 
-    /// The group of a row.
+    /// Returns the group of a row.
     pub fn group(&self, row: usize) -> u32 {
         match self.shape {
             Shape::One(group) => group,
@@ -68,42 +68,42 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// States of another table, and the groups here that each belongs to.
+/// States of another table, and the groups to merge them into.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs<'a> {
-    /// The groups here, in the order of `rows`.
+    /// The groups to merge into, in the order of `rows`.
     pub into: &'a [u32],
     /// The area of the other table.
     pub from: &'a Area,
-    /// Its groups.
+    /// The groups of the other table.
     pub rows: &'a [u32],
 }
 
 impl Pairs<'_> {
-    /// Whether all groups have the same numbers here as there.
+    /// Returns whether all groups have the same numbers in both tables.
     pub fn is_identity(&self) -> bool {
         self.into == self.rows
     }
 }
 
 impl Pairs<'_> {
-    /// A group here, and its like in the other table.
+    /// Iterates over pairs of a group and the group of the other table to merge into it.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
         self.into.iter().copied().zip(self.rows.iter().copied())
     }
 }
 
-/// One step of an aggregate: a value into a state.
+/// One step of an aggregate: folds a value into a state.
 pub(super) trait Fold {
     /// The state.
     type State: Pod;
     /// The values.
     type Value: Copy;
 
-    /// Adds a value.
+    /// Folds a value into the state.
     ///
     /// # Errors
-    /// The state would leave its range.
+    /// The state would overflow.
     fn fold(&self, state: &mut Self::State, value: Self::Value) -> Result<()>;
 }
 
@@ -122,7 +122,7 @@ pub(super) fn fold<F: Fold>(
     }
 }
 
-/// [`fold`] for the values of an Arrow array.
+/// Like [`fold`], for the values of an Arrow array.
 pub(super) fn fold_array<T: ArrowPrimitiveType, F: Fold<Value = T::Native>>(
     step: &F,
     area: &mut Area,
@@ -134,7 +134,7 @@ pub(super) fn fold_array<T: ArrowPrimitiveType, F: Fold<Value = T::Native>>(
     fold(step, area, offset, groups, array.nulls(), |row| values[row])
 }
 
-/// Takes the states of another table into those of the groups they belong to.
+/// Merges the states of another table into those of their groups.
 ///
 /// # Errors
 /// As `step`.

@@ -1,11 +1,11 @@
-//! `sum` and `avg` of intervals: months, days and nanoseconds each by themselves.
+//! `sum` and `avg` of intervals: months, days and nanoseconds are summed separately.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray};
 use arrow::datatypes::IntervalMonthDayNano;
-use tessera_functions::divided;
+use tessera_functions::divide_interval;
 use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result, SqlState};
 use tessera_vector::Column;
@@ -15,7 +15,7 @@ use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
-/// State: months, days, nanoseconds, and how many values there were (4 words).
+/// State: months, days, nanoseconds, and the number of values (4 words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct IntervalState {
@@ -58,7 +58,7 @@ impl Fold for Add {
 /// The sum of intervals.
 #[derive(Debug)]
 pub(super) struct IntervalSum {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
 }
 
@@ -91,7 +91,7 @@ impl Aggregate for IntervalSum {
                     let (months, days) = (narrow(state.months)?, narrow(state.days)?);
                     let sum = IntervalMonthDayNano::new(months, days, state.nanoseconds as i64);
                     Some(match output.kind {
-                        OutputKind::Average => divided(sum, count).ok_or_else(overflow)?,
+                        OutputKind::Average => divide_interval(sum, count).ok_or_else(overflow)?,
                         _ => sum,
                     })
                 }

@@ -1,8 +1,8 @@
 //! Aggregate functions of DataFusion's library.
 //!
-//! Such a function keeps its states in a form of its own, here in a side table by group number (the
-//! state area holds nothing). To be merged, a side table is *sealed* into the function's state
-//! columns.
+//! Such a function has its own representation of states, stored here in a side table by group
+//! number (the state area stores nothing). To be merged, a side table is *sealed* into the
+//! function's state columns.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -38,28 +38,28 @@ pub struct LibrarySpec {
     order_bys: Vec<PhysicalSortExpr>,
     schema: Schema,
     return_field: FieldRef,
-    /// Floating-point numbers are given to it as their bits.
+    /// Floating-point numbers are passed as their bits.
     by_bits: bool,
 }
 
 impl LibrarySpec {
-    /// Whether a state is one of the values.
+    /// Returns whether a state is one of the values.
     pub(super) fn keeps_one(&self) -> bool {
         matches!(&*self.name, "first_value" | "last_value")
     }
 }
 
-/// The function that takes values of any type but floating-point numbers.
+/// A function that takes values of any type except floating-point numbers.
 const APPROX_DISTINCT: &str = "approx_distinct";
 
-/// The bits of floating-point numbers, the same for numbers that are equal.
+/// Returns the bits of floating-point numbers, identical for equal numbers.
 fn bits(numbers: &ArrayRef) -> Result<ArrayRef> {
     let numbers = compute::cast(numbers, &DataType::Float64)?;
     let bits = |number: f64| canonical64(number.to_bits()) as i64;
     Ok(Arc::new(numbers.as_primitive::<Float64Type>().unary::<_, Int64Type>(bits)))
 }
 
-/// A [`DataFusionError`] as ours.
+/// Converts a [`DataFusionError`].
 pub(super) fn library_error(error: DataFusionError) -> Error {
     match error {
         DataFusionError::ArrowError(error, _) => (*error).into(),
@@ -71,8 +71,7 @@ pub(super) fn library_error(error: DataFusionError) -> Error {
 }
 
 impl LibrarySpec {
-    /// Binds a function. `descending` is the direction of a `WITHIN GROUP` order, where there is
-    /// one.
+    /// Binds a function. `descending` is the direction of a `WITHIN GROUP` order, if there is one.
     ///
     /// # Errors
     /// The function does not take arguments of these types.
@@ -133,14 +132,14 @@ impl LibrarySpec {
         if self.udf.groups_accumulator_supported(self.args()) {
             return self.udf.create_groups_accumulator(self.args()).map_err(library_error);
         }
-        // Fails now rather than at the first group, if it fails at all.
+        // Reports an unsupported function now rather than at the first group.
         self.udf.accumulator(self.args()).map_err(library_error)?;
         let spec = self.clone();
         Ok(Box::new(GroupsAccumulatorAdapter::new(move || spec.udf.accumulator(spec.args()))))
     }
 }
 
-/// A constant argument, where a function may want to see its value (separators, fractions,
+/// Converts a constant argument, for functions that need its value (separators, fractions,
 /// positions).
 fn literal(value: &Scalar, atom: &Atom) -> Option<ScalarValue> {
     Some(match (value, atom) {
@@ -158,7 +157,7 @@ fn literal(value: &Scalar, atom: &Atom) -> Option<ScalarValue> {
     })
 }
 
-/// States of a library function.
+/// The states of a library function.
 pub(super) struct LibraryAggregate {
     spec: Arc<LibrarySpec>,
     accumulator: Box<dyn GroupsAccumulator>,
@@ -172,7 +171,7 @@ impl std::fmt::Debug for LibraryAggregate {
 }
 
 impl LibraryAggregate {
-    /// No groups yet.
+    /// Creates the function without groups.
     ///
     /// # Errors
     /// The function cannot be run with these arguments.
@@ -183,9 +182,9 @@ impl LibraryAggregate {
         Ok(aggregate)
     }
 
-    /// Tells the accumulator how many groups there are, also those for which no row came. Without a
-    /// filter, accumulators believe that each group gets a value with its first call; after one
-    /// with a filter, they look at each row.
+    /// Extends the accumulator to all groups, including those without rows. Without a filter,
+    /// accumulators assume that each group gets a value with its first call; after a call with a
+    /// filter, they check each row.
     fn cover(&mut self, groups: usize) -> Result<()> {
         let empty: Vec<ArrayRef> =
             self.spec.fields.iter().map(|field| new_empty_array(field.data_type())).collect();

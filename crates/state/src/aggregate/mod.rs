@@ -1,11 +1,12 @@
 //! Aggregate functions: states, and how they are updated, merged and finished.
 //!
-//! A state is a few 8-byte words in an [`area::Area`], zero at first (`docs/layout.md`, "aggregate
-//! states"). What does not fit there (strings, library functions, values kept for `DISTINCT` or
-//! `ORDER BY`) lies in a side table of the [`Aggregate`], which is one function over all groups of
+//! A state is a few 8-byte words in an [`area::Area`], initially zero (`docs/reference/layout.md`,
+//! "aggregate states"). Larger data (strings, library functions, values stored for `DISTINCT` or
+//! `ORDER BY`) is in a side table of the [`Aggregate`], which is one function over all groups of
 //! one table. [`Program`] binds the aggregates of a node: it finds what they share, evaluates their
-//! arguments, and feeds them.
+//! arguments, and updates them.
 
+mod always_null;
 mod area;
 mod call;
 mod compiled;
@@ -15,14 +16,13 @@ mod extreme_bytes;
 mod gathered;
 mod groups;
 mod interval_sum;
-mod left;
 mod library;
-mod nothing;
 mod ordered;
 mod program;
 mod quantile;
 mod regression;
 mod share;
+mod spilled_values;
 mod sum;
 mod variance;
 
@@ -44,97 +44,98 @@ pub use groups::{Groups, Pairs, Shape};
 
 pub use program::{Program, States};
 
-use extreme::Keep;
+use extreme::ExtremeKind;
 use regression::Regression;
 
 /// One aggregate function over the groups of one table.
 pub trait Aggregate: Any + Send + std::fmt::Debug {
-    /// Takes the rows of a chunk into the states of their groups.
+    /// Updates the states of groups with the rows of a chunk.
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()>;
 
-    /// Makes side tables ready to be merged from; no update follows.
+    /// Prepares side tables to be merged into another table; no update follows.
     fn seal(&mut self, _area: &Area) -> Result<()> {
         Ok(())
     }
 
-    /// Takes states of another table, where `other` is the same function, sealed.
+    /// Merges states of another table; `other` is the same function, sealed.
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()>;
 
-    /// The results of all groups, in their order. Asked once for every output of a function, last.
+    /// Returns the results of all groups, in order. Called last, once for every output of the
+    /// function.
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef>;
 
-    /// Bytes held beside the area, and those that making the results will take.
+    /// Bytes held outside the area, plus those needed to compute the results.
     fn memory(&self) -> usize {
         0
     }
 
-    /// Has what it keeps leave memory, if it can; it may be merged from no more, but by another of
-    /// the same groups.
+    /// Spills its values, if supported. Afterwards it can be merged only into a table of the same
+    /// groups.
     ///
     /// # Errors
-    /// The scratch directory is exhausted.
-    fn leave(&mut self, _file: &Arc<SpillFile>) -> Result<()> {
+    /// The scratch directory is full.
+    fn spill(&mut self, _file: &Arc<SpillFile>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Which result is wanted of a state that serves several.
+/// Selects a result of a state that serves several functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// The function's own.
+    /// The function's own result.
     Value,
     /// The average of a sum's values.
     Average,
     /// The number of a sum's values.
     Count,
-    /// A variance: of a sample or of all, or its square root.
+    /// A variance of a sample or of a population, or its square root.
     Variance {
-        /// Divide by one less than the count.
+        /// Whether to divide by one less than the count.
         sample: bool,
-        /// The standard deviation.
+        /// Whether to return the standard deviation.
         root: bool,
     },
-    /// What two columns have to do with each other.
+    /// A correlation, covariance or regression of two columns.
     Regression(Regression),
 }
 
 /// A result and its Arrow type.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Which result.
+    /// The kind of result.
     pub kind: OutputKind,
-    /// Its plain form.
+    /// Its plain Arrow type.
     pub data_type: DataType,
 }
 
 /// A function bound to its argument types.
 #[derive(Debug, Clone)]
 pub enum Function {
-    /// NULL, whatever comes.
-    Nothing,
-    /// Rows, or rows whose arguments are not NULL; `merged`: the sum of counts.
+    /// Always NULL.
+    Null,
+    /// Counts rows, or rows whose arguments are not NULL; with `merged`, sums counts.
     Count {
-        /// Whether what comes are counts.
+        /// Whether the input is counts.
         merged: bool,
     },
-    /// Sum, average and count; of intervals the sum alone. With a second argument the first one is
-    /// sums, the second how many values are in each.
+    /// Sum, average and count; for intervals only the sum. With a second argument, the first one is
+    /// partial sums and the second the number of values in each.
     Sum(DataType),
     /// Smallest, largest or any value.
-    Extreme(Keep, DataType),
+    Extreme(ExtremeKind, DataType),
     /// Variances and standard deviations.
     Variance(DataType),
     /// Correlations, covariances and regressions.
     Regression,
     /// Percentiles and modes.
     Quantile(Arc<quantile::QuantileSpec>),
-    /// Of DataFusion's library.
+    /// A function of DataFusion's library.
     Library(Arc<library::LibrarySpec>),
     /// All values as a list; only within `Ordered`.
     List,
     /// Strings joined with separators; only within `Ordered`.
     Joined,
-    /// With values kept until all have come.
+    /// A function over values that are stored until all have arrived.
     Ordered(Arc<ordered::OrderedSpec>),
 }
 
@@ -182,7 +183,7 @@ impl Function {
     /// Words of a state.
     pub fn words(&self) -> usize {
         match self {
-            Function::Nothing => 0,
+            Function::Null => 0,
             Function::Count { .. } => 1,
             Function::Sum(DataType::Interval(_)) => 4,
             Function::Sum(DataType::Float32 | DataType::Float64) => 2,
@@ -198,10 +199,10 @@ impl Function {
         }
     }
 
-    /// The function over a new table whose states have room for it at `offset`.
+    /// Creates the function over a new table whose records have its state at `offset`.
     pub fn make(&self, offset: usize) -> Result<Box<dyn Aggregate>> {
         Ok(match self {
-            Function::Nothing => Box::new(nothing::Nothing),
+            Function::Null => Box::new(always_null::AlwaysNull),
             Function::Sum(DataType::Interval(_)) => Box::new(interval_sum::IntervalSum { offset }),
             Function::Count { merged: false } => Box::new(count::Count { offset }),
             Function::Count { merged: true } => Box::new(count::MergedCount { offset }),
@@ -257,16 +258,16 @@ impl Function {
                     return Err(Error::internal(format!("a sum of {data_type}")))
                 )
             }
-            Function::Extreme(keep, data_type) => {
+            Function::Extreme(kind, data_type) => {
                 macro_rules! extreme {
                     ($type:ty) => {
-                        Box::new(extreme::Extreme::<$type>::new(offset, *keep, data_type.clone()))
+                        Box::new(extreme::Extreme::<$type>::new(offset, *kind, data_type.clone()))
                     };
                 }
                 match data_type {
-                    DataType::Boolean => Box::new(extreme::BooleanExtreme { offset, keep: *keep }),
+                    DataType::Boolean => Box::new(extreme::BooleanExtreme { offset, kind: *kind }),
                     _ => with_primitive!(data_type, extreme, extreme, extreme, {
-                        Box::new(extreme_bytes::BytesExtreme::new(offset, *keep, data_type)?)
+                        Box::new(extreme_bytes::BytesExtreme::new(offset, *kind, data_type)?)
                     }),
                 }
             }
@@ -274,7 +275,7 @@ impl Function {
     }
 }
 
-/// Whether a sum over this type is ours.
+/// Returns whether Tessera sums this type itself.
 fn is_summable(data_type: &DataType) -> bool {
     data_type.is_numeric()
         && !matches!(
@@ -283,7 +284,7 @@ fn is_summable(data_type: &DataType) -> bool {
         )
 }
 
-/// An argument in plain form.
+/// Returns an argument in plain form.
 fn plain(args: &[Column], index: usize) -> Result<ArrayRef> {
     let arg = args
         .get(index)
@@ -291,7 +292,7 @@ fn plain(args: &[Column], index: usize) -> Result<ArrayRef> {
     arg.plain()
 }
 
-/// Counts as a result.
+/// Returns counts as a result.
 fn counts(counts: impl Iterator<Item = u64>, output: &Output) -> Result<ArrayRef> {
     to_form(
         Arc::new(Int64Array::from_iter_values(counts.map(|count| count as i64))),

@@ -1,8 +1,9 @@
-//! `DISTINCT` and `ORDER BY` inside aggregates, and functions whose result depends on the order of
+//! `DISTINCT` and `ORDER BY` in aggregates, and functions whose result depends on the order of
 //! their input.
 //!
-//! The values are kept, as bytes in Arrow's row format, until all of a group have come; then they
-//! are sorted and fed to the function proper. With `DISTINCT` each is kept once.
+//! The values of a group are stored, as bytes in Arrow's row format, until all have arrived; then
+//! they are sorted and passed to the underlying function. With `DISTINCT` equal values are stored
+//! once.
 
 use std::any::Any;
 use std::hash::BuildHasher;
@@ -14,7 +15,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalUnit};
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use tessera_context::interrupt::{Every, check_here};
-use tessera_functions::one_nan::one_nan;
+use tessera_functions::canonical::canonical_floats;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Error, Result};
 use tessera_vector::Column;
@@ -22,43 +23,43 @@ use tessera_vector::physical::{interval_length, interval_values};
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
-use super::left::{Entry as LeftEntry, LeftValues, RunWriter};
+use super::spilled_values::{Entry as LeftEntry, RunWriter, SpilledValues};
 use super::{Aggregate, Function, Output};
 
-/// Values fed to the function at once, and how long they are together at most, about.
+/// The most values passed to the function at once, and their approximate total bytes.
 const FEED_ROWS: usize = 16_384;
-/// Fewer entries are not worth cutting.
+/// Fewer entries are not worth pruning.
 const CUT_LEAST: usize = if cfg!(test) { 16 } else { 4_096 };
 const FEED_BYTES: usize = 1 << 20;
 
-/// What is kept, and in which order it is fed.
+/// The stored values, and the order in which they are passed to the function.
 #[derive(Debug)]
 pub struct OrderedSpec {
-    /// The function that gets the values.
+    /// The underlying function.
     pub function: Function,
     /// The types of its arguments, which come first.
     pub args: Vec<DataType>,
     /// The types and directions of the sort keys, which follow.
     pub keys: Vec<(DataType, SortOptions)>,
-    /// Each combination of arguments once a group.
+    /// Whether each combination of arguments is passed once per group.
     pub distinct: bool,
-    /// Without sort keys the order matters all the same: the source's, or with `distinct` that of
-    /// the values.
+    /// Whether order matters even without sort keys: the order of the source, or with `distinct`
+    /// that of the values.
     pub order_matters: bool,
-    /// How many values of a group are fed at most; others may be dropped as soon as so many come
-    /// before them.
+    /// The most values of a group that are passed on; once this many precede a value, it may be
+    /// dropped.
     pub first: Option<u64>,
 }
 
 impl OrderedSpec {
-    /// Whether what is kept can leave memory. Where the result has all values, that would not help;
-    /// and what is told apart by one thing and sorted by another cannot be done in one merge. Of
-    /// what is fed in part, the rest is dropped in memory.
-    fn can_leave(&self) -> bool {
+    /// Returns whether the values can be spilled. Not if the result contains all of them anyway, if
+    /// distinctness and order compare different values (that needs two merges), or if only the
+    /// first values are needed (the rest is dropped in memory).
+    fn can_spill(&self) -> bool {
         self.first.is_none() && !self.has_all_values() && (self.keys.is_empty() || !self.distinct)
     }
 
-    /// Whether the result may be as large as all values.
+    /// Returns whether the result may be as large as all values.
     fn has_all_values(&self) -> bool {
         match &self.function {
             Function::List | Function::Joined => true,
@@ -68,8 +69,8 @@ impl OrderedSpec {
     }
 }
 
-/// One kept value: its group, and its bytes: what tells it from others, if not the arguments do,
-/// arguments, sort key.
+/// One stored value: its group, and its bytes: its identity (if that is not the arguments), its
+/// arguments, its sort key.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     group: u32,
@@ -81,7 +82,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Equal values have the same, and it sorts as they do.
+    /// Bytes that are equal for equal values, and sort as the values do.
     fn identity(self, blocks: &[Vec<u8>]) -> &[u8] {
         match self.identity_bytes {
             0 => self.args(blocks),
@@ -100,38 +101,38 @@ impl Entry {
     }
 }
 
-/// Values are kept in blocks, each as large as all before it within these bounds, so that nothing
-/// is ever moved; a larger value has a block of its own.
+/// Values are stored in blocks that double the total size, within these bounds, so that no value is
+/// ever moved; a larger value gets its own block.
 const BLOCK_BYTES_LEAST: usize = 1 << 10;
 const BLOCK_BYTES_MOST: usize = 1 << 20;
 
-/// The kept values of all groups.
+/// The stored values of all groups.
 #[derive(Debug)]
 pub(super) struct Ordered {
     spec: Arc<OrderedSpec>,
     offset: usize,
     args: RowConverter,
-    /// The arguments as what they are compared by, where that is not what they are.
+    /// Converts arguments to their compared form, if that differs.
     identity: Option<RowConverter>,
     keys: RowConverter,
     blocks: Vec<Vec<u8>>,
-    /// Of all blocks.
+    /// Bytes of all blocks.
     bytes: usize,
     entries: Vec<Entry>,
     seen: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// When sealed: entries stand group by group; here each group's start.
+    /// When sealed, entries are sorted by group; this is each group's first entry.
     starts: Option<Vec<u32>>,
-    /// With so many entries, those that surely are not among the first of their group are dropped.
+    /// The number of entries at which those beyond the first of their group are dropped.
     cut_at: usize,
-    left: LeftValues,
+    left: SpilledValues,
 }
 
 impl Ordered {
-    /// Nothing kept yet; the function's own state starts at `offset`.
+    /// Creates the function without values; the underlying function's state starts at `offset`.
     ///
     /// # Errors
-    /// Values of an argument's type cannot be kept.
+    /// Values of an argument's type cannot be stored.
     pub(super) fn new(spec: Arc<OrderedSpec>, offset: usize) -> Result<Self> {
         let last = SortOptions { descending: false, nulls_first: false };
         let field = |data_type: &DataType| SortField::new_with_options(data_type.clone(), last);
@@ -156,11 +157,11 @@ impl Ordered {
             hasher: DefaultHashBuilder::default(),
             starts: None,
             cut_at: CUT_LEAST,
-            left: LeftValues::default(),
+            left: SpilledValues::default(),
         })
     }
 
-    /// The place of so many more bytes: a block that has room for them.
+    /// Returns a location for this many bytes: adds a block if the last one is full.
     fn room(&mut self, bytes: usize) -> Result<(usize, u32)> {
         if self.blocks.last().is_none_or(|block| block.capacity() - block.len() < bytes) {
             let capacity = bytes.max(self.bytes.clamp(BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST));
@@ -171,7 +172,7 @@ impl Ordered {
         Ok((block, size(self.blocks[block].len())?))
     }
 
-    /// Keeps a value; the key is given in pieces.
+    /// Stores a value, whose key is in two pieces.
     fn keep(&mut self, group: u32, [identity, args]: [&[u8]; 2], key: [&[u8]; 2]) -> Result<()> {
         if self.spec.distinct {
             let same = if identity.is_empty() { args } else { identity };
@@ -215,8 +216,8 @@ impl Ordered {
         Ok(())
     }
 
-    /// Drops what is not among the first values of its group, once there is twice what the last
-    /// time left.
+    /// Drops values that are not among the first of their group, when the number of entries has
+    /// doubled since the last time.
     fn cut(&mut self) -> Result<()> {
         let Some(first) = self.spec.first.filter(|_| self.entries.len() >= self.cut_at) else {
             return Ok(());
@@ -239,7 +240,7 @@ impl Ordered {
     }
 }
 
-/// The first entries of each group, of entries sorted by group.
+/// Retains the first entries of each group; entries are sorted by group.
 fn retain_first(entries: &mut Vec<Entry>, first: u64) {
     let mut last = None;
     let mut count = 0;
@@ -258,7 +259,7 @@ fn is_interval(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Interval(IntervalUnit::MonthDayNano))
 }
 
-/// What values of a type are compared by: intervals by their length.
+/// The type by which values are compared: intervals by their length.
 fn compared_type(data_type: &DataType) -> DataType {
     match is_interval(data_type) {
         true => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
@@ -266,7 +267,7 @@ fn compared_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Values as what they are compared by.
+/// Converts values to their compared form.
 fn compared(array: &ArrayRef) -> Result<ArrayRef> {
     if !is_interval(array.data_type()) {
         return Ok(array.clone());
@@ -276,14 +277,15 @@ fn compared(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(lengths.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?))
 }
 
-/// Rows of no columns are not rows to the converter.
+/// Returns `None` without columns, which the converter does not support.
 fn rows_of(converter: &RowConverter, arrays: &[ArrayRef]) -> Result<Option<Rows>> {
     if arrays.is_empty() { Ok(None) } else { Ok(Some(converter.convert_columns(arrays)?)) }
 }
 
 impl Aggregate for Ordered {
     fn update(&mut self, _: &mut Area, groups: &Groups<'_>, columns: &[Column]) -> Result<()> {
-        let arrays = columns.iter().map(|c| one_nan(&c.plain()?)).collect::<Result<Vec<_>>>()?;
+        let arrays =
+            columns.iter().map(|c| canonical_floats(&c.plain()?)).collect::<Result<Vec<_>>>()?;
         let (args, keys) = arrays.split_at(self.spec.args.len());
         let keys = keys[..self.spec.keys.len()].iter().map(compared).collect::<Result<Vec<_>>>()?;
         let identity = match &self.identity {
@@ -304,7 +306,7 @@ impl Aggregate for Ordered {
             let arg: &[u8] = arg.as_ref().map_or(&[], |arg| arg.as_ref());
             let identity = identity.as_ref().map(|rows| rows.row(row));
             let identity: &[u8] = identity.as_ref().map_or(&[], |identity| identity.as_ref());
-            // Positions break ties, so that the result does not depend on who worked on what.
+            // Positions break ties, so that the result does not depend on the distribution of work.
             let ordered =
                 !self.spec.keys.is_empty() || (self.spec.order_matters && !self.spec.distinct);
             self.keep(
@@ -336,7 +338,7 @@ impl Aggregate for Ordered {
         let unsealed = || Error::internal("merge of states that are not sealed");
         let other = other.downcast_mut::<Ordered>().ok_or_else(unsealed)?;
         if !other.left.is_empty() && !pairs.is_identity() {
-            return Err(Error::internal("merge of values that have left memory"));
+            return Err(Error::internal("merge of spilled values"));
         }
         self.left.append(&mut other.left);
         let starts = other.starts.as_ref().ok_or_else(unsealed)?;
@@ -358,8 +360,8 @@ impl Aggregate for Ordered {
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         if let Some(file) = self.left.file() {
-            self.leave(&file)?;
-            return self.finish_left(area, output);
+            self.spill(&file)?;
+            return self.finish_spilled(area, output);
         }
         let mut entries = std::mem::take(&mut self.entries);
         let sorted_by_args =
@@ -367,7 +369,7 @@ impl Aggregate for Ordered {
         let blocks = &self.blocks;
         let key =
             |entry: &Entry| if sorted_by_args { entry.identity(blocks) } else { entry.key(blocks) };
-        // Stable: what neither keys nor positions tell apart stays as it came.
+        // A stable sort: entries with equal keys and positions stay in insertion order.
         let every = Every::default();
         entries.sort_by(|a, b| {
             every.pass();
@@ -399,8 +401,8 @@ impl Aggregate for Ordered {
         self.bytes + result + entries + self.seen.capacity() * size_of::<u64>()
     }
 
-    fn leave(&mut self, file: &Arc<SpillFile>) -> Result<()> {
-        if !self.spec.can_leave() || self.entries.is_empty() {
+    fn spill(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+        if !self.spec.can_spill() || self.entries.is_empty() {
             return Ok(());
         }
         let mut entries = std::mem::take(&mut self.entries);
@@ -416,7 +418,7 @@ impl Aggregate for Ordered {
         });
         let mut writer = RunWriter::new(file);
         for entry in entries {
-            // Arguments that tell values apart are not written twice.
+            // Arguments that serve as identity are not written twice.
             let rest =
                 if distinct && entry.identity_bytes == 0 { &[] } else { entry.args(&blocks) };
             writer.push(&LeftEntry { group: entry.group, key: key(entry), rest })?;
@@ -425,18 +427,18 @@ impl Aggregate for Ordered {
     }
 }
 
-/// Values that are fed next.
+/// Values to pass to the function next.
 #[derive(Default)]
 struct Feed {
     groups: Vec<u32>,
-    /// The arguments of each, one after the other, and where they end.
+    /// The arguments of all values, one after the other, and their ends.
     args: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Ordered {
-    /// The results where values have left memory: all of them have.
-    fn finish_left(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
+    /// Computes the results from spilled values: then all values are spilled.
+    fn finish_spilled(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let mut function = self.spec.function.make(self.offset)?;
         let mut merge = self.left.merge()?;
         let (mut feed, mut before) = (Feed::default(), None::<(u32, Vec<u8>)>);

@@ -1,8 +1,7 @@
-//! `percentile_cont`, `percentile_disc` and `mode`: values of a group in their order, of which some
-//! are the result.
+//! `percentile_cont`, `percentile_disc` and `mode`: results are among a group's sorted values.
 //!
-//! All values of a group are kept, in Arrow arrays, or in sorted runs that have left memory; NULLs
-//! are left out. Floats have one zero and one NaN, the greatest value.
+//! All values of a group are stored, in Arrow arrays or in spilled sorted runs, without NULLs.
+//! Floats have one zero and one NaN, the greatest value.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use tessera_context::interrupt::Every;
-use tessera_functions::one_nan::one_nan;
+use tessera_functions::canonical::canonical_floats;
 use tessera_functions::plain::to_form;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Code, Error, Result};
@@ -24,39 +23,39 @@ use tessera_vector::Column;
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
-use super::left::{Entry, LeftValues, Merge, RunWriter};
+use super::spilled_values::{Entry, Merge, RunWriter, SpilledValues};
 use super::{Aggregate, Output, plain};
 
-/// What is taken of a group's values.
+/// Selects a result from a group's sorted values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantile {
-    /// Between the two values next to the fraction.
+    /// Interpolates between the two values next to the fraction.
     Continuous,
-    /// The first value that the fraction reaches.
+    /// The first value at or after the fraction.
     Discrete,
-    /// The most frequent value, the first of those in the order.
+    /// The most frequent value; the first of several.
     Mode,
 }
 
-/// Which values, and their order.
+/// The function, and the order of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuantileSpec {
-    /// What is taken.
+    /// The kind of result.
     pub kind: Quantile,
-    /// Whether the greatest come first.
+    /// Whether the greatest value comes first.
     pub descending: bool,
     /// The values' type.
     pub values: DataType,
 }
 
-/// What values take while results are made of them, in times their bytes: put together, ordered,
-/// the order.
+/// Memory to compute results, in multiples of the values' bytes: concatenated, sorted, and the sort
+/// order.
 const FINISH_MEMORY: usize = 3;
 
-/// Bytes of values that leave memory as one run, about: they are copied for it.
+/// Approximate bytes of a spilled run: they are copied to write it.
 const RUN_BYTES: usize = 4 << 20;
 
-/// The fractions of a group: those of its first row; none where they are NULL.
+/// The fractions of a group, from its first row; `None` inside for NULL.
 type Fractions = Option<Arc<[Option<f64>]>>;
 
 /// The values of all groups.
@@ -68,15 +67,15 @@ pub(super) struct Quantiles {
     groups: Vec<u32>,
     fractions: Vec<Option<Fractions>>,
     bytes: usize,
-    /// When sealed: there is one array, in the order of groups; here each group's start.
+    /// When sealed, there is one array sorted by group; this is each group's start.
     starts: Option<Vec<u32>>,
-    left: LeftValues,
-    /// How many values of each group have left memory.
-    left_counts: Vec<usize>,
+    left: SpilledValues,
+    /// The number of spilled values of each group.
+    spilled_counts: Vec<usize>,
 }
 
 impl Quantiles {
-    /// No values yet.
+    /// Creates the function without values.
     pub(super) fn new(spec: Arc<QuantileSpec>) -> Self {
         Quantiles {
             spec,
@@ -85,14 +84,14 @@ impl Quantiles {
             fractions: Vec::new(),
             bytes: 0,
             starts: None,
-            left: LeftValues::default(),
-            left_counts: Vec::new(),
+            left: SpilledValues::default(),
+            spilled_counts: Vec::new(),
         }
     }
 
     fn keep(&mut self, values: ArrayRef) -> Result<()> {
-        // Of strings, nothing else that is in the buffers they refer to.
-        let values = Column::Plain(values).with_own_strings().plain()?;
+        // Compact strings: the buffers may contain other strings.
+        let values = Column::Plain(values).with_compact_strings().plain()?;
         self.bytes += values.get_array_memory_size();
         self.values.push(values);
         if self.groups.len() >= u32::MAX as usize {
@@ -101,7 +100,7 @@ impl Quantiles {
         Ok(())
     }
 
-    /// The fractions of one group as its first row gives them.
+    /// Stores the fractions of a group from its first row.
     fn note(&mut self, group: u32, row: usize, fractions: &ArrayRef) -> Result<()> {
         let group = group as usize;
         if self.fractions.len() <= group {
@@ -117,14 +116,14 @@ impl Quantiles {
         };
         let list = list.map(|list| {
             let list = list.as_primitive_opt::<Float64Type>();
-            let list = list.ok_or_else(|| Error::internal("fractions that are no doubles"))?;
+            let list = list.ok_or_else(|| Error::internal("fractions that are not doubles"))?;
             list.iter().map(checked).collect::<Result<Arc<[_]>>>()
         });
         *known = Some(list.transpose()?);
         Ok(())
     }
 
-    /// All values of a group, in the order asked for.
+    /// Returns all values of a group, sorted.
     fn sorted(&self, values: &ArrayRef, range: std::ops::Range<u32>) -> Result<ArrayRef> {
         let slice = values.slice(range.start as usize, (range.end - range.start) as usize);
         let options = SortOptions { descending: self.spec.descending, nulls_first: false };
@@ -132,7 +131,7 @@ impl Quantiles {
         Ok(take(&slice, &order, None)?)
     }
 
-    /// The places of the values that are wanted of a group with so many.
+    /// Returns the indexes of the values needed from a group of this size.
     fn places(&self, group: usize, count: usize) -> Vec<usize> {
         let fractions = self.fractions.get(group).cloned().flatten().flatten();
         let mut places = Vec::new();
@@ -151,13 +150,13 @@ impl Quantiles {
         places
     }
 
-    /// The values that are wanted of a group in memory.
+    /// Returns the needed values of a group in memory.
     fn pick(
         &self,
         values: &ArrayRef,
         range: std::ops::Range<u32>,
         group: usize,
-    ) -> Result<Option<Picked>> {
+    ) -> Result<Option<PickedValues>> {
         if range.is_empty() {
             return Ok(None);
         }
@@ -167,28 +166,28 @@ impl Quantiles {
             _ => self.places(group, sorted.len()),
         };
         let rows: UInt32Array = places.iter().map(|place| Some(*place as u32)).collect();
-        Ok(Some(Picked { count: sorted.len(), values: take(&sorted, &rows, None)?, places }))
+        Ok(Some(PickedValues { count: sorted.len(), values: take(&sorted, &rows, None)?, places }))
     }
 
-    /// The values that are wanted of the next group of those that have left memory.
-    fn pick_left(
+    /// Returns the needed values of the next group of the spilled values.
+    fn pick_spilled(
         &self,
         merge: &mut Merge,
         group: usize,
         converter: &RowConverter,
-    ) -> Result<Option<Picked>> {
-        let count = self.left_counts.get(group).copied().unwrap_or_default();
+    ) -> Result<Option<PickedValues>> {
+        let count = self.spilled_counts.get(group).copied().unwrap_or_default();
         if count == 0 {
             return Ok(None);
         }
         let places = self.places(group, count);
         let mut found: Vec<Vec<u8>> = Vec::new();
-        // Of the mode: the value that is counted, and how often the one in `found` has come.
+        // For the mode: the value being counted, its count, and the largest count so far.
         let (mut current, mut length, mut longest) = (Vec::new(), 0, 0);
         for place in 0..count {
             let entry = merge.peek().filter(|entry| entry.group as usize == group);
             let entry =
-                entry.ok_or_else(|| Error::internal("fewer values came back than had left"))?;
+                entry.ok_or_else(|| Error::internal("fewer values were read back than spilled"))?;
             if self.spec.kind == Quantile::Mode {
                 if place == 0 || entry.key != current {
                     current.clear();
@@ -212,16 +211,16 @@ impl Quantiles {
         let values =
             values.into_iter().next().ok_or_else(|| Error::internal("no column of values"))?;
         let places = if self.spec.kind == Quantile::Mode { vec![0] } else { places };
-        Ok(Some(Picked { count, places, values }))
+        Ok(Some(PickedValues { count, places, values }))
     }
 
-    /// How values are written, such that they sort as asked for.
+    /// Returns the converter that encodes values in the requested order.
     fn converter(&self) -> Result<RowConverter> {
         let options = SortOptions { descending: self.spec.descending, nulls_first: false };
         Ok(RowConverter::new(vec![SortField::new_with_options(self.spec.values.clone(), options)])?)
     }
 
-    /// The positions, among the sorted values of a group, of its most frequent one.
+    /// Returns the position of the most frequent value among a group's sorted values.
     fn mode(values: &ArrayRef) -> Result<usize> {
         let compare = make_comparator(values, values, SortOptions::default())?;
         let (mut best, mut longest, mut start) = (0, 0, 0);
@@ -237,7 +236,7 @@ impl Quantiles {
     }
 }
 
-/// A fraction within its bounds.
+/// Checks that a fraction is between 0 and 1.
 fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
     match fraction {
         Some(fraction) if !(0.0..=1.0).contains(&fraction) => Err(Error::new(
@@ -248,7 +247,7 @@ fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
     }
 }
 
-/// The value at a fraction of so many sorted doubles, between its two neighbors.
+/// Interpolates the value at a fraction of this many sorted numbers.
 fn between(count: usize, fraction: f64, at: impl Fn(usize) -> f64) -> f64 {
     let place = fraction * (count - 1) as f64;
     let (low, high) = (at(place.floor() as usize), at(place.ceil() as usize));
@@ -256,43 +255,44 @@ fn between(count: usize, fraction: f64, at: impl Fn(usize) -> f64) -> f64 {
 }
 
 /// Some of the sorted values of a group.
-struct Picked {
-    /// How many values the group has.
+struct PickedValues {
+    /// The number of values in the group.
     count: usize,
-    /// The places of the values, ascending.
+    /// The indexes of the values, ascending.
     places: Vec<usize>,
     values: ArrayRef,
 }
 
-impl Picked {
+impl PickedValues {
     fn index(&self, place: usize) -> Result<usize> {
         self.places
             .binary_search(&place)
             .map_err(|_| Error::internal("a value that was not picked"))
     }
 
-    /// The value at a fraction.
+    /// Returns the value at a fraction.
     fn value(&self, kind: Quantile, fraction: f64) -> Result<ArrayRef> {
         if kind == Quantile::Discrete {
             return Ok(self.values.slice(self.index(reached(fraction, self.count))?, 1));
         }
         let doubles = self.values.as_primitive_opt::<Float64Type>();
-        let doubles = doubles
-            .ok_or_else(|| Error::internal("a continuous percentile of what are no doubles"))?;
+        let doubles = doubles.ok_or_else(|| {
+            Error::internal("a continuous percentile of values that are not doubles")
+        })?;
         let at = |place: usize| self.index(place).map_or(f64::NAN, |index| doubles.value(index));
         Ok(Arc::new(Float64Array::from_value(between(self.count, fraction, at), 1)))
     }
 }
 
-/// The place of the first value that a fraction reaches.
+/// Returns the index of the first value at or after a fraction.
 fn reached(fraction: f64, values: usize) -> usize {
     ((fraction * values as f64).ceil() as usize).clamp(1, values) - 1
 }
 
 impl Aggregate for Quantiles {
     fn update(&mut self, _: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
-        let values = one_nan(&plain(args, 0)?)?;
-        // Behind the arguments stands what the order is by, which is the value.
+        let values = canonical_floats(&plain(args, 0)?)?;
+        // The last argument is the sort key, which is the value itself.
         if self.spec.kind != Quantile::Mode {
             let fractions = plain(args, 1)?;
             for row in 0..groups.rows {
@@ -344,12 +344,12 @@ impl Aggregate for Quantiles {
         let unsealed = || Error::internal("merge of states that are not sealed");
         let other = other.downcast_mut::<Quantiles>().ok_or_else(unsealed)?;
         if !other.left.is_empty() && !pairs.is_identity() {
-            return Err(Error::internal("merge of values that have left memory"));
+            return Err(Error::internal("merge of spilled values"));
         }
         self.left.append(&mut other.left);
-        for (group, count) in other.left_counts.iter().enumerate() {
-            self.left_counts.resize(self.left_counts.len().max(group + 1), 0);
-            self.left_counts[group] += count;
+        for (group, count) in other.spilled_counts.iter().enumerate() {
+            self.spilled_counts.resize(self.spilled_counts.len().max(group + 1), 0);
+            self.spilled_counts[group] += count;
         }
         let sealed = other.starts.as_ref().zip(other.values.first());
         let (starts, values) = sealed.ok_or_else(unsealed)?;
@@ -373,7 +373,7 @@ impl Aggregate for Quantiles {
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let mut merge = None;
         if let Some(file) = self.left.file() {
-            self.leave(&file)?;
+            self.spill(&file)?;
             merge = Some((self.left.merge()?, self.converter()?));
         }
         self.seal(area)?;
@@ -388,7 +388,7 @@ impl Aggregate for Quantiles {
         for group in 0..area.groups() {
             every.pass();
             let picked = match &mut merge {
-                Some((merge, converter)) => self.pick_left(merge, group, converter)?,
+                Some((merge, converter)) => self.pick_spilled(merge, group, converter)?,
                 None => self.pick(values, starts[group]..starts[group + 1], group)?,
             };
             let one = |fraction: Option<f64>| match (fraction, &picked) {
@@ -440,7 +440,7 @@ impl Aggregate for Quantiles {
             + self.fractions.capacity() * size_of::<Option<Fractions>>()
     }
 
-    fn leave(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+    fn spill(&mut self, file: &Arc<SpillFile>) -> Result<()> {
         let (values, groups) = (std::mem::take(&mut self.values), std::mem::take(&mut self.groups));
         let converter = self.converter()?;
         (self.bytes, self.starts) = (0, None);
@@ -461,9 +461,9 @@ impl Aggregate for Quantiles {
             });
             let mut writer = RunWriter::new(file);
             for (group, key) in &entries {
-                let places = self.left_counts.len().max(*group as usize + 1);
-                self.left_counts.resize(places, 0);
-                self.left_counts[*group as usize] += 1;
+                let places = self.spilled_counts.len().max(*group as usize + 1);
+                self.spilled_counts.resize(places, 0);
+                self.spilled_counts[*group as usize] += 1;
                 writer.push(&Entry { group: *group, key: key.as_ref(), rest: &[] })?;
             }
             self.left.add(writer)?;

@@ -1,5 +1,5 @@
-//! `corr`, `covar_*` and `regr_*`: from six sums over pairs of doubles, kept by the method of
-//! Youngs and Cramer as PostgreSQL keeps them.
+//! `corr`, `covar_*` and `regr_*`: computed from six sums over pairs of doubles, updated by the
+//! method of Youngs and Cramer as in PostgreSQL.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
-/// What is computed from the sums.
+/// The function computed from the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regression {
     Correlation,
@@ -33,7 +33,7 @@ pub enum Regression {
 }
 
 impl Regression {
-    /// The function of this name.
+    /// Returns the function of this name.
     pub fn named(name: &str) -> Option<Regression> {
         Some(match name {
             "corr" => Regression::Correlation,
@@ -52,7 +52,7 @@ impl Regression {
         })
     }
 
-    /// The result; none where there are too few pairs, or where all have one place.
+    /// Returns the result; `None` if there are too few pairs, or a variable is constant.
     fn result(self, sums: &RegressionState) -> Option<f64> {
         let RegressionState { count, x, xx, y, yy, xy } = *sums;
         let fewest = if self == Regression::CovarianceSamp { 2.0 } else { 1.0 };
@@ -87,8 +87,8 @@ fn overflow() -> Error {
 /// Words of a [`RegressionState`].
 pub(super) const WORDS: usize = size_of::<RegressionState>() / 8;
 
-/// How many pairs there are, the sums of their parts, and the sums of products of distances from
-/// the means (6 words).
+/// The number of pairs, the sums of both variables, and the sums of squares and products of
+/// deviations from the means (6 words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct RegressionState {
@@ -116,7 +116,7 @@ impl Fold for AddPair {
         state.x += x;
         state.y += y;
         if before.count == 0.0 {
-            // Distances from a mean that is not finite are no numbers.
+            // Deviations from a non-finite mean are NaN.
             for (sum, is_finite) in [
                 (&mut state.xx, x.is_finite()),
                 (&mut state.yy, y.is_finite()),
@@ -150,7 +150,7 @@ impl Fold for AddPair {
     }
 }
 
-/// Adds the sums of other pairs.
+/// Merges the sums of other pairs.
 fn add(state: &mut RegressionState, other: RegressionState) -> Result<()> {
     if other.count == 0.0 {
         return Ok(());
@@ -181,10 +181,10 @@ fn add(state: &mut RegressionState, other: RegressionState) -> Result<()> {
     Ok(())
 }
 
-/// All functions of pairs; the output says which.
+/// All functions of pairs; the output selects one.
 #[derive(Debug)]
 pub(super) struct Regressions {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Sub-expressions that several arguments have in common are evaluated once.
+//! Finds sub-expressions shared by several arguments, to evaluate them once.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use tessera_functions::is_written_null;
 use tessera_plan::{Expr, Functions};
 use tessera_types::Tuple;
 
-/// Takes common sub-expressions out of `exprs`, putting fields in their place; gives the fields and
-/// what they stand for, each only over `tuple` and the fields before it.
+/// Replaces common sub-expressions in `exprs` by fields; returns the fields and their expressions,
+/// each over `tuple` and the fields before it.
 ///
-/// Only what is evaluated for every tuple anyway is taken out: nothing from inside CASE, AND, OR or
-/// COALESCE, whose untaken parts must not raise.
+/// Only sub-expressions that are always evaluated are extracted: none from inside CASE, AND, OR or
+/// COALESCE, whose branches must not raise errors early.
 pub(super) fn share(
     exprs: &mut [&mut Expr],
     tuple: &Tuple,
@@ -21,7 +21,7 @@ pub(super) fn share(
         count(expr, functions, &mut found);
     }
     found.retain(|(_, times, _)| *times > 1);
-    // The largest first: what lies inside it is shared by being shared with it.
+    // The largest first: its parts are then shared with it.
     found.sort_by_key(|(_, _, size)| std::cmp::Reverse(*size));
     let mut shared: Vec<(Arc<str>, Expr)> = Vec::new();
     for (candidate, ..) in found {
@@ -54,7 +54,7 @@ fn is_candidate(expr: &Expr, functions: &dyn Functions) -> bool {
     matches!(expr, Expr::Call { .. } | Expr::Cast { .. }) && !constant && !volatile
 }
 
-/// The sub-expressions that are evaluated whenever `expr` is.
+/// Returns the sub-expressions that are evaluated whenever `expr` is.
 fn certain(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Call { function, args } if is_written_null(function, args) => Vec::new(),

@@ -17,7 +17,7 @@ use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
-/// State of an exact sum: 128 bits, low word first, and how many values there were (3 words).
+/// State of an exact sum: 128 bits, low word first, and the number of values (3 words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct ExactState {
@@ -49,9 +49,9 @@ impl ExactState {
     }
 }
 
-/// State of a float sum: the sum and how many values there were (2 words). The count's highest bit
-/// says that a value was infinite: without it, an infinite sum has left its range. Compiled code
-/// leaves infinite values to this tier.
+/// State of a float sum: the sum and the number of values (2 words). The count's highest bit is set
+/// if a value was infinite: without it, an infinite sum has overflowed. Compiled code leaves
+/// infinite values to this tier.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct FloatState {
@@ -80,7 +80,7 @@ impl FloatState {
         self.count & !INFINITE
     }
 
-    /// The sum, unless finite values have come to an infinite one.
+    /// Returns the sum, or an error if finite values have overflowed.
     fn sum(&self) -> Result<f64> {
         match self.sum.is_infinite() && self.count & INFINITE == 0 {
             true => Err(overflow()),
@@ -102,13 +102,13 @@ pub(super) fn overflow() -> Error {
 
 /// Values whose sum is exact.
 pub(super) trait Exact: Copy {
-    /// The value.
+    /// The value as 128 bits.
     fn wide(self) -> i128;
 }
 
 /// Values whose sum is a float.
 pub(super) trait Inexact: Copy {
-    /// The value.
+    /// The value as a double.
     fn double(self) -> f64;
 }
 
@@ -145,7 +145,7 @@ impl<N: Exact> Fold for AddExact<N> {
         if size_of::<N>() > 8 {
             return state.add(value.wide(), 1);
         }
-        // 64-bit values cannot leave 128 bits before the count leaves its 64.
+        // Sums of 64-bit values cannot overflow 128 bits before the count overflows 64.
         state.set_sum(state.sum().wrapping_add(value.wide()));
         state.count += 1;
         Ok(())
@@ -165,7 +165,7 @@ impl<N: Inexact> Fold for AddFloat<N> {
     }
 }
 
-/// Sums, each with how many values are in it.
+/// Adds partial sums, each with its number of values.
 struct MergeExact;
 
 impl Fold for MergeExact {
@@ -178,7 +178,7 @@ impl Fold for MergeExact {
     }
 }
 
-/// As [`MergeExact`].
+/// Like [`MergeExact`], for floats.
 struct MergeFloat;
 
 impl Fold for MergeFloat {
@@ -201,7 +201,7 @@ pub(super) struct ExactSum<T> {
 }
 
 impl<T: ArrowPrimitiveType> ExactSum<T> {
-    /// Over values of this type.
+    /// Creates the function over values of this type.
     pub(super) fn new(offset: usize, data_type: &DataType) -> Self {
         let scale = match data_type {
             DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
@@ -276,7 +276,7 @@ pub(super) struct FloatSum<T> {
 }
 
 impl<T> FloatSum<T> {
-    /// With the state at `offset`.
+    /// Creates the function with the state at `offset`.
     pub(super) fn new(offset: usize) -> Self {
         FloatSum { offset, values: PhantomData }
     }

@@ -1,6 +1,6 @@
-//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: from exact sums for integers and decimals;
-//! for floats by the method of Youngs and Cramer, merged by Chan's, as in PostgreSQL, with whose
-//! results theirs agree to the last digit.
+//! `var_samp`, `var_pop`, `stddev_samp`, `stddev_pop`: exact sums for integers and decimals; for
+//! floats the method of Youngs and Cramer, merged by Chan's, as in PostgreSQL. Results equal
+//! PostgreSQL's to the last digit.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ fn overflow() -> Error {
     )
 }
 
-/// The divisor, and whether a root is drawn.
+/// Returns the divisor, and whether to take the root.
 fn form(output: &Output, count: u64) -> (Option<u64>, bool) {
     let (sample, root) = match output.kind {
         OutputKind::Variance { sample, root } => (sample, root),
@@ -35,9 +35,9 @@ fn form(output: &Output, count: u64) -> (Option<u64>, bool) {
     (divisor.filter(|divisor| *divisor > 0), root)
 }
 
-/// State of floats: count, sum, sum of squared distances from the mean (3 words). That is NaN once
-/// a value was infinite or NaN, and infinite where finite values have left the range of doubles: an
-/// error, but only at the end, since another worker may have an infinite value.
+/// State for floats: count, sum, sum of squared deviations from the mean (3 words). The last is NaN
+/// after an infinite or NaN value, and infinite after an overflow of finite values. An overflow is
+/// reported only at the end, since another worker may have an infinite value.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct VarianceState {
@@ -47,7 +47,7 @@ pub(super) struct VarianceState {
 }
 
 impl VarianceState {
-    /// Sets the state; `is_finite` says whether all values in it are.
+    /// Sets the state; `is_finite` says whether all its values are finite.
     #[inline(always)]
     fn set(&mut self, count: u64, sum: f64, squares: f64, is_finite: bool) {
         *self = VarianceState { count, sum, squares };
@@ -82,10 +82,10 @@ impl Fold for YoungsCramer {
     }
 }
 
-/// All four functions of floats; the output says which.
+/// All four functions of floats; the output selects one.
 #[derive(Debug)]
 pub(super) struct Variance {
-    /// Where the state starts.
+    /// The offset of the state.
     pub offset: usize,
 }
 
@@ -124,7 +124,7 @@ impl Aggregate for Variance {
     }
 }
 
-/// State of whole numbers: count, sum of 128 bits, sum of squares of 256 bits, low words first (7
+/// State for integers: count, sum of 128 bits, sum of squares of 256 bits, low words first (7
 /// words).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -187,7 +187,7 @@ impl<N: Exact> Fold for AddSquare<N> {
     }
 }
 
-/// All four functions of integers or decimals.
+/// All four functions of integers or decimals; the output selects one.
 #[derive(Debug)]
 pub(super) struct ExactVariance<T> {
     offset: usize,
@@ -196,7 +196,7 @@ pub(super) struct ExactVariance<T> {
 }
 
 impl<T> ExactVariance<T> {
-    /// Over values of this type.
+    /// Creates the function over values of this type.
     pub(super) fn new(offset: usize, data_type: &DataType) -> Self {
         let scale = match data_type {
             DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
@@ -238,7 +238,7 @@ where
     }
 }
 
-/// `(n·Σx² − (Σx)²) / (n·divisor)`, the numerator exact.
+/// Computes `(n·Σx² − (Σx)²) / (n·divisor)` with an exact numerator.
 fn variance(state: &ExactVarianceState, divisor: u64, scale: i8) -> Option<f64> {
     let sum = i256::from_i128(state.sum());
     let count = i256::from_parts(state.count.into(), 0);
@@ -265,7 +265,7 @@ mod tests {
         assert!(state(&[f64::INFINITY, 1e308, 1e308]).is_nan());
         assert!(state(&[1e308, 1e308, f64::INFINITY]).is_nan());
         assert!(state(&[1.0, f64::NAN]).is_nan());
-        // An error at the end, whatever comes after it.
+        // An overflow is an error at the end, whatever values follow.
         assert!(state(&[1e308, 1e308]).is_infinite());
         assert!(state(&[1e308, 1e308, -1e308, 1.0]).is_infinite());
         assert_eq!(state(&[1.0, 3.0]), 2.0);

@@ -1,74 +1,76 @@
-//! Finding and making groups in compiled code: by keys of fixed width.
+//! Finds and creates groups by keys of fixed width, in compiled code.
 
 use std::sync::{Arc, OnceLock};
 
-use tessera_codegen::{FindGroups, GroupCode, InputCode, Machine};
+use tessera_codegen::{FindGroups, GroupCode, InputCode, MachineType};
 use tessera_context::Run;
-use tessera_functions::{Figures, Origin, Variants};
+use tessera_functions::{CodeVariants, Origin, TierCounters};
 use tessera_types::{Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
 use super::keys::KeyLayout;
 use super::table::Table;
 
-/// A new record is written word by word.
+/// The most words of a record: compiled code writes it word by word.
 const STRIDE_MAX: usize = 128;
 
-/// What was asked of a compiler for a node. All runs share it: a nested plan has many.
-pub(super) type AskedGroups = OnceLock<Option<Arc<Asked>>>;
+/// The compilation request of a node, shared by all runs: a nested plan has many.
+pub(super) type GroupRequestCell = OnceLock<Option<Arc<GroupRequest>>>;
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct GroupRequest {
     code: GroupCode,
     origins: Vec<Origin>,
-    variants: Variants<dyn FindGroups>,
+    variants: CodeVariants<dyn FindGroups>,
 }
 
-/// Finds and makes groups, in one run.
+/// Finds and creates groups in one run.
 #[derive(Debug)]
 pub(super) struct GroupFinder {
-    asked: Arc<Asked>,
+    request: Arc<GroupRequest>,
     run: Run,
-    /// Where there are no states, whose tuples are counted.
-    figures: Option<Figures>,
+    /// Counts tuples; `None` if there are states, whose tuples are counted instead.
+    figures: Option<TierCounters>,
 }
 
-impl Asked {
-    /// For the first fields of tuples; none where there is no key, or one without code.
-    fn new(tuple: &Tuple, layout: &KeyLayout, stride: usize) -> Option<Asked> {
+impl GroupRequest {
+    /// Creates a request for keys that are the first fields of tuples; `None` without keys, or if a
+    /// key is not compiled.
+    fn new(tuple: &Tuple, layout: &KeyLayout, stride: usize) -> Option<GroupRequest> {
         let offsets =
             layout.coded_offsets().filter(|keys| !keys.is_empty() && stride <= STRIDE_MAX)?;
         let key = |field: &tessera_types::Field| {
-            Some(InputCode::column(field.atom().and_then(Machine::of)?, field.nullable))
+            Some(InputCode::column(field.atom().and_then(MachineType::from_atom)?, field.nullable))
         };
         let keys = tuple.fields()[..offsets.len()].iter().map(key).collect::<Option<Vec<_>>>()?;
         let origins = (0..keys.len()).map(Origin::Field).collect();
-        Some(Asked {
+        Some(GroupRequest {
             code: GroupCode { keys, offsets, stride },
             origins,
-            variants: Variants::default(),
+            variants: CodeVariants::default(),
         })
     }
 }
 
 impl GroupFinder {
-    /// None where there is no compiler, or no code for the keys, which are the first fields of
-    /// tuples.
+    /// Returns `None` without a compiler, or if the keys, which are the first fields of tuples, are
+    /// not compiled.
     pub(super) fn start(
-        asked: &AskedGroups,
+        request: &GroupRequestCell,
         (tuple, layout, stride): (&Tuple, &KeyLayout, usize),
         has_states: bool,
         run: &Run,
     ) -> Option<Arc<GroupFinder>> {
         run.context.compiler()?;
-        let asked =
-            asked.get_or_init(|| Asked::new(tuple, layout, stride).map(Arc::new)).clone()?;
-        let figures = (!has_states).then(|| Figures::new(run));
-        Some(Arc::new(GroupFinder { asked, run: run.clone(), figures }))
+        let request = request
+            .get_or_init(|| GroupRequest::new(tuple, layout, stride).map(Arc::new))
+            .clone()?;
+        let figures = (!has_states).then(|| TierCounters::new(run));
+        Some(Arc::new(GroupFinder { request, run: run.clone(), figures }))
     }
 
-    /// The groups of the tuples that count in a chunk, into `groups` (replaced), new ones made;
-    /// whether that was done.
+    /// Replaces `groups` with the groups of the selected tuples of a chunk, creating new ones;
+    /// returns whether the code did so.
     ///
     /// # Errors
     /// Those of compiling, or there are too many groups.
@@ -86,18 +88,18 @@ impl GroupFinder {
     }
 
     fn run_code(&self, chunk: &Chunk, table: &mut Table, groups: &mut Vec<u32>) -> Result<bool> {
-        let Asked { code, origins, variants } = &*self.asked;
+        let GroupRequest { code, origins, variants } = &*self.request;
         let rows = chunk.rows();
-        // Of a dictionary's entries groups are remembered.
+        // Dictionary columns use the groups cached by code instead.
         let is_plain = |column: &Column| matches!(column, Column::Plain(_));
-        let are_plain = chunk.is_lying() || chunk.stored()[..origins.len()].iter().all(is_plain);
+        let are_plain = chunk.is_lazy() || chunk.stored()[..origins.len()].iter().all(is_plain);
         let Some(compiler) = self.run.context.compiler().filter(|_| are_plain) else {
             return Ok(false);
         };
-        let ask = |keys: &[InputCode]| {
+        let compile = |keys: &[InputCode]| {
             compiler.find_groups(GroupCode { keys: keys.to_vec(), ..code.clone() })
         };
-        let found = variants.find((origins, &code.keys), (chunk, rows), &self.run, ask)?;
+        let found = variants.find((origins, &code.keys), (chunk, rows), &self.run, compile)?;
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
         groups.clear();

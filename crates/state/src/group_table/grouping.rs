@@ -1,48 +1,43 @@
-//! The sink that groups: worker-local tables, partitions, and the merge when the output is read.
+//! The grouping sink: worker-local tables, partitions, and the merge when the output is read.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_context::{Reservation, Run, lock};
-use tessera_operator::stream_util::{ChunksReader, chunks_source};
-use tessera_operator::{
-    Finish, Lowering, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, Task, downcast_workers,
-};
+use tessera_operator::stream_util::chunks_source;
+use tessera_operator::{Finish, Lowering, Sink, SinkRun, SinkWorker, Task, downcast_workers};
 use tessera_plan::Edge;
 use tessera_rows::Collected;
 use tessera_rows::spill::{PARTITIONS, partition_of, spillable};
 use tessera_types::{Error, Field, Result, Tuple};
-use tessera_vector::{Chunk, Column};
+use tessera_vector::Chunk;
 
-use super::compiled::{AskedGroups, GroupFinder};
-use super::filling::Filling;
+use super::cache_table::CacheTable;
+use super::compiled::{GroupFinder, GroupRequestCell};
 use super::keys::KeyLayout;
-use super::spilled::{Part, SpilledGroups, SpilledReader};
+use super::partitions::{Partitions, merge_into};
+use super::spilled::SpilledGroups;
 use super::store::Store;
-use super::table::{Hits, Table};
+use super::table::Table;
 use crate::aggregate::{Call, Compiled, Program};
 
-/// Rows of a partition that are merged at once.
-const MERGE_ROWS: usize = 2_048;
-
-/// Workers' tables up to this many bytes together are merged by one worker, larger ones by
-/// partitions.
+/// Workers' tables of at most this many bytes together are merged by one worker, larger ones by
+/// partition.
 const MERGE_BYTES_MAX: usize = 1 << 20;
 
-/// A store of a partition that has this many groups is full.
+/// The number of groups at which a store of a partition is full.
 const STORE_GROUPS_FULL: usize = 128;
 
-/// Fewer bytes of a partition than this part of the budget are not worth a block of the scratch
-/// file.
+/// The smallest block of a partition worth spilling, as a fraction of the memory budget.
 const SPILL_SHARE: usize = 2_048;
 const SPILL_BYTES_MIN: usize = 1 << 10;
 const SPILL_BYTES_MAX: usize = 16 << 10;
 
-/// A table that is believed to hold all groups may have so many bytes: that costs less than to
-/// merge it. CPU seconds of TPC-H 13 (SF 1, 2 workers, Xeon, 2 MiB of cache of each core): 0.16
-/// where it is merged, 0.13 where not.
+/// The most bytes of a table that is expected to hold all groups: that is cheaper than merging it.
+/// CPU seconds of TPC-H 13 (SF 1, 2 workers, Xeon, 2 MiB of cache of each core): 0.16 with a merge,
+/// 0.13 without.
 pub(super) const WHOLE_TABLE_BYTES_MAX: usize = 16 << 20;
 
-/// Sizes that tests make small.
+/// Limits that tests reduce.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Bytes of slots, records and strings of a worker's table. CPU seconds of TPC-H 17, 18 and 20
@@ -66,27 +61,27 @@ pub struct Grouping {
 
 #[derive(Debug)]
 pub(super) struct Spec {
-    /// The fields that are read, of which the first ones are the keys.
+    /// The fields that are read; the first ones are the keys.
     pub(super) inputs: Vec<usize>,
-    /// The tuple of those fields.
+    /// The tuple type of those fields.
     pub(super) tuple: Tuple,
     pub(super) keys: usize,
     pub(super) layout: Arc<KeyLayout>,
     pub(super) program: Arc<Program>,
     pub(super) limits: Limits,
-    /// How many groups are believed to come, where a table can hold all of them.
+    /// The estimated number of groups, if a table can hold all of them.
     pub(super) expected: Option<usize>,
-    asked: AskedGroups,
+    request: GroupRequestCell,
 }
 
 impl Spec {
-    /// Who finds and makes groups by compiled code in a run.
+    /// Returns the compiled code that finds and creates groups in a run.
     pub(super) fn finder(&self, run: &Run) -> Option<Arc<GroupFinder>> {
         let of = (&self.tuple, &*self.layout, self.program.stride());
-        GroupFinder::start(&self.asked, of, !self.program.is_empty(), run)
+        GroupFinder::start(&self.request, of, !self.program.is_empty(), run)
     }
 
-    /// The compiled code of the states in a run.
+    /// Returns the compiled code of the states in a run.
     pub(super) fn compiled(&self, run: &Run) -> Option<Arc<Compiled>> {
         if self.program.is_empty() {
             return None;
@@ -97,7 +92,7 @@ impl Spec {
 
 impl Grouping {
     /// Binds keys and aggregates; `output` has the keys' fields, then the aggregates'. `expected`
-    /// is how many groups are believed to come.
+    /// is the estimated number of groups.
     ///
     /// # Errors
     /// A key or an aggregate that cannot be run.
@@ -132,14 +127,14 @@ impl Grouping {
         let fits =
             |groups: &usize| Table::bytes_for(*groups, program.stride()) <= WHOLE_TABLE_BYTES_MAX;
         let expected = expected.map(|groups| groups as usize).filter(fits);
-        let asked = AskedGroups::new();
-        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected, asked };
+        let request = GroupRequestCell::new();
+        let spec = Spec { inputs, tuple, keys, layout, program, limits, expected, request };
         Ok(Grouping { inner: Arc::new(spec) })
     }
 }
 
-/// The fields that keys and aggregates read: their positions, and the tuple of them. The keys come
-/// first, in their order.
+/// Returns the fields that keys and aggregates read: their positions, and their tuple type. The
+/// keys come first, in order.
 pub fn needed(keys: &[usize], calls: &[Call], tuple: &Tuple) -> (Vec<usize>, Tuple) {
     let mut inputs = keys.to_vec();
     let mut names: Vec<Arc<str>> = Vec::new();
@@ -167,7 +162,7 @@ impl Sink for Grouping {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         let spilled = Arc::new(SpilledGroups::new(run, &self.inner)?);
         if self.spills() {
-            run.context.state_begins();
+            run.context.begin_spillable_state();
         }
         let spec = self.inner.clone();
         let (compiled, finder) = (spec.compiled(run), spec.finder(run));
@@ -187,7 +182,7 @@ struct GroupingRun {
 #[derive(Debug)]
 struct GroupingWorker {
     run: Run,
-    filling: Filling,
+    cache_table: CacheTable,
     spilled: Arc<SpilledGroups>,
     partitions: Vec<Vec<Store>>,
     partition_bytes: usize,
@@ -200,7 +195,8 @@ impl SinkRun for GroupingRun {
         Ok(Box::new(GroupingWorker {
             run: self.run.clone(),
             spilled: self.spilled.clone(),
-            filling: Filling::new(&self.spec, &self.run)?.compiled(&self.compiled, &self.finder),
+            cache_table: CacheTable::new(&self.spec, &self.run)?
+                .compiled(&self.compiled, &self.finder),
             partitions: Vec::new(),
             partition_bytes: 0,
             reservation: Reservation::new(self.run.context.clone()),
@@ -208,23 +204,26 @@ impl SinkRun for GroupingRun {
         }))
     }
 
-    fn reads_lying(&self) -> bool {
-        self.compiled.as_ref().is_some_and(|compiled| compiled.reads_lying())
+    fn accepts_lazy(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.accepts_lazy())
     }
 
     fn finish(self: Arc<Self>, workers: Vec<Box<dyn SinkWorker>>) -> Result<Finish> {
         let mut workers = downcast_workers::<GroupingWorker>(workers)?;
-        workers.retain(|worker| worker.filling.table.store.groups() > 0 || worker.flushes > 0);
+        workers.retain(|worker| worker.cache_table.table.store.groups() > 0 || worker.flushes > 0);
         let chunk_rows = self.run.context.chunk_rows();
-        let groups: usize = workers.iter().map(|worker| worker.filling.table.store.groups()).sum();
+        let groups: usize =
+            workers.iter().map(|worker| worker.cache_table.table.store.groups()).sum();
         let flushed: usize = workers.iter().map(|worker| worker.flushes).sum();
         self.run.counters.add("flushes", flushed as u64);
-        let bytes: usize = workers.iter().map(|worker| worker.filling.table.table_bytes()).sum();
+        let bytes: usize =
+            workers.iter().map(|worker| worker.cache_table.table.table_bytes()).sum();
         let small =
             bytes <= self.spec.limits.table_bytes_max.min(MERGE_BYTES_MAX) || workers.len() <= 1;
         let small = small && !self.spilled.has_raw();
-        if flushed == 0 && small && workers.iter().all(|worker| worker.filling.distinct) {
-            workers.sort_by_key(|worker| std::cmp::Reverse(worker.filling.table.store.groups()));
+        if flushed == 0 && small && workers.iter().all(|worker| worker.cache_table.distinct) {
+            workers
+                .sort_by_key(|worker| std::cmp::Reverse(worker.cache_table.table.store.groups()));
             let mut workers = workers.into_iter();
             let Some(mut first) = workers.next() else {
                 return Ok(Finish {
@@ -233,11 +232,15 @@ impl SinkRun for GroupingRun {
                 });
             };
             for mut other in workers {
-                merge_into(&self.spec, &mut first.filling.table, &mut other.filling.table.store)?;
+                merge_into(
+                    &self.spec,
+                    &mut first.cache_table.table,
+                    &mut other.cache_table.table.store,
+                )?;
             }
-            self.run.counters.add("groups", first.filling.table.store.groups() as u64);
+            self.run.counters.add("groups", first.cache_table.table.store.groups() as u64);
             let reservation = Mutex::new(vec![first.reservation]);
-            let parts = vec![Mutex::new(vec![first.filling.table.store])];
+            let parts = vec![Mutex::new(vec![first.cache_table.table.store])];
             let (spec, run, spilled) = (self.spec.clone(), self.run.clone(), self.spilled.clone());
             let order = OnceLock::new();
             let output = Partitions { spec, run, parts, reservation, spilled, order };
@@ -272,30 +275,9 @@ impl SinkRun for GroupingRun {
     }
 }
 
-/// Merges all groups of a store into a table.
-pub(super) fn merge_into(spec: &Spec, table: &mut Table, other: &mut Store) -> Result<()> {
-    other.seal()?;
-    let flat = spec.program.is_flat();
-    let mut hits = Hits::default();
-    let rows = other.groups();
-    for from in (0..rows).step_by(MERGE_ROWS) {
-        let to = (from + MERGE_ROWS).min(rows);
-        hits.into.clear();
-        hits.rows.clear();
-        if flat {
-            table.absorb(other, from, to, &mut hits)?;
-        } else {
-            table.assign(other, from, to, &mut hits.into)?;
-            hits.rows.extend(from as u32..to as u32);
-        }
-        table.store.merge_states(&hits.into, other, &hits.rows)?;
-    }
-    Ok(())
-}
-
 impl SinkWorker for GroupingWorker {
     fn begin(&mut self, position: u64) -> Result<()> {
-        self.filling.begin(position);
+        self.cache_table.begin(position);
         Ok(())
     }
 
@@ -303,8 +285,8 @@ impl SinkWorker for GroupingWorker {
         if self.leaves(&chunk)? {
             return Ok(());
         }
-        self.filling.take(&chunk)?;
-        if self.filling.is_full() {
+        self.cache_table.take(&chunk)?;
+        if self.cache_table.is_full() {
             self.flush()?;
         }
         self.account()
@@ -312,11 +294,11 @@ impl SinkWorker for GroupingWorker {
 }
 
 impl GroupingWorker {
-    /// Counts the memory that is held; where that is more than there may be, partitions leave.
+    /// Accounts for the memory held; spills partitions if it exceeds the budget.
     fn account(&mut self) -> Result<()> {
         let before = self.reservation.bytes();
-        let mut bytes = self.filling.memory() + self.partition_bytes;
-        if bytes > before && self.filling.spec.program.is_flat() {
+        let mut bytes = self.cache_table.memory() + self.partition_bytes;
+        if bytes > before && self.cache_table.spec.program.is_flat() {
             let fits = |worker: &Self, bytes: usize| {
                 let held = worker.spilled.held_bytes();
                 worker.run.context.may_hold(held, bytes.saturating_sub(before))
@@ -324,7 +306,7 @@ impl GroupingWorker {
             if !fits(self, bytes) {
                 self.flush()?;
                 while bytes > before && !fits(self, bytes) && self.spill_one()? {
-                    bytes = self.filling.memory() + self.partition_bytes;
+                    bytes = self.cache_table.memory() + self.partition_bytes;
                 }
             }
         }
@@ -335,8 +317,8 @@ impl GroupingWorker {
         Ok(())
     }
 
-    /// Where partitions have left, the room is left that merging them takes, but half of it at
-    /// most: more leave.
+    /// Once partitions are spilled, reserves the memory to merge them (at most half of the budget):
+    /// spills more.
     fn make_room(&mut self) -> Result<()> {
         while self.spilled.has_any() {
             let held = self.spilled.held_bytes();
@@ -350,26 +332,26 @@ impl GroupingWorker {
         Ok(())
     }
 
-    /// Whether the tuples of a chunk leave memory as they are: where states cannot be written, and
-    /// there is no room for more.
+    /// Returns whether the tuples of a chunk must be spilled ungrouped: states cannot be written,
+    /// and there is no memory for more groups.
     fn leaves(&mut self, chunk: &Chunk) -> Result<bool> {
         let spilled = self.spilled.clone();
         let Some(raw) = &spilled.raw else { return Ok(false) };
-        // What is in memory stays there until its partition is read: half of the room is left for
-        // the groups that come then.
+        // Groups in memory stay until their partition is read: half of the memory is left for the
+        // groups that are created then.
         let more = chunk.value_bytes() + spilled.held_bytes();
         if !spilled.has_raw() && self.run.context.may_hold(spilled.held_bytes(), more) {
             return Ok(false);
         }
         spilled.begin_raw();
-        let needed = self.filling.needed(chunk)?;
-        let position = self.filling.pass_by(needed.rows());
-        raw.put(&needed, self.filling.spec.keys, &self.filling.spec.layout, position)?;
+        let needed = self.cache_table.needed(chunk)?;
+        let position = self.cache_table.bypass(needed.rows());
+        raw.put(&needed, self.cache_table.spec.keys, &self.cache_table.spec.layout, position)?;
         Ok(true)
     }
 
-    /// The largest partition leaves, rather one of which groups have left before; whether there was
-    /// one worth it.
+    /// Spills the largest partition, preferably one that already has spilled groups; returns
+    /// `false` if none is worth a block.
     fn spill_one(&mut self) -> Result<bool> {
         let bytes = |stores: &Vec<Store>| stores.iter().map(Store::memory).sum::<usize>();
         let sizes = self.partitions.iter().map(bytes).enumerate();
@@ -389,7 +371,7 @@ impl GroupingWorker {
 
     /// Moves all groups to their partitions.
     fn flush(&mut self) -> Result<()> {
-        let (spec, store) = (self.filling.spec.clone(), &mut self.filling.table.store);
+        let (spec, store) = (self.cache_table.spec.clone(), &mut self.cache_table.table.store);
         let groups = store.groups();
         if groups == 0 {
             return Ok(());
@@ -407,7 +389,7 @@ impl GroupingWorker {
             if rows.is_empty() {
                 continue;
             }
-            // A full store would have to be moved to grow: the next rows get a store of their own.
+            // Growing a full store would move it, so the next rows get a new store.
             if stores.last().is_none_or(|last| last.groups() >= STORE_GROUPS_FULL) {
                 stores.push(Store::new(spec.layout.clone(), spec.program.clone())?);
             }
@@ -417,102 +399,8 @@ impl GroupingWorker {
                 self.partition_bytes += last.memory().saturating_sub(before);
             }
         }
-        self.filling.restart()?;
+        self.cache_table.restart()?;
         self.flushes += 1;
         Ok(())
-    }
-}
-
-/// The output: each partition a morsel, merged when it is opened.
-#[derive(Debug)]
-struct Partitions {
-    spec: Arc<Spec>,
-    run: Run,
-    parts: Vec<Mutex<Vec<Store>>>,
-    /// What the workers reserved for the parts.
-    reservation: Mutex<Vec<Reservation>>,
-    /// What has left memory.
-    spilled: Arc<SpilledGroups>,
-    /// The parts in the order in which they are read.
-    order: OnceLock<Vec<usize>>,
-}
-
-impl Partitions {
-    /// Which part is read at a place of the order: first those that are in memory, to make room for
-    /// the others.
-    fn part(&self, morsel: usize) -> Result<usize> {
-        let by_place = || {
-            let mut order: Vec<usize> = (0..self.parts.len()).collect();
-            order.sort_by_key(|part| self.spilled.has(*part));
-            self.spilled.keep_room();
-            order
-        };
-        let part = self.order.get_or_init(by_place).get(morsel);
-        part.copied().ok_or_else(|| Error::internal("a morsel that does not exist"))
-    }
-
-    /// Gives back what was reserved for parts that are gone.
-    fn release(&self, mut bytes: usize) -> Result<()> {
-        let mut held = lock(&self.reservation);
-        for reservation in held.iter_mut() {
-            let part = reservation.bytes().min(bytes);
-            reservation.resize(reservation.bytes() - part)?;
-            bytes -= part;
-        }
-        Ok(())
-    }
-}
-
-impl SourceRun for Partitions {
-    fn morsels(&self) -> usize {
-        self.parts.len()
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let part = self.part(morsel)?;
-        let mut stores = std::mem::take(&mut *lock(&self.parts[part]));
-        let mut reservation = Reservation::new(self.run.context.clone());
-        let held: usize = stores.iter().map(Store::memory).sum();
-        let (blocks, raw) = self.spilled.take(part)?;
-        if !blocks.is_empty() || !raw.is_empty() {
-            self.release(held)?;
-            let part = Part { stores, blocks, raw, depth: 0 };
-            let (spec, spilled) = (self.spec.clone(), self.spilled.clone());
-            return Ok(Box::new(SpilledReader::new(spec, spilled, part)?));
-        }
-        let chunk = match (stores.len(), self.parts.len()) {
-            (0, _) => None,
-            // The only store of a run that was never flushed has distinct keys.
-            (1, 1) => stores.pop().map(|mut store| store.finish()).transpose()?,
-            _ => {
-                let groups = stores.iter().map(Store::groups).sum();
-                let mut table =
-                    Table::new(self.spec.layout.clone(), self.spec.program.clone(), groups)?;
-                for mut store in stores {
-                    self.run.context.check()?;
-                    reservation.resize(table.memory())?;
-                    merge_into(&self.spec, &mut table, &mut store)?;
-                }
-                reservation.resize(table.memory())?;
-                Some(table.store.finish()?)
-            }
-        };
-        if let Some(chunk) = &chunk {
-            reservation.resize(chunk.stored().iter().map(Column::memory_bytes).sum())?;
-        }
-        self.release(held)?;
-        let chunks = ChunksReader::new(chunk.into_iter().collect(), self.run.context.chunk_rows());
-        Ok(Box::new(PartitionReader { chunks, _reservation: reservation }))
-    }
-}
-
-struct PartitionReader {
-    chunks: ChunksReader,
-    _reservation: Reservation,
-}
-
-impl Reader for PartitionReader {
-    fn step(&mut self) -> Result<Step> {
-        self.chunks.step()
     }
 }

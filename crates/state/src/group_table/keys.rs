@@ -1,11 +1,11 @@
-//! Keys of groups as words of a record, and back as columns.
+//! Group keys as words of a record, and their conversion to columns.
 //!
 //! A record starts `[hash][validity][fixed keys][views]`: a word of hash, a bit per key that is set
 //! when it is NULL, a word per key of up to 64 bits (two for 128), and two words per string:
 //! Arrow's view, whose offset, for more than 12 bytes, is that into the table's heap. Two groups
 //! are equal when all these words are, and the bytes of long strings. Intervals are compared by
-//! their length; their months, days and nanoseconds follow the views. Lists, structs and maps are
-//! kept as strings in Arrow's row format.
+//! length; their months, days and nanoseconds follow the views. Lists, structs and maps are stored
+//! like strings, in Arrow's row format.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use tessera_vector::physical::{
 
 use crate::aggregate::Area;
 
-/// Strings up to this length lie in their view.
+/// Strings up to this length are stored in their view.
 const INLINE_BYTES: u32 = 12;
 
 /// One key of a record.
@@ -36,12 +36,12 @@ struct Key {
     physical: Physical,
     data_type: DataType,
     offset: usize,
-    /// Which of the view keys it is.
+    /// Its number among the view keys.
     view: usize,
     codec: Option<RowConverter>,
 }
 
-/// Where keys stand in a record.
+/// The layout of keys in a record.
 #[derive(Debug)]
 pub struct KeyLayout {
     keys: Vec<Key>,
@@ -53,7 +53,7 @@ pub struct KeyLayout {
 
 /// Keys by row: of a chunk, or of another table.
 pub trait Keys {
-    /// The record, or its start up to the states.
+    /// The record, at least up to the states.
     fn record(&self, row: usize) -> &[u64];
     /// The bytes of a string of more than 12 bytes.
     fn text(&self, view: usize, row: usize) -> &[u8];
@@ -69,7 +69,7 @@ pub struct Packed {
 }
 
 impl KeyLayout {
-    /// The layout for keys of these plain types.
+    /// Returns the layout for keys of these plain types.
     ///
     /// # Errors
     /// Values of a type cannot be grouped by.
@@ -103,18 +103,18 @@ impl KeyLayout {
         Ok(KeyLayout { keys, views_start, views_end, words: end + 2 * intervals, hash_mask })
     }
 
-    /// Where each key's words begin, if compiled code can make them of all.
+    /// Returns the offset of each key's words, if all keys can be compiled.
     pub(super) fn coded_offsets(&self) -> Option<Vec<usize>> {
         let offset = |key: &Key| key.physical.is_coded().then_some(key.offset);
         self.keys.iter().map(offset).collect::<Option<_>>().filter(|_| self.hash_mask == u64::MAX)
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -124,14 +124,14 @@ impl KeyLayout {
         self.words
     }
 
-    /// The two words of a view key.
+    /// Returns the two words of a view key.
     #[inline(always)]
     pub fn view(&self, record: &[u64], view: usize) -> (u64, u64) {
         let at = self.views_start + 2 * view;
         (record[at], record[at + 1])
     }
 
-    /// Whether two records have equal keys (and hashes).
+    /// Returns whether two records have equal hashes and keys.
     #[inline(always)]
     pub fn equal<A: Keys, B: Keys>(&self, a: &A, a_row: usize, b: &B, b_row: usize) -> bool {
         let (left, right) = (a.record(a_row), b.record(b_row));
@@ -163,7 +163,7 @@ impl KeyLayout {
         true
     }
 
-    /// Moves the long strings of a record just copied to the end of `record` into `heap`.
+    /// Moves the long strings of the last record of `record` into `heap`.
     #[inline(always)]
     pub fn adopt<K: Keys>(&self, record: &mut [u64], heap: &mut Vec<u8>, keys: &K, row: usize) {
         let mut at = self.views_start;
@@ -193,7 +193,7 @@ impl KeyLayout {
             let mut array = column.plain()?;
             if array.data_type() != &key.data_type {
                 return Err(Error::internal(format!(
-                    "a key of type {} came as {}",
+                    "a key of type {} has the values of {}",
                     key.data_type,
                     array.data_type()
                 )));
@@ -203,9 +203,10 @@ impl KeyLayout {
                 let rows = codec.convert_columns(std::slice::from_ref(&array))?;
                 array = Arc::new(BinaryViewArray::from_iter_values(rows.iter()));
             }
-            // A nested NULL has bytes of its own.
+            // A nested NULL has an encoding.
             let zeroed = nulls.as_ref().filter(|_| key.physical != Physical::Nested);
-            let mut put = Put { words, stride: self.words, offset: key.offset, nulls: zeroed };
+            let mut put =
+                KeyWriter { words, stride: self.words, offset: key.offset, nulls: zeroed };
             match key.physical {
                 Physical::Null => {}
                 Physical::Boolean => {
@@ -237,8 +238,8 @@ impl KeyLayout {
                     intervals += 2;
                 }
                 Physical::View | Physical::Nested => {
-                    // The second word of a long string's view means nothing outside its array; it
-                    // is not compared.
+                    // The second word of a long string's view refers to its array; it is not
+                    // compared.
                     put.wide(raw_values::<u128>(&array).iter().copied());
                     packed.texts.push(array);
                 }
@@ -253,13 +254,13 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// The keys of all groups as columns.
+    /// Returns the keys of all groups as columns.
     pub fn unpack(&self, area: &Area, heap: Vec<u8>) -> Result<Vec<ArrayRef>> {
         let heap = Buffer::from_vec(heap);
         let mut intervals = self.views_end;
         let mut columns = Vec::with_capacity(self.keys.len());
         for (number, key) in self.keys.iter().enumerate() {
-            let get = Get { area, offset: key.offset };
+            let get = KeyReader { area, offset: key.offset };
             let nulls = get.nulls(number);
             columns.push(match key.physical {
                 Physical::Null => new_null_array(&DataType::Null, area.groups()),
@@ -281,7 +282,7 @@ impl KeyLayout {
                 Physical::Bits128 => get.wide(&key.data_type, nulls)?,
                 Physical::Interval => {
                     intervals += 2;
-                    Get { area, offset: intervals - 2 }.wide(&key.data_type, nulls)?
+                    KeyReader { area, offset: intervals - 2 }.wide(&key.data_type, nulls)?
                 }
                 Physical::View => get.views(&key.data_type, nulls, &heap)?,
                 Physical::Nested => {
@@ -297,14 +298,14 @@ impl KeyLayout {
 }
 
 /// Writes one key of all records of a chunk.
-struct Put<'a> {
+struct KeyWriter<'a> {
     words: &'a mut [u64],
     stride: usize,
     offset: usize,
     nulls: Option<&'a NullBuffer>,
 }
 
-impl Put<'_> {
+impl KeyWriter<'_> {
     #[inline(always)]
     fn each<V>(&mut self, values: impl Iterator<Item = V>, store: impl Fn(&mut [u64], V)) {
         let records = self.words.chunks_exact_mut(self.stride);
@@ -338,12 +339,12 @@ impl Put<'_> {
 }
 
 /// Reads one key of all groups.
-struct Get<'a> {
+struct KeyReader<'a> {
     area: &'a Area,
     offset: usize,
 }
 
-impl Get<'_> {
+impl KeyReader<'_> {
     #[inline(always)]
     fn word(&self, group: usize, plus: usize) -> u64 {
         self.area.record(group)[self.offset + plus]
@@ -381,7 +382,7 @@ impl Get<'_> {
         nulls: Option<NullBuffer>,
         heap: &Buffer,
     ) -> Result<ArrayRef> {
-        // A view's offset has 32 bits: the heap is given as overlapping windows when it is larger.
+        // A view's offset has 32 bits: a larger heap becomes several overlapping buffers.
         const WINDOW: usize = 1 << 31;
         let windows = heap.len().div_ceil(WINDOW).max(1);
         let buffers: Vec<Buffer> = (0..windows).map(|w| heap.slice(w * WINDOW)).collect();

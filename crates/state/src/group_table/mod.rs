@@ -1,19 +1,20 @@
-//! Group tables: which group a tuple belongs to, and the aggregates of each group.
+//! Group tables: find the group of each tuple, and aggregate each group.
 //!
-//! A worker groups what it sees in a table of its own that fits into its cache. When the table is
-//! full, its groups flow out to 64 partitions, by the top bits of their hash, and it starts afresh;
-//! if most tuples make a group of their own, the table is passed by. In the end each partition is
+//! A worker groups its tuples in its own table, which fits into its cache. When the table is full,
+//! its groups move to 64 partitions, by the top bits of their hash, and the table is cleared. If
+//! most tuples form a group of their own, the table is bypassed. In the end each partition is
 //! merged by itself, when it is read. Groups are partitioned from the start, so that whole
-//! partitions can leave memory (`spilled.rs`), or, where states cannot be written, tuples before
-//! they are grouped (`raw.rs`). Where parts are grouped before they cross to other workers, what
-//! flows out is passed on instead.
+//! partitions can be spilled (`spilled.rs`), or, if states cannot be written, ungrouped tuples
+//! (`raw.rs`). In a partial grouping before an exchange, the groups of a full table are emitted
+//! instead.
 
+mod cache_table;
 mod compiled;
-mod direct;
-mod filling;
+mod dictionary_groups;
 mod grouping;
 mod keys;
 mod partial;
+mod partitions;
 mod raw;
 mod spilled;
 mod store;

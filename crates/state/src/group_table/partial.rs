@@ -1,5 +1,4 @@
-//! Groups of a part of the tuples, passed on: the stream that reduces what other workers will
-//! group.
+//! Partial grouping: a stream that reduces the tuples that other workers will group.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,21 +9,21 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column};
 
+use super::cache_table::CacheTable;
 use super::compiled::GroupFinder;
-use super::filling::Filling;
 use super::grouping::{Grouping, Spec};
 use crate::aggregate::Compiled;
 
-/// Groups what a worker sees in a table that fits its cache, and passes the groups on when it is
-/// full; a key can come again. So it holds little however many keys there are, and costs little
-/// where tuples have few in common.
+/// Groups the tuples of a worker in a table that fits its cache, and emits the groups when it is
+/// full, so that a key can occur again. Its memory is small for any number of keys, and its cost is
+/// low when tuples rarely share keys.
 #[derive(Debug)]
 pub struct PartialGrouping {
     spec: Arc<Spec>,
 }
 
 impl PartialGrouping {
-    /// Groups so before `grouping` does.
+    /// Creates the partial grouping that precedes `grouping`.
     pub fn new(grouping: Grouping) -> PartialGrouping {
         PartialGrouping { spec: grouping.inner }
     }
@@ -50,23 +49,23 @@ struct PartialRun {
     compiled: Option<Arc<Compiled>>,
     finder: Option<Arc<GroupFinder>>,
     run: Run,
-    /// Of all workers.
-    tables: Mutex<Vec<Arc<Mutex<Held>>>>,
+    /// The tables of all workers.
+    tables: Mutex<Vec<Arc<Mutex<WorkerTable>>>>,
 }
 
 /// A worker's table.
 #[derive(Debug)]
-struct Held {
-    filling: Filling,
+struct WorkerTable {
+    cache_table: CacheTable,
     reservation: Reservation,
 }
 
-impl Held {
-    /// All groups as one chunk; the table starts afresh.
-    fn pass_on(&mut self, run: &Run) -> Result<Chunk> {
-        let chunk = self.filling.table.store.finish()?;
-        self.filling.restart()?;
-        self.reservation.resize(self.filling.memory() + bytes(&chunk))?;
+impl WorkerTable {
+    /// Returns all groups as one chunk, and clears the table.
+    fn emit(&mut self, run: &Run) -> Result<Chunk> {
+        let chunk = self.cache_table.table.store.finish()?;
+        self.cache_table.restart()?;
+        self.reservation.resize(self.cache_table.memory() + bytes(&chunk))?;
         run.counters.add("passed_on", chunk.rows() as u64);
         Ok(chunk)
     }
@@ -78,27 +77,28 @@ fn bytes(chunk: &Chunk) -> usize {
 
 impl StreamRun for PartialRun {
     fn worker(&self) -> Result<Box<dyn StreamWorker>> {
-        let filling = Filling::new(&self.spec, &self.run)?.compiled(&self.compiled, &self.finder);
+        let cache_table =
+            CacheTable::new(&self.spec, &self.run)?.compiled(&self.compiled, &self.finder);
         let reservation = Reservation::new(self.run.context.clone());
-        let held = Arc::new(Mutex::new(Held { filling, reservation }));
-        lock(&self.tables).push(held.clone());
-        Ok(Box::new(PartialWorker { run: self.run.clone(), held, out: Cutter::default() }))
+        let worker_table = Arc::new(Mutex::new(WorkerTable { cache_table, reservation }));
+        lock(&self.tables).push(worker_table.clone());
+        Ok(Box::new(PartialWorker { run: self.run.clone(), worker_table, out: Cutter::default() }))
     }
 
-    /// What is in the tables.
+    /// Returns the groups that remain in the tables.
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
         let mut tables = std::mem::take(&mut *lock(&self.tables));
-        tables.retain(|held| lock(held).filling.table.store.groups() > 0);
+        tables.retain(|worker_table| lock(worker_table).cache_table.table.store.groups() > 0);
         let rest = Rest { run: self.run.clone(), tables };
         Ok((!rest.tables.is_empty()).then(|| Arc::new(rest) as Arc<dyn SourceRun>))
     }
 }
 
-/// What workers hold in the end, a table a morsel.
+/// The groups that workers hold at the end, one morsel per table.
 #[derive(Debug)]
 struct Rest {
     run: Run,
-    tables: Vec<Arc<Mutex<Held>>>,
+    tables: Vec<Arc<Mutex<WorkerTable>>>,
 }
 
 impl SourceRun for Rest {
@@ -107,31 +107,35 @@ impl SourceRun for Rest {
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let held = self
+        let worker_table = self
             .tables
             .get(morsel)
             .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let chunk = lock(held).pass_on(&self.run)?;
+        let chunk = lock(worker_table).emit(&self.run)?;
         Ok(Box::new(ChunksReader::new(vec![chunk], self.run.context.chunk_rows())))
     }
 }
 
 struct PartialWorker {
     run: Run,
-    held: Arc<Mutex<Held>>,
+    worker_table: Arc<Mutex<WorkerTable>>,
     out: Cutter,
 }
 
 impl StreamWorker for PartialWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
-        let mut held = lock(&self.held);
-        held.filling.take(&chunk)?;
-        if held.filling.is_full() {
-            self.out.put(held.pass_on(&self.run)?);
+        let mut worker_table = lock(&self.worker_table);
+        worker_table.cache_table.take(&chunk)?;
+        if worker_table.cache_table.is_full() {
+            self.out.put(worker_table.emit(&self.run)?);
             return Ok(());
         }
-        let bytes = held.filling.memory();
-        if bytes != held.reservation.bytes() { held.reservation.resize(bytes) } else { Ok(()) }
+        let bytes = worker_table.cache_table.memory();
+        if bytes != worker_table.reservation.bytes() {
+            worker_table.reservation.resize(bytes)
+        } else {
+            Ok(())
+        }
     }
 
     fn step(&mut self) -> Result<Step> {

@@ -1,5 +1,5 @@
-//! Tuples that leave memory before they are grouped: those of groups whose states cannot be
-//! written.
+//! Tuples that are spilled before they are grouped, because the states of their groups cannot be
+//! spilled.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use tessera_context::Run;
 use tessera_rows::spill::{
     PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
 };
-use tessera_rows::{Incoming, RowLayout};
+use tessera_rows::{ResolvedColumns, RowLayout};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
 use super::keys::{KeyLayout, Keys, Packed};
 
-/// Tuples of all workers, by partition, with their places in the source.
+/// Tuples of all workers, by partition, with their positions in the source.
 #[derive(Debug)]
 pub(super) struct RawTuples {
     partitions: SpilledPartitions,
 }
 
-/// Tuples that followed each other in a chunk, and where the chunk stood.
-pub(super) type Placed = ((u64, u64), Chunk);
+/// Consecutive tuples of a chunk, and the position of the chunk.
+pub(super) type PlacedChunk = ((u64, u64), Chunk);
 
 impl RawTuples {
-    /// For tuples of this kind.
+    /// Creates storage for tuples of this type.
     pub(super) fn new(tuple: &Tuple, run: &Run) -> Result<RawTuples> {
         let mut fields = tuple.fields().to_vec();
         for (number, field) in fields.iter_mut().enumerate() {
@@ -38,7 +38,7 @@ impl RawTuples {
         Ok(RawTuples { partitions })
     }
 
-    /// Takes the tuples of a chunk without selection, the keys first, that stands at `position`.
+    /// Appends the tuples of a chunk without selection, keys first; the chunk is at `position`.
     pub(super) fn put(
         &self,
         chunk: &Chunk,
@@ -56,7 +56,7 @@ impl RawTuples {
             let value = Arc::new(Int64Array::from_value(place as i64, 1));
             columns.push(Column::Constant(value, rows));
         }
-        let incoming = Incoming::new(&columns, rows)?;
+        let incoming = ResolvedColumns::new(&columns, rows)?;
         for (partition, positions) in
             positions.iter().enumerate().filter(|(_, list)| !list.is_empty())
         {
@@ -65,13 +65,13 @@ impl RawTuples {
         Ok(())
     }
 
-    /// The tuples of a partition; all must have been put.
+    /// Returns the blocks of a partition; nothing may be appended afterwards.
     pub(super) fn blocks(&self, partition: usize) -> Result<Vec<TupleBlock>> {
         self.partitions.blocks(partition)
     }
 
-    /// The tuples of a block, those of each chunk by themselves.
-    pub(super) fn read(&self, block: &TupleBlock) -> Result<Vec<Placed>> {
+    /// Reads the tuples of a block, separated by chunk.
+    pub(super) fn read(&self, block: &TupleBlock) -> Result<Vec<PlacedChunk>> {
         let chunk = read_tuples(self.partitions.file(), block)?;
         let Some((columns, [morsel, place])) = chunk.stored().split_last_chunk() else {
             return Err(Error::internal("tuples without their places"));

@@ -1,5 +1,5 @@
-//! Groups that have left memory: written by partition, merged when they are read, cut once more
-//! where that does not fit.
+//! Spilled groups: written by partition, merged when they are read, subdivided if a partition does
+//! not fit into memory.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,47 +8,47 @@ use tessera_context::{Reservation, Run, lock};
 use tessera_operator::stream_util::ChunksReader;
 use tessera_operator::{Reader, Step};
 use tessera_rows::spill::{
-    Block, DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillFile, TupleBlock, spillable,
+    DEPTH_MAX, PARTITION_BITS, PARTITIONS, SpillBlock, SpillFile, TupleBlock, spillable,
 };
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
-use super::filling::Filling;
-use super::grouping::{Spec, merge_into};
+use super::cache_table::CacheTable;
+use super::grouping::Spec;
+use super::partitions::merge_into;
 use super::raw::RawTuples;
 use super::store::Store;
 use super::table::Table;
 
-/// Groups of a part that is being cut are written when they take this many bytes.
+/// Groups of a part that is being subdivided are written at this many bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// What a worker that merges a partition takes, in times the bytes that have left: the table with
-/// its slots, what comes next, and room to grow.
+/// Memory to merge a partition, in multiples of its spilled bytes: the table with its slots, the
+/// next block, and room to grow.
 const MERGE_MEMORY: usize = 4;
 
-/// Fewer groups than this are not cut, whatever the budget says.
+/// Fewer groups than this are not subdivided, whatever the budget.
 const CUT_GROUPS_MIN: usize = 1_024;
 
-/// Groups of all workers that have left memory, by partition; the keys of a partition need not be
-/// distinct.
+/// Spilled groups of all workers, by partition; the keys of a partition need not be distinct.
 #[derive(Debug)]
 pub(super) struct SpilledGroups {
     file: Arc<SpillFile>,
-    parts: Vec<Mutex<Vec<Block>>>,
-    /// Where tuples go instead of groups whose states cannot be written.
+    parts: Vec<Mutex<Vec<SpillBlock>>>,
+    /// Spilled tuples, instead of groups whose states cannot be written.
     pub(super) raw: Option<RawTuples>,
     has_raw: AtomicBool,
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     held_bytes: AtomicUsize,
-    /// Memory for merging: without it, what is grouped of the groups of partitions in memory would
-    /// take it first.
-    room: Mutex<Room>,
+    /// Memory reserved for merging: otherwise the groups of partitions in memory would use it
+    /// first.
+    merge_memory: Mutex<MergeMemory>,
     run: Run,
 }
 
-/// Memory for merging, less what workers have taken of it.
+/// Memory for merging that no worker has taken yet.
 #[derive(Debug)]
-struct Room {
+struct MergeMemory {
     left: Reservation,
     of_worker: usize,
 }
@@ -62,69 +62,72 @@ impl SpilledGroups {
             raw: writes_tuples.then(|| RawTuples::new(&spec.tuple, run)).transpose()?,
             has_raw: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
-            room: Mutex::new(Room { left: Reservation::new(run.context.clone()), of_worker: 0 }),
+            merge_memory: Mutex::new(MergeMemory {
+                left: Reservation::new(run.context.clone()),
+                of_worker: 0,
+            }),
             run: run.clone(),
         })
     }
 
-    /// Tuples leave from now on.
+    /// Starts spilling ungrouped tuples.
     pub(super) fn begin_raw(&self) {
         self.has_raw.store(true, Ordering::Relaxed);
     }
 
-    /// Whether tuples leave.
+    /// Returns whether ungrouped tuples are spilled.
     pub(super) fn has_raw(&self) -> bool {
         self.has_raw.load(Ordering::Relaxed)
     }
 
-    /// A worker holds `after` bytes instead of `before`.
+    /// Changes the memory of a worker from `before` to `after` bytes.
     pub(super) fn holds(&self, before: usize, after: usize) {
         self.held_bytes.fetch_add(after, Ordering::Relaxed);
         self.held_bytes.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// Bytes that all workers hold.
+    /// Bytes held by all workers.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether groups of a partition have left.
+    /// Returns whether a partition has spilled groups.
     pub(super) fn has(&self, partition: usize) -> bool {
         !lock(&self.parts[partition]).is_empty()
     }
 
-    /// Whether groups of any partition have left.
+    /// Returns whether any partition has spilled groups.
     pub(super) fn has_any(&self) -> bool {
         (0..PARTITIONS).any(|partition| self.has(partition))
     }
 
-    /// Bytes that all workers take to merge partitions that have left.
+    /// Bytes that all workers need to merge spilled partitions.
     pub(super) fn merging_bytes(&self) -> usize {
-        let bytes = |part: &Mutex<Vec<Block>>| lock(part).iter().map(Block::bytes).sum();
+        let bytes = |part: &Mutex<Vec<SpillBlock>>| lock(part).iter().map(SpillBlock::bytes).sum();
         let largest: usize = self.parts.iter().map(bytes).max().unwrap_or(0);
         MERGE_MEMORY * self.run.context.workers() * largest
     }
 
-    /// Keeps room for merging, where there is some.
-    pub(super) fn keep_room(&self) {
+    /// Reserves memory for merging, as far as available.
+    pub(super) fn reserve_merge_memory(&self) {
         let bytes = self.merging_bytes();
-        let mut room = lock(&self.room);
-        if self.run.context.may_hold(0, bytes) && room.left.resize(bytes).is_ok() {
-            room.of_worker = bytes / self.run.context.workers();
+        let mut merge_memory = lock(&self.merge_memory);
+        if self.run.context.may_hold(0, bytes) && merge_memory.left.resize(bytes).is_ok() {
+            merge_memory.of_worker = bytes / self.run.context.workers();
         }
     }
 
-    /// One worker's part of the room: for what it merges, until it gives it back.
-    fn take_room(&self) -> Result<usize> {
-        let mut room = lock(&self.room);
-        let left = room.left.bytes();
-        let part = room.of_worker.min(left);
-        room.left.resize(left - part).map(|()| part)
+    /// Takes one worker's share of the reserved memory, until it is returned.
+    fn take_merge_memory(&self) -> Result<usize> {
+        let mut merge_memory = lock(&self.merge_memory);
+        let left = merge_memory.left.bytes();
+        let part = merge_memory.of_worker.min(left);
+        merge_memory.left.resize(left - part).map(|()| part)
     }
 
-    /// Gives it back, as far as nobody else has taken the memory.
-    fn give_room(&self, bytes: usize) {
-        drop(lock(&self.room).left.grow(bytes));
+    /// Returns a share, unless the memory has been allocated otherwise.
+    fn return_merge_memory(&self, bytes: usize) {
+        drop(lock(&self.merge_memory).left.grow(bytes));
     }
 
     /// Writes groups of a partition.
@@ -137,27 +140,27 @@ impl SpilledGroups {
         Ok(())
     }
 
-    /// What has left of a partition, groups and tuples, to be read once; where nothing was
-    /// partitioned there is nothing.
-    pub(super) fn take(&self, partition: usize) -> Result<(Vec<Block>, Vec<TupleBlock>)> {
+    /// Returns the spilled groups and tuples of a partition; called once. Empty if nothing was
+    /// partitioned.
+    pub(super) fn take(&self, partition: usize) -> Result<(Vec<SpillBlock>, Vec<TupleBlock>)> {
         let blocks = std::mem::take(&mut *lock(&self.parts[partition]));
         let raw = self.raw.as_ref().filter(|_| self.has_raw()).map(|raw| raw.blocks(partition));
         Ok((blocks, raw.transpose()?.unwrap_or_default()))
     }
 }
 
-/// Groups that belong to one partition.
+/// Groups of one partition.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub(super) stores: Vec<Store>,
-    pub(super) blocks: Vec<Block>,
-    /// Tuples that were not grouped.
+    pub(super) blocks: Vec<SpillBlock>,
+    /// Tuples that are not grouped yet.
     pub(super) raw: Vec<TupleBlock>,
-    /// How often it was cut.
+    /// How often it was subdivided.
     pub(super) depth: u32,
 }
 
-/// Merges a partition, or the pieces it is cut into, one after the other.
+/// Merges a partition, or the parts of a subdivided one, one after the other.
 pub(super) struct SpilledReader {
     spec: Arc<Spec>,
     run: Run,
@@ -165,14 +168,14 @@ pub(super) struct SpilledReader {
     left: Vec<Part>,
     chunks: ChunksReader,
     reservation: Reservation,
-    /// What it may take in any case.
-    room: usize,
+    /// Bytes that it may always use.
+    merge_memory: usize,
 }
 
 impl Drop for SpilledReader {
     fn drop(&mut self) {
         drop(self.reservation.resize(0));
-        self.spilled.give_room(self.room);
+        self.spilled.return_merge_memory(self.merge_memory);
     }
 }
 
@@ -185,11 +188,19 @@ impl SpilledReader {
         let run = spilled.run.clone();
         let chunks = ChunksReader::new(Vec::new(), run.context.chunk_rows());
         let reservation = Reservation::new(run.context.clone());
-        let room = spilled.take_room()?;
-        Ok(SpilledReader { spec, run, spilled, left: vec![part], chunks, reservation, room })
+        let merge_memory = spilled.take_merge_memory()?;
+        Ok(SpilledReader {
+            spec,
+            run,
+            spilled,
+            left: vec![part],
+            chunks,
+            reservation,
+            merge_memory,
+        })
     }
 
-    /// All groups of a part, merged; none where it was cut instead.
+    /// Merges all groups of a part; returns `None` if it was subdivided instead.
     fn merge(&mut self, part: Part) -> Result<Option<Chunk>> {
         let Part { stores, blocks, raw, depth } = part;
         let mut table = Table::of_cut(self.spec.layout.clone(), self.spec.program.clone(), depth)?;
@@ -198,11 +209,11 @@ impl SpilledReader {
             stores.next().map(Ok).or_else(|| Some(self.read(&blocks.next()?))).transpose()?
         {
             self.run.context.check()?;
-            // What grows is moved.
+            // Growing copies the table.
             let more = table.memory() + 2 * store.memory();
             // All workers read partitions at once.
             let at_once = self.run.context.workers();
-            let fits = self.reservation.bytes() + more <= self.room
+            let fits = self.reservation.bytes() + more <= self.merge_memory
                 || self.run.context.may_hold(self.reservation.bytes() * at_once, more * at_once);
             let flat = self.spec.program.is_flat();
             if !fits && flat && depth < DEPTH_MAX && table.store.groups() >= CUT_GROUPS_MIN {
@@ -220,53 +231,53 @@ impl SpilledReader {
         Ok(Some(chunk))
     }
 
-    /// Tuples that left before they were grouped.
+    /// Groups tuples that were spilled ungrouped.
     fn group(&mut self, table: Table, raw: Vec<TupleBlock>) -> Result<Table> {
         let spilled = self.spilled.clone();
         let Some(tuples) = spilled.raw.as_ref().filter(|_| !raw.is_empty()) else {
             return Ok(table);
         };
-        let mut filling = Filling::new(&self.spec, &self.run)?;
-        filling.table = table;
+        let mut cache_table = CacheTable::new(&self.spec, &self.run)?;
+        cache_table.table = table;
         for block in raw {
             for (position, chunk) in tuples.read(&block)? {
-                filling.take_placed(position, &chunk)?;
+                cache_table.take_at(position, &chunk)?;
             }
-            let beside = filling.memory() - filling.table.memory();
-            self.hold(&mut filling.table, beside)?;
+            let beside = cache_table.memory() - cache_table.table.memory();
+            self.hold(&mut cache_table.table, beside)?;
         }
-        Ok(filling.table)
+        Ok(cache_table.table)
     }
 
-    /// Counts a table and what is beside it. Where there is no room for it, values that its states
-    /// keep leave memory.
+    /// Accounts for a table and `beside` further bytes; spills the values of its states if they
+    /// exceed the budget.
     fn hold(&mut self, table: &mut Table, beside: usize) -> Result<()> {
         let (before, after) = (self.reservation.bytes(), table.memory() + beside);
         let at_once = self.run.context.workers();
-        let fits = after <= before.max(self.room)
+        let fits = after <= before.max(self.merge_memory)
             || self.run.context.may_hold(before * at_once, (after - before) * at_once);
         if self.spec.program.is_flat() || (fits && self.reservation.resize(after).is_ok()) {
             return self.reservation.resize(after);
         }
-        table.store.states.iter_mut().try_for_each(|state| state.leave(&self.spilled.file))?;
+        table.store.states.iter_mut().try_for_each(|state| state.spill(&self.spilled.file))?;
         self.reservation.resize(table.memory() + beside)
     }
 
-    fn read(&self, block: &Block) -> Result<Store> {
+    fn read(&self, block: &SpillBlock) -> Result<Store> {
         let bytes = self.spilled.file.read(block)?;
         Store::decode(self.spec.layout.clone(), self.spec.program.clone(), &bytes)
     }
 
-    /// Cuts groups by the next bits of their hashes, into parts that are read later.
+    /// Subdivides groups by the next bits of their hashes, into parts that are read later.
     fn cut(
         &mut self,
         stores: impl Iterator<Item = Store>,
-        blocks: impl Iterator<Item = Block>,
+        blocks: impl Iterator<Item = SpillBlock>,
         depth: u32,
     ) -> Result<()> {
         let new = || Store::new(self.spec.layout.clone(), self.spec.program.clone());
         let mut pieces = (0..PARTITIONS).map(|_| new()).collect::<Result<Vec<_>>>()?;
-        let mut parts: Vec<Vec<Block>> = vec![Vec::new(); PARTITIONS];
+        let mut parts: Vec<Vec<SpillBlock>> = vec![Vec::new(); PARTITIONS];
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         let blocks = blocks.map(|block| self.read(&block));
         for store in stores.map(Ok).chain(blocks) {

@@ -9,32 +9,32 @@ use tessera_vector::{Chunk, Column};
 use super::keys::{KeyLayout, Keys};
 use crate::aggregate::{Area, Pairs, Program, States};
 
-/// Groups in no particular order; whether keys are distinct is up to whoever fills it.
+/// Unordered groups; the code that fills it decides whether keys are distinct.
 #[derive(Debug)]
 pub struct Store {
     layout: Arc<KeyLayout>,
     program: Arc<Program>,
-    /// Records.
+    /// The records.
     pub area: Area,
     heap: Vec<u8>,
-    /// Functions.
+    /// The aggregate functions.
     pub states: States,
 }
 
 impl Store {
-    /// No groups.
+    /// Creates a store without groups.
     pub fn new(layout: Arc<KeyLayout>, program: Arc<Program>) -> Result<Self> {
         let area = Area::new(program.stride());
         let states = program.make()?;
         Ok(Store { layout, program, area, heap: Vec::new(), states })
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn groups(&self) -> usize {
         self.area.groups()
     }
 
-    /// Adds a group with the keys of a row; with `whole`, with its states too (they must be flat).
+    /// Adds a group with the keys of a row; with `whole`, also its states (which must be flat).
     #[inline(always)]
     pub fn push<K: Keys>(&mut self, keys: &K, row: usize, whole: bool) -> u32 {
         let record = keys.record(row);
@@ -44,7 +44,7 @@ impl Store {
         group
     }
 
-    /// Makes the states ready to be merged from.
+    /// Prepares the states to be merged into another store.
     pub fn seal(&mut self) -> Result<()> {
         for state in &mut self.states {
             state.seal(&self.area)?;
@@ -77,7 +77,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets all groups, keeping the memory.
+    /// Removes all groups but keeps the memory.
     pub fn clear(&mut self) -> Result<()> {
         self.area.clear();
         self.heap.clear();
@@ -87,8 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Keys and results of all groups, as one chunk (larger than what flows); then it is to be
-    /// dropped or cleared.
+    /// Returns keys and results of all groups as one chunk, which may exceed the usual size; the
+    /// store must be dropped or cleared afterwards.
     pub fn finish(&mut self) -> Result<Chunk> {
         let rows = self.groups();
         let mut columns = self.layout.unpack(&self.area, std::mem::take(&mut self.heap))?;
@@ -96,7 +96,7 @@ impl Store {
         Ok(Chunk::new(columns.into_iter().map(Column::Plain).collect(), rows))
     }
 
-    /// All groups as bytes; their states must be flat.
+    /// Encodes all groups as bytes; their states must be flat.
     pub fn encode(&self) -> Vec<u8> {
         let words = self.area.words();
         let mut bytes = Vec::with_capacity(8 + words.len() * 8 + self.heap.len());
@@ -106,12 +106,12 @@ impl Store {
         bytes
     }
 
-    /// Groups that were encoded.
+    /// Decodes groups.
     ///
     /// # Errors
-    /// The bytes are not those of groups of this kind.
+    /// The bytes do not encode groups of this kind.
     pub fn decode(layout: Arc<KeyLayout>, program: Arc<Program>, bytes: &[u8]) -> Result<Store> {
-        let wrong = || Error::internal("groups that were written cannot be read back");
+        let wrong = || Error::internal("spilled groups cannot be decoded");
         let (groups, rest) = bytes.split_first_chunk().ok_or_else(wrong)?;
         let record_bytes = (u64::from_le_bytes(*groups) as usize).checked_mul(program.stride() * 8);
         let (records, heap) =

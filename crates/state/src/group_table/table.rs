@@ -11,29 +11,29 @@ use super::keys::{KeyLayout, Keys};
 use super::store::Store;
 use crate::aggregate::Program;
 
-/// How many rows ahead slots and records are asked for.
+/// How many rows ahead slots and records are prefetched.
 const SLOT_AHEAD: usize = 16;
 const RECORD_AHEAD: usize = 8;
 
 const SLOTS_MIN: usize = 256;
 const NUMBER_MASK: u64 = (1 << GROUP_SLOT_BITS) - 1;
 
-/// Groups with distinct keys, to be found by key.
+/// Groups with distinct keys: a hash table.
 ///
-/// Slots are probed linearly. One is 0 when free, else the low 16 bits of the hash (its *tag*) at
-/// the top and 1 + the group's number below. A slot's place is the hash's bits after the
-/// partition's; at most half of all are taken.
+/// Slots are probed linearly. A slot is 0 when free, else it has the low 16 bits of the hash (its
+/// *tag*) at the top and 1 + the group's number below. The slot number is the hash's bits after the
+/// partition's; at most half of all slots are taken.
 #[derive(Debug)]
 pub struct Table {
     layout: Arc<KeyLayout>,
     /// The groups.
     pub store: Store,
     slots: Vec<u64>,
-    /// Bits at the top of the hash that all groups have in common, or that do not count.
+    /// Bits at the top of the hash that all groups share, or that are not used.
     skipped_bits: u32,
 }
 
-/// Rows whose group was there already.
+/// Rows whose group existed already.
 #[derive(Debug, Default)]
 pub struct Hits {
     /// Their groups.
@@ -43,32 +43,32 @@ pub struct Hits {
 }
 
 impl Table {
-    /// A table without groups, with room for `groups`.
+    /// Creates a table without groups, with capacity for `groups`.
     pub fn new(layout: Arc<KeyLayout>, program: Arc<Program>, groups: usize) -> Result<Self> {
         let slots = (groups * 2).next_power_of_two().max(SLOTS_MIN);
         let store = Store::new(layout.clone(), program)?;
         Ok(Table { store, layout, slots: vec![0; slots], skipped_bits: PARTITION_BITS })
     }
 
-    /// Bytes of a table with so many groups, whose records have so many words.
+    /// Bytes of a table with this many groups and words per record.
     pub fn bytes_for(groups: usize, stride: usize) -> usize {
         let slots = groups.saturating_mul(2).checked_next_power_of_two().unwrap_or(usize::MAX);
         groups.saturating_mul(stride).saturating_add(slots).saturating_mul(8)
     }
 
-    /// A table for groups of a partition that was cut `depth` times more.
+    /// Creates a table for groups of a partition that was subdivided `depth` times.
     pub fn of_cut(layout: Arc<KeyLayout>, program: Arc<Program>, depth: u32) -> Result<Self> {
         let skipped_bits = PARTITION_BITS * (depth + 1);
         Ok(Table { skipped_bits, ..Table::new(layout, program, 0)? })
     }
 
-    /// A table of keys alone.
+    /// Creates a table of keys only.
     pub fn of_keys(layout: Arc<KeyLayout>) -> Result<Self> {
-        let program = Arc::new(Program::nothing(layout.words()));
+        let program = Arc::new(Program::empty(layout.words()));
         Table::new(layout, program, 0)
     }
 
-    /// Finds or makes the groups of rows `from..to`; their numbers are appended to `groups`.
+    /// Finds or creates the groups of rows `from..to`; appends their numbers to `groups`.
     pub fn assign<K: Keys>(
         &mut self,
         keys: &K,
@@ -85,8 +85,8 @@ impl Table {
         Ok(())
     }
 
-    /// As [`Table::assign`], but new groups come with the states of their row, and only the other
-    /// rows are told.
+    /// Like [`Table::assign`], but new groups get the states of their row, and only the other rows
+    /// are reported in `hits`.
     pub fn absorb(&mut self, keys: &Store, from: usize, to: usize, hits: &mut Hits) -> Result<()> {
         self.reserve(to - from)?;
         for row in from..to {
@@ -99,8 +99,7 @@ impl Table {
         Ok(())
     }
 
-    /// Asks for the slot of a row some way ahead, and for the record behind the slot of a nearer
-    /// one.
+    /// Prefetches the slot of a row further ahead, and the record of the slot of a nearer row.
     #[inline(always)]
     fn prefetch<K: Keys>(&self, keys: &K, row: usize, to: usize) {
         if row + SLOT_AHEAD < to {
@@ -139,11 +138,11 @@ impl Table {
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         let bits = self.slots.len().trailing_zeros();
-        // Rotated, so that something is left of a hash whose bits have all been used.
+        // Rotated, so that a hash whose bits have all been used still varies.
         (hash.rotate_left(self.skipped_bits) >> (64 - bits)) as usize
     }
 
-    /// Lets compiled code make up to `rows` groups, which says whether it did.
+    /// Lets compiled code create up to `rows` groups; the code returns whether it did.
     ///
     /// # Errors
     /// There are too many groups.
@@ -166,7 +165,7 @@ impl Table {
         Ok(is_done)
     }
 
-    /// Makes room for this many more groups.
+    /// Reserves memory for this many more groups.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let groups = self.store.groups() + more;
         self.store.area.reserve(groups);
@@ -192,13 +191,13 @@ impl Table {
         Ok(())
     }
 
-    /// Forgets all groups, keeping the memory.
+    /// Removes all groups but keeps the memory.
     pub fn clear(&mut self) -> Result<()> {
         self.slots.fill(0);
         self.store.clear()
     }
 
-    /// Bytes of slots, records and strings: what has to fit into a cache.
+    /// Bytes of slots, records and strings, which should fit into a cache.
     pub fn table_bytes(&self) -> usize {
         self.slots.len() * 8 + self.store.record_bytes()
     }

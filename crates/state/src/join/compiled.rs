@@ -1,37 +1,37 @@
-//! Look-ups in compiled code: which tables have some, and the chunks it is given.
+//! Looks up tuples in a join table with compiled code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tessera_codegen::{InputCode, Lookup, LookupCode, Machine, WRITTEN_AT_ONCE};
+use tessera_codegen::{InputCode, Lookup, LookupCode, MachineType, UNCHECKED_MATCHES};
 use tessera_context::Run;
-use tessera_functions::{Figures, Origin, Variants};
+use tessera_functions::{CodeVariants, Origin, TierCounters};
 use tessera_rows::Candidates;
 use tessera_types::{Result, Tuple};
 use tessera_vector::Chunk;
 
 use super::table::JoinTable;
 
-/// There is room for so many pairs of each tuple, and some more.
+/// The capacity for pairs, per tuple of the chunk.
 const PAIRS_OF_TUPLE: usize = 2;
 const PAIRS_MORE: usize = 1_024;
 
-/// What was asked of a compiler for the look-ups of a node. All runs share it: a nested plan has
-/// many.
+/// The compilation request for the lookups of a node, shared by all runs: a nested plan has many.
 #[derive(Debug)]
-pub struct AskedLookup {
+pub struct LookupRequest {
     code: LookupCode,
     origins: Vec<Origin>,
-    variants: Variants<dyn Lookup>,
+    variants: CodeVariants<dyn Lookup>,
 }
 
-impl AskedLookup {
-    /// For tuples that are looked up by the fields `keys`; none where there is no code for that.
-    pub fn new(table: &JoinTable, stream: &Tuple, keys: &[usize]) -> Option<AskedLookup> {
+impl LookupRequest {
+    /// Creates a request for tuples that are looked up by the fields `keys`; `None` if they are not
+    /// compiled.
+    pub fn new(table: &JoinTable, stream: &Tuple, keys: &[usize]) -> Option<LookupRequest> {
         let key = |key: &usize| {
             let field = &stream.fields()[*key];
-            let machine = field.atom().and_then(Machine::of)?;
-            let is_word = matches!(machine, Machine::Integer { bits, .. } if bits <= 64);
+            let machine = field.atom().and_then(MachineType::from_atom)?;
+            let is_word = matches!(machine, MachineType::Integer { bits, .. } if bits <= 64);
             is_word.then(|| InputCode::column(machine, field.nullable))
         };
         let code = LookupCode {
@@ -40,32 +40,36 @@ impl AskedLookup {
             stride: table.layout().stride_bytes(),
         };
         let origins = keys.iter().map(|key| Origin::Field(*key)).collect();
-        Some(AskedLookup { code, origins, variants: Variants::default() })
+        Some(LookupRequest { code, origins, variants: CodeVariants::default() })
     }
 }
 
-/// The compiled look-up of a table in one run.
+/// The compiled lookup in a table, in one run.
 #[derive(Debug)]
 pub struct CompiledLookup {
-    asked: Arc<AskedLookup>,
-    figures: Figures,
-    /// A chunk has had more pairs than there is room for: others will, too.
+    request: Arc<LookupRequest>,
+    figures: TierCounters,
+    /// Set when a chunk had more pairs than the capacity: later chunks are likely to have, too.
     overflows: AtomicBool,
 }
 
 impl CompiledLookup {
-    /// None where there is no compiler, or the table is another than was asked for.
-    pub fn start(asked: &Arc<AskedLookup>, table: &JoinTable, run: &Run) -> Option<CompiledLookup> {
+    /// Returns `None` without a compiler, or if the table differs from the requested one.
+    pub fn start(
+        request: &Arc<LookupRequest>,
+        table: &JoinTable,
+        run: &Run,
+    ) -> Option<CompiledLookup> {
         run.context.compiler()?;
-        let is_its = asked.code.stride == table.layout().stride_bytes()
-            && table.coded_offsets().as_ref() == Some(&asked.code.offsets)
+        let is_its = request.code.stride == table.layout().stride_bytes()
+            && table.coded_offsets().as_ref() == Some(&request.code.offsets)
             && table.raw(0).is_some();
-        let (asked, figures) = (asked.clone(), Figures::new(run));
-        is_its.then(|| CompiledLookup { asked, figures, overflows: AtomicBool::new(false) })
+        let (request, figures) = (request.clone(), TierCounters::new(run));
+        is_its.then(|| CompiledLookup { request, figures, overflows: AtomicBool::new(false) })
     }
 
-    /// All pairs of the tuples that count in a chunk, into `pairs` (replaced); whether that was
-    /// done.
+    /// Replaces `pairs` with all pairs of the selected tuples in a chunk; returns whether the code
+    /// did so.
     pub(super) fn run(
         &self,
         table: &JoinTable,
@@ -78,21 +82,21 @@ impl CompiledLookup {
     }
 
     fn run_code(&self, table: &JoinTable, chunk: &Chunk, pairs: &mut Candidates) -> Result<bool> {
-        let AskedLookup { code, origins, variants } = &*self.asked;
+        let LookupRequest { code, origins, variants } = &*self.request;
         let (rows, run) = (chunk.rows(), self.figures.run());
         let room = rows * PAIRS_OF_TUPLE + PAIRS_MORE;
         let (Some(compiler), Some(raw)) = (run.context.compiler(), table.raw(room)) else {
             return Ok(false);
         };
-        let ask = |keys: &[InputCode]| {
+        let compile = |keys: &[InputCode]| {
             compiler.lookup(LookupCode { keys: keys.to_vec(), ..code.clone() })
         };
-        let found = variants.find((origins, &code.keys), (chunk, rows), run, ask)?;
+        let found = variants.find((origins, &code.keys), (chunk, rows), run, compile)?;
         let Some((promise, inputs)) = found else { return Ok(false) };
         let Some(code) = promise.get(0)? else { return Ok(false) };
         pairs.clear();
-        pairs.positions.reserve(room + WRITTEN_AT_ONCE);
-        pairs.rows.reserve(room + WRITTEN_AT_ONCE);
+        pairs.positions.reserve(room + UNCHECKED_MATCHES);
+        pairs.rows.reserve(room + UNCHECKED_MATCHES);
         let positions =
             chunk.selection().map_or(std::ptr::null(), |selection| selection.values().as_ptr());
         // SAFETY: the inputs are those of the code, in its order, with a value for each tuple that

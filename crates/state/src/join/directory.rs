@@ -1,11 +1,11 @@
-//! The directory of a join table: where each slot's rows end, with Bloom bits.
+//! The directory of a join table: the end of each slot's rows, with Bloom bits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tessera_codegen::RawTable;
 use tessera_vector::prefetch;
 
-/// Ways to choose 4 of 16 bits.
+/// The number of ways to choose 4 of 16 bits.
 const TAGS: usize = 1_820;
 
 /// The tag of each value of the lowest 11 bits of a hash: 4 of 16 bits set.
@@ -21,7 +21,7 @@ const fn tags() -> [u16; 2_048] {
         }
         bits += 1;
     }
-    // The rest, of 2,048, starts again from the first.
+    // The remaining ones of 2,048 repeat from the first.
     while found < 2_048 {
         out[found] = out[found - TAGS];
         found += 1;
@@ -29,14 +29,14 @@ const fn tags() -> [u16; 2_048] {
     out
 }
 
-/// The 4 of 16 Bloom bits of a hash.
+/// Returns the 4 of 16 Bloom bits of a hash.
 #[inline(always)]
 pub(super) fn tag(hash: u64) -> u64 {
     TAG_OF[(hash & 2_047) as usize] as u64
 }
 
 /// 2^bits slots. Relaxed loads and stores suffice: each slot is written by one task, and the
-/// executor orders tasks before whatever reads their output.
+/// executor orders tasks before readers of their output.
 #[derive(Debug)]
 pub(crate) struct Directory {
     entries: Vec<AtomicU64>,
@@ -44,9 +44,9 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The bits a directory for this many rows takes: at least 1, so that a shift by 64 never
-    /// happens. Up to an eighth more rows than slots: the parts of what was partitioned have about
-    /// a power of two, as often a few more as a few less.
+    /// Returns the bits of a directory for this many rows: at least 1, so that a shift by 64 never
+    /// happens. Allows an eighth more rows than slots: the sizes of partitions vary around a power
+    /// of two.
     pub(crate) fn bits_for(rows: usize) -> u32 {
         (rows - rows / 9).next_power_of_two().ilog2().max(1)
     }
@@ -57,7 +57,8 @@ impl Directory {
     }
 
     pub(crate) fn new(bits: u32) -> Directory {
-        // In place: pages of zeros that become memory when, and by whom, they are first written.
+        // Converted in place: a zeroed page becomes resident when a worker first writes it, near
+        // that worker.
         let entries = vec![0; (1 << bits) + 1].into_iter().map(AtomicU64::new).collect();
         Directory { entries, shift: 64 - bits }
     }
@@ -75,7 +76,7 @@ impl Directory {
         (hash >> self.shift) as usize
     }
 
-    /// While building: one more row in the hash's slot.
+    /// While building: adds a row to the hash's slot.
     #[inline(always)]
     pub(crate) fn count(&self, hash: u64) {
         let entry = &self.entries[self.slot(hash) + 1];
@@ -83,8 +84,8 @@ impl Directory {
         entry.store((value + (1 << 16)) | tag(hash), Ordering::Relaxed);
     }
 
-    /// While building: turns the counts of some slots into the first row of each; gives the row
-    /// behind the last.
+    /// While building: turns the counts of some slots into the first row of each; returns the row
+    /// after the last.
     pub(crate) fn sum_up(&self, slots: std::ops::Range<usize>, first_row: u64) -> u64 {
         let mut row = first_row;
         for entry in &self.entries[slots.start + 1..slots.end + 1] {
@@ -95,8 +96,8 @@ impl Directory {
         row
     }
 
-    /// While building: the place of the next row of the hash's slot. After the last, the entry is
-    /// the slot's end.
+    /// While building: returns the place of the next row of the hash's slot. After the last row,
+    /// the entry is the slot's end.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> u64 {
         let entry = &self.entries[self.slot(hash) + 1];
@@ -105,13 +106,13 @@ impl Directory {
         value >> 16
     }
 
-    /// Asks the processor for the entries of a hash.
+    /// Prefetches the entries of a hash.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.entries.as_ptr().wrapping_add(self.slot(hash)));
     }
 
-    /// The table as compiled code reads it, whose first row is there.
+    /// The table for compiled code, with its first row at `rows`.
     pub(crate) fn raw(&self, rows: *const u8, room: usize) -> RawTable {
         RawTable {
             entries: self.entries.as_ptr().cast(),
@@ -122,8 +123,8 @@ impl Directory {
         }
     }
 
-    /// The rows whose hash may be this one: first, and behind the last. Equal when the tag rules
-    /// all out.
+    /// Returns the range of rows that may have this hash: the first, and the one after the last.
+    /// Empty if the tag excludes all.
     #[inline(always)]
     pub(crate) fn range(&self, hash: u64) -> (u64, u64) {
         let slot = self.slot(hash);

@@ -1,43 +1,44 @@
-//! One heap out of many: the small pages of workers and partitions become a few large buffers.
+//! Merges many heaps into one: the small pages of workers and partitions become a few large
+//! buffers.
 //!
-//! Every chunk of strings that a probe gives out carries the whole list of heap buffers, so that
-//! list must be short.
+//! Every chunk of strings from a probe carries the whole list of heap buffers, so the list must be
+//! short.
 
 use std::sync::Arc;
 
 use arrow::buffer::Buffer;
 
-/// Pages of at least this many bytes stay as they are; smaller ones are copied together.
+/// Pages of at least this many bytes stay unchanged; smaller ones are merged by copying.
 const LARGE_BYTES: usize = 1 << 20;
-/// Small pages are gathered up to this many bytes.
+/// Small pages are merged up to this many bytes.
 const GATHERED_BYTES_MOST: usize = 16 << 20;
 
-/// Where the bytes of a page have gone: buffer, and offset in it.
+/// The new location of a page's bytes: buffer, and offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct PageLocation {
     pub(super) buffer: u32,
     pub(super) offset: u32,
 }
 
-/// Joins heaps.
+/// Merges heaps.
 #[derive(Debug, Default)]
 pub(super) struct HeapJoiner {
     buffers: Vec<Option<Buffer>>,
     gathering: Vec<u8>,
-    /// The place in `buffers` that what is being gathered will take.
+    /// The index in `buffers` reserved for the pages being merged.
     gathering_at: Option<usize>,
 }
 
 impl HeapJoiner {
-    /// Takes the pages of a heap over; where each has gone.
-    pub(super) fn add(&mut self, pages: &[Buffer]) -> Arc<[Moved]> {
+    /// Adds the pages of a heap; returns the new location of each.
+    pub(super) fn add(&mut self, pages: &[Buffer]) -> Arc<[PageLocation]> {
         pages.iter().map(|page| self.add_page(page)).collect()
     }
 
-    fn add_page(&mut self, page: &Buffer) -> Moved {
+    fn add_page(&mut self, page: &Buffer) -> PageLocation {
         if page.len() >= LARGE_BYTES {
             self.buffers.push(Some(page.clone()));
-            return Moved { buffer: self.buffers.len() as u32 - 1, offset: 0 };
+            return PageLocation { buffer: self.buffers.len() as u32 - 1, offset: 0 };
         }
         if self.gathering.len() + page.len() > GATHERED_BYTES_MOST {
             self.flush();
@@ -48,7 +49,7 @@ impl HeapJoiner {
         });
         let offset = self.gathering.len() as u32;
         self.gathering.extend_from_slice(page);
-        Moved { buffer: at as u32, offset }
+        PageLocation { buffer: at as u32, offset }
     }
 
     fn flush(&mut self) {
@@ -57,7 +58,7 @@ impl HeapJoiner {
         }
     }
 
-    /// The joined heap.
+    /// Returns the merged heap.
     pub(super) fn finish(mut self) -> Arc<[Buffer]> {
         self.flush();
         self.buffers.into_iter().flatten().collect()
@@ -74,13 +75,16 @@ mod tests {
         let heaps =
             [vec![page(1, 100), page(2, LARGE_BYTES)], vec![], vec![page(3, LARGE_BYTES - 1); 40]];
         let mut joiner = HeapJoiner::default();
-        let moved: Vec<_> = heaps.iter().map(|heap| joiner.add(heap)).collect();
+        let location: Vec<_> = heaps.iter().map(|heap| joiner.add(heap)).collect();
         let joined = joiner.finish();
         assert!(joined.len() <= 5, "{}", joined.len());
-        for (heap, moved) in heaps.iter().zip(&moved) {
-            for (page, moved) in heap.iter().zip(moved.iter()) {
-                let offset = moved.offset as usize;
-                assert_eq!(&joined[moved.buffer as usize][offset..offset + page.len()], &page[..]);
+        for (heap, location) in heaps.iter().zip(&location) {
+            for (page, location) in heap.iter().zip(location.iter()) {
+                let offset = location.offset as usize;
+                assert_eq!(
+                    &joined[location.buffer as usize][offset..offset + page.len()],
+                    &page[..]
+                );
             }
         }
     }

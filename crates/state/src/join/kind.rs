@@ -1,9 +1,9 @@
-//! The kinds of join, and what they yield.
+//! The kinds of join, and their outputs.
 
 use tessera_plan::{Expr, Node, Value};
 use tessera_types::{Atom, Code, Error, Field, Result, SqlState, Tuple, quote_name};
 
-/// What a join yields, seen from the streaming side.
+/// The output of a join; the stream is the left side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinKind {
     /// Pairs.
@@ -20,7 +20,7 @@ pub enum JoinKind {
     Anti,
     /// Stream tuples, and whether they have a match.
     Mark,
-    /// As `Left`, but a second match is an error.
+    /// Like `Left`, but a second match is an error.
     Single,
     /// Build tuples with a match.
     BuildSemi,
@@ -43,7 +43,7 @@ pub const KINDS: [(&str, JoinKind); 10] = [
 ];
 
 impl JoinKind {
-    /// The kind a node asks for.
+    /// Returns the kind that a node requests.
     ///
     /// # Errors
     /// It is missing or not one of `allowed` (all when empty).
@@ -53,32 +53,32 @@ impl JoinKind {
         let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
         let chosen = node.params.choice("join", &names)?;
         let kind = allowed.iter().find(|(name, _)| *name == chosen).map(|(_, kind)| *kind);
-        kind.ok_or_else(|| Error::internal(format!("join kind {chosen} has a name but no meaning")))
+        kind.ok_or_else(|| Error::internal(format!("join kind {chosen} is not implemented")))
     }
 
-    /// Whether the output holds pairs of tuples.
+    /// Returns whether the output has pairs of tuples.
     pub fn yields_pairs(self) -> bool {
         use JoinKind::{Full, Inner, Left, Right, Single};
         matches!(self, Inner | Left | Right | Full | Single)
     }
 
-    /// Whether stream tuples without a match are in the output, with NULLs.
+    /// Returns whether stream tuples without a match are in the output, with NULLs.
     pub fn keeps_stream(self) -> bool {
         matches!(self, JoinKind::Left | JoinKind::Full | JoinKind::Single)
     }
 
-    /// Whether a stream tuple without a match makes a difference to the output.
+    /// Returns whether a stream tuple without a match affects the output.
     pub fn keeps_unmatched(self) -> bool {
         self.keeps_stream() || matches!(self, JoinKind::Anti | JoinKind::Mark)
     }
 
-    /// Whether stream tuples must know if they were matched.
+    /// Returns whether the join must track which stream tuples were matched.
     pub fn decides_stream(self) -> bool {
         use JoinKind::{Anti, Full, Left, Mark, Semi, Single};
         matches!(self, Left | Full | Single | Semi | Anti | Mark)
     }
 
-    /// Whether build tuples must know if they were matched.
+    /// Returns whether the join must track which build tuples were matched.
     pub fn marks_build(self) -> bool {
         use JoinKind::{BuildAnti, BuildSemi, Full, Right};
         matches!(self, Right | Full | BuildSemi | BuildAnti)
@@ -87,20 +87,20 @@ impl JoinKind {
     /// Rejects a parameter `null_aware` where it has no meaning.
     ///
     /// # Errors
-    /// The join is neither `anti` nor `mark`, or the parameter is no flag.
+    /// The join is neither `anti` nor `mark`, or the parameter is not a flag.
     pub fn check_null_aware(self, node: &Node) -> Result<()> {
         if node.params.flag("null_aware")? && !matches!(self, JoinKind::Anti | JoinKind::Mark) {
             return Err(Error::semantic(
-                "null_aware has a meaning only with join = anti and join = mark",
+                "parameter null_aware requires join = anti or join = mark",
             ));
         }
         Ok(())
     }
 
-    /// Rejects a second match where one is the most: `repeated` says that there was one.
+    /// Rejects a second match if the join allows only one; `repeated` says whether there was one.
     ///
     /// # Errors
-    /// The join is of a subquery that stands for a value.
+    /// The join is of a scalar subquery.
     pub fn check_repeated(self, repeated: bool) -> Result<()> {
         if repeated && self == JoinKind::Single {
             return Err(Error::new(
@@ -112,7 +112,7 @@ impl JoinKind {
         Ok(())
     }
 
-    /// The output tuple.
+    /// Returns the output tuple type.
     ///
     /// # Errors
     /// A field that would be NULL holds a collection.
@@ -134,7 +134,7 @@ impl JoinKind {
     }
 }
 
-/// The name of the field that a mark join adds: a name or a text; `mark` when none is given.
+/// Returns the name of the field that a mark join adds: a name or a text; `mark` by default.
 fn mark_name(node: &Node) -> Result<std::sync::Arc<str>> {
     match node.params.get("mark") {
         None => Ok("mark".into()),

@@ -1,4 +1,5 @@
-//! What joins share: the hash table and its building, pairs of matches and the chunks made of them.
+//! The building blocks of joins: the hash table and its construction, pairs of matches, and their
+//! chunks.
 
 mod buffers;
 mod compiled;
@@ -8,18 +9,20 @@ mod kind;
 mod matched;
 mod output;
 mod pairs;
+mod pending_table;
 mod spilled;
 mod table;
 
 pub use kind::{JoinKind, KINDS};
 pub use table::{JoinTable, Lookup};
 
-pub use buffers::{BuildBuffers, PendingTable, TableBuild};
-pub use compiled::{AskedLookup, CompiledLookup};
-pub use matched::Matched;
+pub use buffers::{BuildBuffers, TableBuild};
+pub use compiled::{CompiledLookup, LookupRequest};
+pub use matched::MatchBitmap;
 pub use output::{BuildRest, BuildSide, Residual, null_columns, pairs_chunk, select_positions};
 pub use pairs::Pairs;
-pub use spilled::{Away, SpilledBuild};
+pub use pending_table::PendingTable;
+pub use spilled::{SpilledBuild, SpilledStream};
 
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,29 @@
-//! Chunks made of pairs: stream tuples with build tuples, copying as little as possible.
+//! Chunks of joined pairs, copying as little as possible.
 
 use std::sync::Arc;
 
 use arrow::array::{UInt32Array, new_null_array};
 
 use tessera_context::Run;
-use tessera_functions::{Bound, Library};
+use tessera_functions::{BoundExpr, Library};
 use tessera_operator::{Reader, SourceRun, Step};
 use tessera_plan::Expr;
 use tessera_rows::{Candidates, NO_ROW};
 use tessera_types::{Error, Item, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use super::matched::Matched;
+use super::matched::MatchBitmap;
 use super::table::JoinTable;
 
 /// Rows of a morsel of build tuples.
 const REST_ROWS: usize = 65_536;
 
-/// Tuples that stream tuples are joined with.
+/// The build tuples of a join.
 pub trait BuildSide {
-    /// How many fields they have.
+    /// The number of their fields.
     fn width(&self) -> usize;
 
-    /// A field of these rows; [`NO_ROW`] gives NULL.
+    /// Gathers a field of these rows; [`NO_ROW`] gives NULL.
     fn gather(&self, field: usize, rows: &[u64]) -> Result<Column>;
 }
 
@@ -37,7 +37,7 @@ impl BuildSide for JoinTable {
     }
 }
 
-/// The positions among stored tuples of positions among those that count.
+/// Converts positions among the selected tuples to positions among the stored tuples.
 pub(super) fn stored_positions(chunk: &Chunk, positions: &[u32]) -> UInt32Array {
     match chunk.selection() {
         None => UInt32Array::from(positions.to_vec()),
@@ -50,12 +50,11 @@ pub(super) fn stored_positions(chunk: &Chunk, positions: &[u32]) -> UInt32Array 
     }
 }
 
-/// The stream tuples at `pairs.positions` (ascending), each with the build tuple of its row
+/// Returns the stream tuples at `pairs.positions` (ascending), each with the build tuple of its row
 /// ([`NO_ROW`]: NULLs).
 ///
-/// Where every stream tuple stands at most once, its columns may be shared under a selection; the
-/// build columns are then gathered to the places of the stored tuples. That is done when it copies
-/// less.
+/// If every stream tuple occurs at most once, its columns can be shared under a selection; the
+/// build columns are then gathered to the positions of the stored tuples. Used if it copies less.
 pub fn pairs_chunk(chunk: &Chunk, table: &impl BuildSide, pairs: &Candidates) -> Result<Chunk> {
     let (matches, stored_rows) = (pairs.len(), chunk.rows_stored());
     let (stream_width, build_width) = (chunk.width(), table.width());
@@ -70,7 +69,7 @@ pub fn pairs_chunk(chunk: &Chunk, table: &impl BuildSide, pairs: &Candidates) ->
     let stored = stored_positions(chunk, &pairs.positions);
     let wasted = stored_rows.saturating_sub(matches) * build_width + stored_rows / 2;
     if unique && matches * stream_width > wasted {
-        // Places that do not count read a row that is in the cache anyway.
+        // Unselected positions read a row that is already in the cache.
         let filler = pairs.rows.first().copied().unwrap_or(NO_ROW);
         let mut rows = vec![filler; stored_rows];
         stored
@@ -92,7 +91,8 @@ pub fn pairs_chunk(chunk: &Chunk, table: &impl BuildSide, pairs: &Candidates) ->
     Ok(Chunk::new(columns, matches))
 }
 
-/// The tuples of a chunk at these positions (ascending, of those that count), columns shared.
+/// Selects the tuples of a chunk at these positions (ascending, among the selected ones); columns
+/// are shared.
 pub fn select_positions(chunk: &Chunk, positions: &[u32]) -> Chunk {
     if positions.len() == chunk.rows() {
         return chunk.clone();
@@ -100,20 +100,20 @@ pub fn select_positions(chunk: &Chunk, positions: &[u32]) -> Chunk {
     chunk.clone().select(Arc::new(stored_positions(chunk, positions)))
 }
 
-/// `rows` NULLs for each field.
+/// Creates `rows` NULLs for each field.
 pub fn null_columns(tuple: &Tuple, rows: usize) -> Result<Vec<Column>> {
     let column = |item: &Item| match item {
         Item::Atom(atom) => Ok(Column::Constant(new_null_array(&atom.arrow(), 1), rows)),
-        Item::Collection(_) => Err(Error::internal("a collection that is not there was asked for")),
+        Item::Collection(_) => Err(Error::internal("NULLs of a collection field")),
     };
     tuple.fields().iter().map(|field| column(&field.item)).collect()
 }
 
-/// A condition on pairs, beyond their keys.
+/// A condition on pairs, in addition to equal keys.
 #[derive(Debug)]
 pub struct Residual {
-    bound: Bound,
-    /// Of each field it reads: whether it is a build field, and its position there.
+    bound: BoundExpr,
+    /// For each field it reads: whether it is a build field, and its position there.
     fields: Vec<(bool, usize)>,
 }
 
@@ -132,15 +132,18 @@ impl Residual {
             let place = stream.index_of(&name).map(|index| (false, index));
             let place = place.or_else(|| build.index_of(&name).map(|index| (true, index)));
             let (of_build, index) = place.ok_or_else(|| {
-                Error::internal(format!("a residual reads {name}, which is not there"))
+                Error::internal(format!("a residual reads the unknown field {name}"))
             })?;
             fields.push((of_build, index));
             read.push(if of_build { build } else { stream }.fields()[index].clone());
         }
-        Ok(Residual { bound: Bound::new(expr, &Tuple::new(read), parameters, library)?, fields })
+        Ok(Residual {
+            bound: BoundExpr::new(expr, &Tuple::new(read), parameters, library)?,
+            fields,
+        })
     }
 
-    /// Keeps the pairs for which the condition is true.
+    /// Retains the pairs for which the condition is true.
     pub fn retain(
         &self,
         chunk: &Chunk,
@@ -167,18 +170,19 @@ impl Residual {
     }
 }
 
-/// Build tuples that were, or were not, matched: after all stream tuples have passed.
+/// Yields the matched or unmatched build tuples after all stream tuples.
 #[derive(Debug)]
 pub struct BuildRest {
     /// The build side.
     pub table: Arc<JoinTable>,
-    /// Which of its rows have found a match.
-    pub matched: Arc<Matched>,
-    /// Those that were matched, or those that were not.
+    /// The rows that have found a match.
+    pub matched: Arc<MatchBitmap>,
+    /// Whether to yield the matched tuples, instead of the unmatched ones.
     pub wanted: bool,
-    /// The stream's tuple, whose fields are NULL in the output; none where they are not in it.
+    /// The stream's tuple type, whose fields are NULL in the output; `None` if the output lacks
+    /// them.
     pub stream: Option<Tuple>,
-    /// The run that it is part of.
+    /// The run it belongs to.
     pub run: Run,
 }
 

@@ -1,41 +1,41 @@
-//! Pairs of stream tuples and rows of a join table, by number: compiled code reads their fields
-//! where they lie, others get columns.
+//! Pairs of stream tuples and rows of a join table, by number: compiled code reads their fields in
+//! place, other readers get columns.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
 
 use tessera_codegen::{InputPlace, RawInput};
-use tessera_functions::{lies_at, raw};
+use tessera_functions::{is_readable, raw};
 use tessera_rows::{Candidates, RowRange};
 use tessera_types::{Field, Tuple};
 use tessera_vector::physical::Physical;
-use tessera_vector::{Chunk, Column, Elsewhere};
+use tessera_vector::{Chunk, Column, LazyTuples};
 
 use super::output::stored_positions;
 use super::table::JoinTable;
 
-/// Pairs, and which fields of both they have as tuples.
+/// Pairs, and the fields of both sides that they have as tuples.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     of: Arc<Numbers>,
-    /// Those from the stream's width on are the table's.
+    /// Numbers from the stream's width on are fields of the table.
     fields: Arc<[usize]>,
 }
 
-/// Which tuples, and which rows.
+/// The paired tuples and rows.
 #[derive(Debug)]
 struct Numbers {
     stream: Chunk,
-    /// Positions among the stored ones.
+    /// Positions among the stored tuples.
     places: UInt32Array,
     table: Arc<JoinTable>,
     rows: Vec<u64>,
 }
 
 impl Pairs {
-    /// Whether tuples of this type can be paired by number: lists and the like cannot, of which as
-    /// many copies may be too many for a column.
+    /// Returns whether tuples of this type can be paired by number. Lists and the like cannot: a
+    /// column might be too small for all their copies.
     pub fn may_be_of(tuple: &Tuple) -> bool {
         let is_flat = |field: &Field| {
             let physical = field.atom().map(|atom| Physical::of(&atom.arrow()));
@@ -44,7 +44,7 @@ impl Pairs {
         tuple.fields().iter().all(is_flat)
     }
 
-    /// The pairs as a chunk; none of them without a row.
+    /// Returns the pairs as a chunk; every pair has a row.
     pub fn chunk(stream: &Chunk, table: &Arc<JoinTable>, pairs: Candidates) -> Chunk {
         let rows = pairs.len();
         let places = match stream.selection() {
@@ -53,11 +53,11 @@ impl Pairs {
         };
         let fields = (0..stream.width() + table.tuple().len()).collect();
         let of = Numbers { stream: stream.clone(), places, table: table.clone(), rows: pairs.rows };
-        Chunk::lying(Pairs { of: Arc::new(of), fields }, rows)
+        Chunk::lazy(Pairs { of: Arc::new(of), fields }, rows)
     }
 }
 
-impl Elsewhere for Pairs {
+impl LazyTuples for Pairs {
     fn width(&self) -> usize {
         self.fields.len()
     }
@@ -78,7 +78,7 @@ impl Elsewhere for Pairs {
         of_stream + rows.len() * table.layout().stride_bytes()
     }
 
-    fn project(&self, fields: &[usize]) -> Box<dyn Elsewhere> {
+    fn project(&self, fields: &[usize]) -> Box<dyn LazyTuples> {
         let fields = fields.iter().map(|field| self.fields[*field]).collect();
         Box::new(Pairs { of: self.of.clone(), fields })
     }
@@ -89,12 +89,12 @@ impl Elsewhere for Pairs {
         if let Some(of_table) = field.checked_sub(stream.width()) {
             return table.input(of_table, rows);
         }
-        if let Some(range) = stream.elsewhere::<RowRange>() {
+        if let Some(range) = stream.lazy_as::<RowRange>() {
             return range.listed(field, Some(places.values()));
         }
-        let array = stream.stored()[field].plain().ok().filter(lies_at)?;
+        let array = stream.stored()[field].plain().ok().filter(is_readable)?;
         let raw = RawInput { list: places.values().as_ptr().cast(), ..raw(&array) };
         arrays.push(array);
-        Some((InputPlace::Listed, raw))
+        Some((InputPlace::Indexed, raw))
     }
 }

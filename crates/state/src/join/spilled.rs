@@ -1,4 +1,4 @@
-//! Builds of which partitions have left memory, and the stream tuples that wait for them.
+//! Spilled partitions of a build, and the stream tuples that wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use tessera_context::{Reservation, Run};
 use tessera_rows::spill::{
     PARTITIONS, SpillFile, SpilledPartitions, TupleBlock, partition_of, read_tuples,
 };
-use tessera_rows::{Incoming, RowLayout, Rows};
+use tessera_rows::{ResolvedColumns, RowLayout, Rows};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
@@ -18,46 +18,47 @@ use super::kind::JoinKind;
 use super::output::{select_positions, stored_positions};
 use crate::sideways::Bloom;
 
-/// A filter of keys that have left may take this part of the memory budget.
+/// The largest filter of spilled keys, as a fraction of the memory budget.
 const FILTER_SHARE: usize = 16;
-/// With fewer bits for each key, too many others pass: with 4, about one in six.
+/// The fewest bits per key of a useful filter: with 4, about one in six other keys passes.
 const FILTER_BITS_MIN: usize = 4;
 
 /// Memory of a build that is being filled.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
-    /// Counted already.
+pub(super) struct BuildMemory {
+    /// Already allocated.
     pub(super) now_bytes: usize,
-    /// What finishing will take.
+    /// Needed to finish the build.
     pub(super) later_bytes: usize,
 }
 
-/// What has left of a build, by partition; shared by its workers, and by the probes of its table.
+/// The spilled part of a build, by partition; shared by its workers, and by the probes of its
+/// table.
 #[derive(Debug)]
 pub struct SpilledBuild {
     partitions: SpilledPartitions,
     key: usize,
-    /// A bit for each partition that has left.
-    gone: AtomicU64,
-    /// What all workers hold.
+    /// A bit for each spilled partition.
+    spilled_mask: AtomicU64,
+    /// Bytes held by all workers.
     now_bytes: AtomicUsize,
     later_bytes: AtomicUsize,
     rows: AtomicU64,
-    /// Of the first key.
+    /// The number of NULLs in the first key.
     null_key_rows: AtomicU64,
-    /// Whether a filter further up the stream knows the keys.
+    /// Whether a filter further up the stream already tests the keys.
     filtered: AtomicBool,
 }
 
 impl SpilledBuild {
-    /// For rows of this layout with keys at these positions.
+    /// Creates an empty one for rows of this layout with keys at these positions.
     pub fn new(run: &Run, layout: &Arc<RowLayout>, keys: &[usize]) -> Arc<SpilledBuild> {
         let partitions =
             SpilledPartitions::new(SpillFile::new(run), layout.clone(), run.context.clone());
         Arc::new(SpilledBuild {
             partitions,
             key: keys.first().copied().unwrap_or(0),
-            gone: AtomicU64::new(0),
+            spilled_mask: AtomicU64::new(0),
             now_bytes: AtomicUsize::new(0),
             later_bytes: AtomicUsize::new(0),
             rows: AtomicU64::new(0),
@@ -66,36 +67,36 @@ impl SpilledBuild {
         })
     }
 
-    /// A bit for each partition that has left.
-    pub fn gone(&self) -> u64 {
-        self.gone.load(Ordering::Relaxed)
+    /// Returns a bit for each spilled partition.
+    pub fn spilled_mask(&self) -> u64 {
+        self.spilled_mask.load(Ordering::Relaxed)
     }
 
-    /// A partition leaves from now on.
-    pub(super) fn leave(&self, partition: usize) {
-        self.gone.fetch_or(1 << partition, Ordering::Relaxed);
+    /// Marks a partition as spilled.
+    pub(super) fn mark_spilled(&self, partition: usize) {
+        self.spilled_mask.fetch_or(1 << partition, Ordering::Relaxed);
     }
 
-    /// A worker holds `after` instead of `before`.
-    pub(super) fn holds(&self, before: Held, after: Held) {
+    /// Changes the memory of a worker from `before` to `after`.
+    pub(super) fn change_memory(&self, before: BuildMemory, after: BuildMemory) {
         self.now_bytes.fetch_add(after.now_bytes, Ordering::Relaxed);
         self.now_bytes.fetch_sub(before.now_bytes, Ordering::Relaxed);
         self.later_bytes.fetch_add(after.later_bytes, Ordering::Relaxed);
         self.later_bytes.fetch_sub(before.later_bytes, Ordering::Relaxed);
     }
 
-    /// What all workers hold.
-    pub(super) fn held(&self) -> Held {
+    /// The memory of all workers.
+    pub(super) fn memory(&self) -> BuildMemory {
         let load = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed);
-        Held { now_bytes: load(&self.now_bytes), later_bytes: load(&self.later_bytes) }
+        BuildMemory { now_bytes: load(&self.now_bytes), later_bytes: load(&self.later_bytes) }
     }
 
-    /// Bytes of a partition that has left that are worth a block.
+    /// The smallest number of bytes of a spilled partition worth a block.
     pub(super) fn block_bytes(&self) -> usize {
         self.partitions.waiting_bytes()
     }
 
-    /// Writes tuples of a partition that has left.
+    /// Writes tuples of a spilled partition.
     pub(super) fn write(&self, partition: usize, rows: &Rows) -> Result<()> {
         let all: Vec<u64> = (0..rows.len() as u64).collect();
         let nulls = rows.gather(self.key, &all)?.plain()?.logical_null_count();
@@ -104,26 +105,26 @@ impl SpilledBuild {
         self.partitions.write(partition, rows)
     }
 
-    /// How many tuples have left.
+    /// The number of spilled tuples.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// How many of them have NULL as their first key.
+    /// The number of spilled tuples with NULL as their first key.
     pub fn null_key_rows(&self) -> u64 {
         self.null_key_rows.load(Ordering::Relaxed)
     }
 
-    /// The tuples of a partition.
+    /// Returns the blocks of a partition.
     pub fn blocks(&self, partition: usize) -> Result<Vec<TupleBlock>> {
         self.partitions.blocks(partition)
     }
 
-    /// Shows the keys of all tuples that have left, block by block: their columns and hashes.
-    /// `build` is what has left.
+    /// Calls `see` with the keys of all spilled tuples, block by block: their columns and hashes.
+    /// `build` has the parameters of the table.
     ///
     /// # Errors
-    /// The scratch directory is exhausted; or those of `see`.
+    /// The scratch directory is full; or those of `see`.
     pub fn see_keys(
         &self,
         build: &TableBuild,
@@ -142,56 +143,56 @@ impl SpilledBuild {
         Ok(())
     }
 
-    /// A filter further up the stream drops what has none of the keys.
+    /// Records that a filter further up the stream drops tuples with other keys.
     pub fn set_filtered(&self) {
         self.filtered.store(true, Ordering::Relaxed);
     }
 
-    /// The file they are in.
+    /// The file that contains the blocks.
     pub fn file(&self) -> &Arc<SpillFile> {
         self.partitions.file()
     }
 }
 
-/// Stream tuples whose partitions of the build have left memory: they leave too, and are joined
-/// later.
+/// Stream tuples whose partitions of the build are spilled: they are spilled too, and joined later.
 #[derive(Debug)]
-pub struct Away {
+pub struct SpilledStream {
     build: Arc<TableBuild>,
     keys: Vec<usize>,
-    gone: u64,
+    spilled_mask: u64,
     partitions: SpilledPartitions,
-    /// What is none of the keys that have left need not leave.
+    /// Tuples that do not pass this filter of the spilled keys need not be spilled.
     filter: Option<Bloom>,
-    /// Whether it stays then, to be found without a match; it goes otherwise.
+    /// Whether such a tuple is passed on without a match, instead of dropped.
     keeps_unmatched: bool,
     _memory: Reservation,
 }
 
-impl Away {
-    /// For the stream of a probe of this build, of which part has left, by a join of this kind.
+impl SpilledStream {
+    /// Creates an empty one for the stream of a probe of this partially spilled build, by a join of
+    /// this kind.
     ///
     /// # Errors
-    /// The stream has collections; the scratch directory is exhausted.
+    /// The stream has collections; the scratch directory is full.
     pub fn new(
         build: &Arc<TableBuild>,
         spilled: &SpilledBuild,
         (stream, keys, kind): (&Tuple, &[usize], JoinKind),
         run: &Run,
-    ) -> Result<Away> {
+    ) -> Result<SpilledStream> {
         if !tessera_rows::spill::spillable(stream) {
             return Err(Error::unsupported(
-                "a join that does not fit into memory, of tuples with collections; raise --memory SIZE (or SET memory)",
+                "a join of tuples with collections does not fit into memory; raise --memory SIZE (or SET memory)",
             ));
         }
         let layout = RowLayout::new(stream)?;
         let partitions = SpilledPartitions::new(SpillFile::new(run), layout, run.context.clone());
         let mut memory = Reservation::new(run.context.clone());
         let filter = filter(build, spilled, &mut memory, run)?;
-        Ok(Away {
+        Ok(SpilledStream {
             build: build.clone(),
             keys: keys.to_vec(),
-            gone: spilled.gone(),
+            spilled_mask: spilled.spilled_mask(),
             partitions,
             filter,
             keeps_unmatched: kind.keeps_unmatched(),
@@ -199,40 +200,40 @@ impl Away {
         })
     }
 
-    /// Takes the tuples of partitions that have left; gives the others, if there are any.
+    /// Spills the tuples of spilled partitions; returns the others, if any.
     pub fn put(&self, chunk: Chunk) -> Result<Option<Chunk>> {
         let columns =
             self.keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<Column>>>()?;
         let mut hashes = Vec::new();
         self.build.hash(&columns, chunk.rows(), &mut hashes)?;
-        let (mut stay, mut leave) = (vec![0; hashes.len()], vec![0; hashes.len()]);
-        let (mut staying, mut leaving) = (0, 0);
+        let (mut kept, mut spilled) = (vec![0; hashes.len()], vec![0; hashes.len()]);
+        let (mut kept_len, mut spilled_len) = (0, 0);
         for (position, hash) in hashes.iter().enumerate() {
-            let is_here = self.gone >> partition_of(*hash) & 1 == 0;
+            let is_here = self.spilled_mask >> partition_of(*hash) & 1 == 0;
             let may_match = self.filter.as_ref().is_none_or(|filter| filter.may_contain(*hash));
-            // Written always and counted if so: it cannot be foretold.
-            stay[staying] = position as u32;
-            staying += usize::from(is_here | (!may_match & self.keeps_unmatched));
-            leave[leaving] = position as u32;
-            leaving += usize::from(!is_here & may_match);
+            // Branch-free: always written, but counted only if it stays.
+            kept[kept_len] = position as u32;
+            kept_len += usize::from(is_here | (!may_match & self.keeps_unmatched));
+            spilled[spilled_len] = position as u32;
+            spilled_len += usize::from(!is_here & may_match);
         }
-        if staying == chunk.rows() {
+        if kept_len == chunk.rows() {
             return Ok(Some(chunk));
         }
-        self.append(&chunk, &hashes, &leave[..leaving])?;
-        Ok((staying > 0).then(|| select_positions(&chunk, &stay[..staying])))
+        self.append(&chunk, &hashes, &spilled[..spilled_len])?;
+        Ok((kept_len > 0).then(|| select_positions(&chunk, &kept[..kept_len])))
     }
 
-    /// Tuples leave.
-    fn append(&self, chunk: &Chunk, hashes: &[u64], leave: &[u32]) -> Result<()> {
-        if leave.is_empty() {
+    /// Spills tuples.
+    fn append(&self, chunk: &Chunk, hashes: &[u64], spilled: &[u32]) -> Result<()> {
+        if spilled.is_empty() {
             return Ok(());
         }
         let mut partitions: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
-        leave.iter().for_each(|position| {
+        spilled.iter().for_each(|position| {
             partitions[partition_of(hashes[*position as usize])].push(*position)
         });
-        let incoming = Incoming::of_chunk(chunk)?;
+        let incoming = ResolvedColumns::of_chunk(chunk)?;
         for (partition, positions) in
             partitions.iter().enumerate().filter(|(_, list)| !list.is_empty())
         {
@@ -245,38 +246,39 @@ impl Away {
         Ok(())
     }
 
-    /// The partitions that have left.
-    pub fn gone(&self) -> impl Iterator<Item = usize> {
-        let gone = self.gone;
-        (0..PARTITIONS).filter(move |partition| gone >> partition & 1 == 1)
+    /// Iterates over the spilled partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = usize> {
+        let spilled_mask = self.spilled_mask;
+        (0..PARTITIONS).filter(move |partition| spilled_mask >> partition & 1 == 1)
     }
 
-    /// The tuples of a partition; all must have been put.
+    /// Returns the blocks of a partition; nothing may be added afterwards.
     pub fn blocks(&self, partition: usize) -> Result<Vec<TupleBlock>> {
         self.partitions.blocks(partition)
     }
 
-    /// The file they are in.
+    /// The file that contains the blocks.
     pub fn file(&self) -> &Arc<SpillFile> {
         self.partitions.file()
     }
 
-    /// The build whose partitions they wait for.
+    /// The build whose partitions the tuples wait for.
     pub fn build(&self) -> &Arc<TableBuild> {
         &self.build
     }
 }
 
-/// A filter of the keys that have left; nothing where one further up the stream knows them, where
-/// they are what such a filter let pass, or where it would be too much of the memory.
+/// Creates a filter of the spilled keys; `None` if a filter further up the stream tests them, if
+/// the keys passed such a filter themselves, or if it would take too much memory.
 fn filter(
     build: &TableBuild,
     spilled: &SpilledBuild,
     memory: &mut Reservation,
     run: &Run,
 ) -> Result<Option<Bloom>> {
-    // A block is chosen by the same bits as a partition: those of partitions that stay are empty.
-    let keys = spilled.rows() as usize * PARTITIONS / (spilled.gone().count_ones() as usize).max(1);
+    // The same hash bits select a block and a partition: blocks of partitions in memory stay empty.
+    let keys = spilled.rows() as usize * PARTITIONS
+        / (spilled.spilled_mask().count_ones() as usize).max(1);
     let most = Bloom::blocks_within(run.context.memory_bytes() / FILTER_SHARE);
     let blocks = Bloom::blocks_for(keys).min(most);
     let is_known = spilled.filtered.load(Ordering::Relaxed) || build.depth > 0;

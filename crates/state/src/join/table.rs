@@ -1,12 +1,12 @@
 //! The join table: unchained (Birler, Kemper, Neumann, VLDB 2024), in the layout of
-//! `docs/layout.md`.
+//! `docs/reference/layout.md`.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use tessera_codegen::{InputPlace, RawInput, RawTable, WRITTEN_AT_ONCE};
+use tessera_codegen::{InputPlace, RawInput, RawTable, UNCHECKED_MATCHES};
 use tessera_rows::{
-    Candidates, HASH_OFFSET, Incoming, Kind, NullKeys, Part, RowLayout, Values, Which,
+    Candidates, HASH_OFFSET, Kind, NullKeys, Part, ResolvedColumns, RowLayout, RowSelection, Values,
 };
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::physical::Physical;
@@ -17,11 +17,11 @@ use super::compiled::CompiledLookup;
 use super::directory::Directory;
 use super::spilled::SpilledBuild;
 
-/// How many directory entries are on their way to the cache at once: the loop around one is about
-/// 40 instructions, so that the processor by itself would look ahead to 10.
+/// How many directory entries are prefetched: the loop around one has about 40 instructions, so
+/// out-of-order execution alone would look 10 entries ahead.
 const PREFETCH_AHEAD: usize = 24;
 
-/// A hash table of tuples, complete; read by all workers.
+/// A complete hash table of tuples, read by all workers.
 #[derive(Debug)]
 pub struct JoinTable {
     build: Arc<TableBuild>,
@@ -30,16 +30,16 @@ pub struct JoinTable {
     null_rows: OnceLock<Vec<u64>>,
 }
 
-/// The tuples of one chunk that may have matches, and how far their matches have been given out.
+/// The tuples of one chunk that may have matches, and the progress through their matches.
 #[derive(Debug, Default)]
 pub struct Lookup {
     hashes: Vec<u64>,
-    keys: Option<Incoming>,
-    /// Positions in the chunk (of the tuples that count), with the rows of their slots.
+    keys: Option<ResolvedColumns>,
+    /// Positions among the selected tuples of the chunk, with the rows of their slots.
     positions: Vec<u32>,
     ranges: Vec<(u64, u64)>,
     next: usize,
-    /// All pairs, where compiled code has found them, and how many were given out.
+    /// All pairs found by compiled code, and how many were returned.
     all: Candidates,
     given: Option<usize>,
 }
@@ -49,7 +49,7 @@ impl JoinTable {
         JoinTable { build, directory, part, null_rows: OnceLock::new() }
     }
 
-    /// The tuple of the rows.
+    /// The tuple type of the rows.
     pub fn tuple(&self) -> &Tuple {
         self.layout().tuple()
     }
@@ -58,24 +58,24 @@ impl JoinTable {
         &self.build.layout
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.part.rows
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.part.rows == 0
     }
 
-    /// How it was built.
+    /// The parameters of its construction.
     pub fn build(&self) -> &Arc<TableBuild> {
         &self.build
     }
 
-    /// What has left memory, where something has.
+    /// The spilled partitions, if there are any.
     pub fn spilled(&self) -> Option<&Arc<SpilledBuild>> {
-        self.build.spilled.as_ref().filter(|spilled| spilled.gone() != 0)
+        self.build.spilled.as_ref().filter(|spilled| spilled.spilled_mask() != 0)
     }
 
     /// The fields that are the keys.
@@ -88,13 +88,13 @@ impl JoinTable {
         self.part.memory_bytes() + self.directory.memory_bytes()
     }
 
-    /// A field of these rows; [`tessera_rows::NO_ROW`] gives NULL.
+    /// Gathers a field of these rows; [`tessera_rows::NO_ROW`] gives NULL.
     pub fn gather(&self, field: usize, rows: &[u64]) -> Result<Column> {
-        self.part.gather(&self.build.layout, field, Which::Listed(rows))
+        self.part.gather(&self.build.layout, field, RowSelection::Listed(rows))
     }
 
-    /// Where the keys stand in a row, if compiled code can look them up: whole numbers of at most
-    /// 64 bits.
+    /// Returns the offsets of the keys in a row if compiled code can look them up: integers of at
+    /// most 64 bits.
     pub(super) fn coded_offsets(&self) -> Option<Vec<usize>> {
         let offset = |key: &usize| {
             let place = &self.layout().fields[*key];
@@ -110,8 +110,8 @@ impl JoinTable {
         self.keys().iter().map(offset).collect()
     }
 
-    /// The table as compiled code reads it, with room for so many pairs; none where it has keys
-    /// that are NULL, or hashes of its own.
+    /// Returns the table for compiled code, with capacity for this many pairs; `None` if some keys
+    /// are NULL or hashes are masked or rotated.
     pub(super) fn raw(&self, room: usize) -> Option<RawTable> {
         let has_nulls = self.keys().iter().any(|key| self.part.has_nulls[*key]);
         if has_nulls || self.build.hash_mask != u64::MAX || self.build.depth > 0 {
@@ -120,14 +120,14 @@ impl JoinTable {
         Some(self.directory.raw(self.part.pages.address(0, self.part.rows)?, room))
     }
 
-    /// How compiled code finds a field of these rows, and where.
+    /// Returns how compiled code reads a field of these rows, and its address.
     pub(super) fn input(&self, field: usize, rows: &[u64]) -> Option<(InputPlace, RawInput)> {
         let first = self.part.pages.address(0, self.part.rows)?;
         self.part.input(self.layout(), field, first, (64, rows.as_ptr().cast()))
     }
 
-    /// Starts looking up the tuples of a chunk that count; `keys` are the positions of its key
-    /// columns. Compiled code, where there is some, finds all matches at once.
+    /// Starts a lookup of the selected tuples of a chunk; `keys` are the positions of its key
+    /// columns. Compiled code, if available, finds all matches at once.
     pub fn lookup(
         &self,
         chunk: &Chunk,
@@ -144,10 +144,10 @@ impl JoinTable {
         }
         let columns = keys.iter().map(|key| chunk.column(*key)).collect::<Result<Vec<_>>>()?;
         let rows = chunk.rows();
-        let incoming = Incoming::new(&columns, rows)?;
+        let incoming = ResolvedColumns::new(&columns, rows)?;
         let Lookup { hashes, positions, ranges, .. } = lookup;
         self.build.hash(&columns, rows, hashes)?;
-        // Whatever earlier lookups left is overwritten or cut off.
+        // Values from earlier lookups are overwritten or truncated.
         positions.resize(rows, 0);
         ranges.resize(rows, (0, 0));
         let skip_nulls = incoming.has_nulls() && !self.build.null_equal;
@@ -174,8 +174,8 @@ impl JoinTable {
         Ok(())
     }
 
-    /// More matches: up to `limit` pairs of row and position into `pairs` (replaced), positions
-    /// ascending. There may be fewer, even none; [`Lookup::is_done`] says whether that was all.
+    /// Replaces `pairs` with up to `limit` further matches, positions ascending. There may be
+    /// fewer, even none; [`Lookup::is_done`] says whether all have been returned.
     pub fn next_pairs(
         &self,
         lookup: &mut Lookup,
@@ -189,9 +189,9 @@ impl JoinTable {
         self.expand(lookup, pairs, InOrder { limit })
     }
 
-    /// The next match or matches of each position that is still wanted: up to `limit` pairs, shared
-    /// out among the positions, which keeps early ends early. Positions for which `wanted` is false
-    /// are given up.
+    /// Returns the next matches of each position that is still wanted: up to `limit` pairs, divided
+    /// evenly among the positions, so that a position with an early match stops early. Positions
+    /// for which `wanted` is false are dropped.
     pub fn next_round(
         &self,
         lookup: &mut Lookup,
@@ -214,11 +214,11 @@ impl JoinTable {
         lookup.ranges.truncate(kept);
         lookup.next = 0;
         let share = (limit / kept.max(1)).max(1);
-        self.expand(lookup, pairs, SharedOut { limit, share })
+        self.expand(lookup, pairs, EvenShares { limit, share })
     }
 
-    /// Expands candidates with the cheapest test of a candidate (a single integer key: the key
-    /// itself, which decides; else the hash), then compares keys where the test did not decide.
+    /// Expands candidates with the cheapest test (for a single integer key the key itself, which
+    /// decides; else the hash), then compares keys if the test did not decide.
     fn expand(
         &self,
         lookup: &mut Lookup,
@@ -227,7 +227,7 @@ impl JoinTable {
     ) -> Result<()> {
         let Lookup { hashes, keys, positions, ranges, next, .. } = lookup;
         let Some(keys) = keys else {
-            return Err(Error::internal("matches asked for before a lookup"));
+            return Err(Error::internal("matches requested before a lookup"));
         };
         let pages = &self.part.pages;
         if let ([field], [column]) = (&self.build.keys[..], keys.columns())
@@ -261,7 +261,7 @@ impl JoinTable {
         self.part.view(&self.build.layout).retain_equal(&self.build.keys, keys, nulls, pairs)
     }
 
-    /// Keeps the pairs whose keys SQL's `IN` cannot call unequal: NULL may equal anything.
+    /// Retains the pairs whose keys SQL's `IN` cannot rule out: NULL may equal anything.
     pub fn retain_not_unequal(&self, lookup: &Lookup, pairs: &mut Candidates) -> Result<()> {
         let Some(keys) = &lookup.keys else {
             return Err(Error::internal("keys compared before a lookup"));
@@ -270,7 +270,7 @@ impl JoinTable {
         view.retain_equal(&self.build.keys, keys, NullKeys::Unknown, pairs)
     }
 
-    /// The rows with a NULL in their keys.
+    /// Returns the rows with a NULL in their keys.
     pub fn rows_with_null_keys(&self) -> Result<&[u64]> {
         if let Some(rows) = self.null_rows.get() {
             return Ok(rows);
@@ -285,7 +285,7 @@ impl JoinTable {
                     .iter()
                     .map(|key| self.gather(*key, &rows))
                     .collect::<Result<Vec<_>>>()?;
-                let keys = Incoming::new(&keys, rows.len())?;
+                let keys = ResolvedColumns::new(&keys, rows.len())?;
                 found.extend(
                     rows.iter().enumerate().filter(|(i, _)| keys.any_null(*i)).map(|(_, row)| *row),
                 );
@@ -294,25 +294,25 @@ impl JoinTable {
         Ok(self.null_rows.get_or_init(|| found))
     }
 
-    /// The hash of a row's keys.
+    /// Returns the hash of a row's keys.
     #[inline(always)]
     pub fn hash_of(&self, row: u64) -> u64 {
         self.part.pages.field::<u64>(HASH_OFFSET).get(row)
     }
 
-    /// The numbers of at most `len` rows from `first`.
+    /// Returns the numbers of at most `len` rows from `first`.
     pub fn row_range(&self, first: u64, len: usize) -> Range<u64> {
         first..(first + len as u64).min(self.len() as u64)
     }
 }
 
 impl Lookup {
-    /// Whether all matches have been given out.
+    /// Returns whether all matches have been returned.
     pub fn is_done(&self) -> bool {
         self.given.map_or(self.next >= self.positions.len(), |given| given >= self.all.len())
     }
 
-    /// Whether no position is left in rounds.
+    /// Returns whether no position is left for further rounds.
     pub fn is_exhausted(&self) -> bool {
         match self.given {
             Some(given) => given >= self.all.len(),
@@ -320,8 +320,8 @@ impl Lookup {
         }
     }
 
-    /// Gives out more of what compiled code has found, at most `limit` pairs; whether it was that
-    /// which found them.
+    /// Returns up to `limit` further pairs found by compiled code; `false` if the lookup did not
+    /// use compiled code.
     fn give(&mut self, limit: usize, pairs: &mut Candidates) -> bool {
         let Some(given) = &mut self.given else { return false };
         if *given == 0 && self.all.len() <= limit {
@@ -337,13 +337,13 @@ impl Lookup {
         true
     }
 
-    /// Whether a position has a NULL in its keys.
+    /// Returns whether a position has a NULL in its keys.
     pub fn has_null_key(&self, position: u32) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.any_null(position as usize))
     }
 }
 
-/// How candidates become pairs; generic so that each test is compiled into its loop.
+/// Expands candidates into pairs; generic so that each test is compiled into its loop.
 trait Expand {
     fn run(
         self,
@@ -361,15 +361,14 @@ struct InOrder {
 }
 
 /// At most `share` matches of each position.
-struct SharedOut {
+struct EvenShares {
     limit: usize,
     share: usize,
 }
 
 impl Expand for InOrder {
-    /// Lists the candidates of many positions, then tests them: in neither loop does a branch
-    /// depend on how many rows a slot has or on whether they match, which the processor could not
-    /// foresee.
+    /// Lists the candidates of many positions, then tests them: no branch in either loop depends on
+    /// how many rows a slot has or on whether they match, which the processor could not predict.
     #[inline(always)]
     fn run(
         self,
@@ -381,15 +380,15 @@ impl Expand for InOrder {
     ) {
         while *next < positions.len() && pairs.len() < self.limit {
             let (first, taken) = (pairs.len(), *next);
-            pairs.rows.resize(self.limit + WRITTEN_AT_ONCE, 0);
-            pairs.positions.resize(self.limit + WRITTEN_AT_ONCE, 0);
+            pairs.rows.resize(self.limit + UNCHECKED_MATCHES, 0);
+            pairs.positions.resize(self.limit + UNCHECKED_MATCHES, 0);
             let mut listed = first;
             for (position, (begin, end)) in positions[taken..].iter().zip(&ranges[taken..]) {
                 let count = (end - begin) as usize;
                 if listed + count > self.limit {
                     break;
                 }
-                let at_once = count.max(WRITTEN_AT_ONCE);
+                let at_once = count.max(UNCHECKED_MATCHES);
                 let rows = &mut pairs.rows[listed..listed + at_once];
                 rows.iter_mut().zip(*begin..).for_each(|(row, number)| *row = number);
                 pairs.positions[listed..listed + at_once].fill(*position);
@@ -402,7 +401,7 @@ impl Expand for InOrder {
             if *next > taken {
                 continue;
             }
-            // More candidates than there is room for: one by one, as far as it goes.
+            // More candidates than the capacity: one by one, up to the capacity.
             let (begin, end) = &mut ranges[taken];
             while *begin < *end && pairs.len() < self.limit {
                 if test(*begin, positions[taken]) {
@@ -415,7 +414,7 @@ impl Expand for InOrder {
     }
 }
 
-impl Expand for SharedOut {
+impl Expand for EvenShares {
     #[inline(always)]
     fn run(
         self,

@@ -1,4 +1,4 @@
-//! Tables with colliding hashes.
+//! Tests tables with colliding hashes.
 
 use std::sync::Arc;
 

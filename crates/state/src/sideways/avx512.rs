@@ -1,6 +1,6 @@
-//! Tests of hashes on processors with AVX-512: eight at once, each of which looks at its block.
-//! Compilers make no such loop: they do not gather where a look-up may be outside, nor pack
-//! positions. (Bits in the cache that are one look away are faster one by one.)
+//! Tests eight hashes at a time against a Bloom filter, with AVX-512. Compilers do not vectorize
+//! this loop: it needs a gather with possibly invalid addresses and a compressing store of
+//! positions. (For a bitmap in the cache, scalar code is faster.)
 
 use std::arch::x86_64::{
     __mmask8, _mm256_add_epi32, _mm256_maskz_compress_epi32, _mm256_set1_epi32, _mm256_setr_epi32,
@@ -9,20 +9,20 @@ use std::arch::x86_64::{
     _mm512_srli_epi64, _mm512_srlv_epi64,
 };
 
-/// How many are tested at once.
+/// Hashes tested at a time.
 const LANES: usize = 8;
 
-/// The positions of the hashes whose 4 bits ([`super::bloom`]) are set in their block, whose number
-/// `shift` leaves of them; none on other processors.
+/// Returns the positions of the hashes whose 4 bits ([`super::bloom`]) are set in their block,
+/// which is the hash shifted right by `shift`; `None` on other processors.
 pub(super) fn passing(blocks: &[u64], shift: u32, hashes: &[u64]) -> Option<Vec<u32>> {
     let is_there = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
     assert!(shift < 64 && blocks.len() >= 1 << (64 - shift), "a block outside the filter");
-    // SAFETY: the processor has what is enabled; the assertion is what is asked for.
+    // SAFETY: the processor has the enabled features, and the assertion checks the block numbers.
     is_there.then(|| unsafe { passing_of(blocks, shift, hashes) })
 }
 
 /// # Safety
-/// A hash shifted so far is the number of a block.
+/// A hash shifted right by `shift` is the number of a block.
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn passing_of(blocks: &[u64], shift: u32, hashes: &[u64]) -> Vec<u32> {
     let (one, shift, in_word) =
@@ -33,10 +33,10 @@ unsafe fn passing_of(blocks: &[u64], shift: u32, hashes: &[u64]) -> Vec<u32> {
     let mut passed = 0;
     for (number, hashes) in hashes.chunks(LANES).enumerate() {
         let are_there = __mmask8::MAX >> (LANES - hashes.len());
-        // SAFETY: only those that are there are read.
+        // SAFETY: only lanes with a hash are read.
         let hash = unsafe { _mm512_maskz_loadu_epi64(are_there, hashes.as_ptr().cast()) };
         let block = _mm512_srlv_epi64(hash, shift);
-        // SAFETY: the caller's promise; what is missing is 0.
+        // SAFETY: the caller's promise; missing lanes are 0.
         let block = unsafe { _mm512_i64gather_epi64::<8>(block, blocks.as_ptr().cast()) };
         let two = _mm512_or_si512(bit(hash), bit(_mm512_srli_epi64::<6>(hash)));
         let others =
@@ -45,12 +45,12 @@ unsafe fn passing_of(blocks: &[u64], shift: u32, hashes: &[u64]) -> Vec<u32> {
         let passes = _mm512_cmpeq_epi64_mask(_mm512_and_si512(block, places), places) & are_there;
         let all = _mm256_add_epi32(lanes, _mm256_set1_epi32((number * LANES) as i32));
         let packed = _mm256_maskz_compress_epi32(passes, all);
-        // SAFETY: no more have passed than came before, and behind so many there is room for all
-        // lanes.
+        // SAFETY: no more positions have passed than hashes came before, and the capacity has room
+        // for all lanes after that many.
         unsafe { _mm256_storeu_si256(positions.as_mut_ptr().add(passed).cast(), packed) };
         passed += passes.count_ones() as usize;
     }
-    // SAFETY: so many were written.
+    // SAFETY: this many were written.
     unsafe { positions.set_len(passed) };
     positions
 }

@@ -1,25 +1,25 @@
-//! A Bloom filter of hashes, of blocks as long as a register: a test is one access to memory and
-//! one comparison.
+//! A Bloom filter of hashes with blocks of one register: a test is one memory access and one
+//! comparison.
 //!
 //! Source: Lang, Neumann, Kemper, Boncz, *Performance-optimal filtering: Bloom overtakes Cuckoo at
-//! high throughput*, VLDB 2019 (register-blocked Bloom filters). A block is 64 bits; its number is
-//! in the top bits of the hash, the places of 4 bits in the lowest 24. With 8 to 16 bits for each
+//! high throughput*, VLDB 2019 (register-blocked Bloom filters). A block is 64 bits; the top bits
+//! of the hash are its number, the lowest 24 bits the places of 4 bits in it. With 8 to 16 bits per
 //! key, 1 to 4 % of other keys pass.
 
 use tessera_types::{Error, Result};
 
 use super::passing;
 
-/// Bits for each key, at least.
+/// The fewest bits per key.
 const BITS_OF_KEY: usize = 8;
-/// The most blocks: as far as the number of a block and the places in it take different bits of the
-/// hash, and there is no sense in filters of gigabytes.
+/// The most blocks: the number of a block and the places in it must use different bits of the hash,
+/// and filters of gigabytes are useless.
 const BLOCKS_MAX: usize = 1 << 27;
 
-/// The filter.
+/// A register-blocked Bloom filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bloom {
-    /// 2^n blocks, from 2 on, so that no shift is by 64 bits.
+    /// 2^n blocks, at least 2, so that no shift is by 64 bits.
     blocks: Vec<u64>,
     shift: u32,
 }
@@ -30,19 +30,19 @@ fn places(hash: u64) -> u64 {
 }
 
 impl Bloom {
-    /// How many blocks a filter for so many keys has.
+    /// Returns the number of blocks of a filter for this many keys.
     pub fn blocks_for(keys: usize) -> usize {
         let blocks = keys.min(BLOCKS_MAX * 64 / BITS_OF_KEY).div_ceil(64 / BITS_OF_KEY);
         blocks.next_power_of_two().max(2)
     }
 
-    /// How many blocks a filter of so many bytes has, at most.
+    /// Returns the largest number of blocks of a filter of at most this many bytes.
     pub fn blocks_within(bytes: usize) -> usize {
         let blocks = (bytes / 8).clamp(2, BLOCKS_MAX);
         1 << blocks.ilog2()
     }
 
-    /// A filter that no key passes.
+    /// Creates a filter that no key passes.
     pub fn new(blocks: usize) -> Bloom {
         Bloom::of(vec![0; blocks.next_power_of_two().max(2)])
     }
@@ -61,14 +61,14 @@ impl Bloom {
         }
     }
 
-    /// Whether a key may have been added.
+    /// Returns whether a key may have been added.
     #[inline(always)]
     pub fn may_contain(&self, hash: u64) -> bool {
         let places = places(hash);
         self.blocks.get((hash >> self.shift) as usize).is_some_and(|block| block & places == places)
     }
 
-    /// The positions of those hashes whose key may have been added, ascending.
+    /// Returns the positions of hashes whose key may have been added, ascending.
     pub fn select(&self, hashes: &[u64]) -> Vec<u32> {
         #[cfg(target_arch = "x86_64")]
         if let Some(positions) = super::avx512::passing(&self.blocks, self.shift, hashes) {
@@ -77,12 +77,12 @@ impl Bloom {
         passing(hashes.len(), hashes.iter().map(|hash| self.may_contain(*hash)))
     }
 
-    /// Bytes of a filter of so many blocks.
+    /// Bytes of a filter of this many blocks.
     pub fn bytes_of(blocks: usize) -> usize {
         blocks * 8
     }
 
-    /// Whether no key has been added.
+    /// Returns whether no key has been added.
     pub fn is_empty(&self) -> bool {
         self.blocks.iter().all(|block| *block == 0)
     }
@@ -92,7 +92,8 @@ impl Bloom {
         Bloom::bytes_of(self.blocks.len())
     }
 
-    /// Adds all keys of another. Each block of the smaller one becomes several.
+    /// Adds all keys of another filter. Each block of the smaller one maps to several of the larger
+    /// one.
     pub fn merge(&mut self, other: &Bloom) {
         if other.blocks.len() > self.blocks.len() {
             let smaller = std::mem::replace(self, other.clone());
@@ -104,15 +105,15 @@ impl Bloom {
         }
     }
 
-    /// The blocks one after the other, low byte first.
+    /// Encodes the blocks, low byte first.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.blocks.iter().flat_map(|block| block.to_le_bytes()).collect()
     }
 
-    /// What [`Bloom::to_bytes`] gave.
+    /// Decodes the bytes of [`Bloom::to_bytes`].
     ///
     /// # Errors
-    /// The bytes are no filter.
+    /// The bytes do not encode a filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bloom> {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() < 2
@@ -121,7 +122,7 @@ impl Bloom {
             || !rest.is_empty()
         {
             return Err(Error::data(format!(
-                "{} bytes are no filter of keys; take what a key_filter yields",
+                "{} bytes do not encode a key filter; use the output of a key_filter",
                 bytes.len()
             )));
         }

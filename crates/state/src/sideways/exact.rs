@@ -1,5 +1,5 @@
-//! A bit for each number between the least and the greatest key: exact, and a test is a subtraction
-//! and a look at one bit.
+//! An exact filter: a bit for each number between the least and the greatest key. A test is a
+//! subtraction and one bit test.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
@@ -10,27 +10,27 @@ use tessera_vector::physical::{Physical, raw_values};
 use super::bloom::Bloom;
 use super::passing;
 
-/// It takes at most so many times the bytes of a Bloom filter of the same keys,
+/// The largest filter, as a multiple of the bytes of a Bloom filter of the same keys.
 const TIMES_BLOOM_MAX: usize = 8;
-/// or what is in the cache anyway;
+/// A filter of at most this many bytes is always allowed: it stays in the cache.
 const BYTES_FREE: usize = 64 << 10;
-/// and never more than these: keys of tables that were loaded in order come in order, so that what
-/// is looked at is in the cache, while a Bloom filter has it all over the place.
+/// The largest filter in any case. Keys of tables that were loaded in order arrive in order, so
+/// that the accessed words are in the cache, while a Bloom filter scatters them.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Bytes before the words: that it is exact, and the least key.
+/// Bytes before the words: a marker of the format, and the least key.
 const HEADER_BYTES: usize = 9;
 const MARK: u8 = 1;
 
-/// Keys that are whole numbers of 32 or 64 bits.
+/// A set of integer keys of 32 or 64 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exact {
     least: i64,
-    /// The last one is 0: that of all numbers beyond.
+    /// The last word is 0: it stands for all numbers beyond the greatest key.
     words: Vec<u64>,
 }
 
-/// The numbers of an array of such keys; none of another.
+/// Calls a function with the numbers of an array of such keys; `None` for another type.
 macro_rules! each_number {
     ($array:expr, $values:ident => $body:expr) => {
         match width($array.data_type()) {
@@ -57,9 +57,8 @@ fn width(data_type: &DataType) -> Option<Physical> {
 }
 
 impl Exact {
-    /// A filter without keys for those between two of them, one-element arrays, of which a Bloom
-    /// filter would take so many bytes; none where they are no such numbers, or it would be too
-    /// large.
+    /// Creates an empty filter for keys between two one-element arrays, for which a Bloom filter
+    /// would take `bloom_bytes`; `None` if they are not such numbers, or it would be too large.
     pub fn between(least: &ArrayRef, greatest: &ArrayRef, bloom_bytes: usize) -> Option<Exact> {
         if least.is_empty() || greatest.is_empty() || least.is_null(0) || greatest.is_null(0) {
             return None;
@@ -75,8 +74,7 @@ impl Exact {
         (words * 8 <= bytes_max).then(|| Exact { least, words: vec![0; words] })
     }
 
-    /// Adds the values of an array without NULLs; those that are not between the least and the
-    /// greatest are left out.
+    /// Adds the values of an array without NULLs; ignores values outside the bounds.
     pub fn add(&mut self, array: &ArrayRef) {
         let _ = each_number!(array, values => values.for_each(|value| self.set(value)));
     }
@@ -89,8 +87,8 @@ impl Exact {
         }
     }
 
-    /// The positions of those values of an array that are keys, ascending; none where it is of
-    /// another type.
+    /// Returns the positions of the values of an array that are keys, ascending; `None` for another
+    /// type.
     pub fn select(&self, array: &ArrayRef) -> Option<Vec<u32>> {
         let (words, last) = (&self.words[..], self.words.len() - 1);
         let is_key = |value: i64| {
@@ -117,7 +115,7 @@ impl Exact {
         self.least.saturating_add((self.words.len() as i64 - 1) * 64 - 1)
     }
 
-    /// The keys of both; none where that would be too large.
+    /// Returns the keys of both; `None` if that would be too large.
     pub fn merged(&self, other: &Exact) -> Option<Exact> {
         let (least, greatest) =
             (self.least.min(other.least), self.greatest().max(other.greatest()));
@@ -126,7 +124,7 @@ impl Exact {
         Some(both)
     }
 
-    /// A Bloom filter of the same keys, which are of this type.
+    /// Returns a Bloom filter of the same keys, which are of this type.
     pub fn to_bloom(&self, data_type: &DataType) -> Bloom {
         let is_short = matches!(width(data_type), Some(Physical::Bits32));
         let count: u32 = self.words.iter().map(|word| word.count_ones()).sum();
@@ -143,7 +141,7 @@ impl Exact {
         self.words.len() * 8
     }
 
-    /// The filter as bytes; as many as no [`Bloom`] has.
+    /// Encodes the filter, in a number of bytes that no [`Bloom`] has.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![MARK];
         bytes.extend(self.least.to_le_bytes());
@@ -151,10 +149,10 @@ impl Exact {
         bytes
     }
 
-    /// What [`Exact::to_bytes`] gave; none of other bytes.
+    /// Decodes the bytes of [`Exact::to_bytes`]; returns `None` for those of a Bloom filter.
     ///
     /// # Errors
-    /// The bytes are neither such a filter nor a Bloom filter.
+    /// The bytes encode neither such a filter nor a Bloom filter.
     pub fn from_bytes(bytes: &[u8]) -> Result<Option<Exact>> {
         let Some((header, words)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
@@ -167,7 +165,12 @@ impl Exact {
         let mut words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         match words.last_mut() {
             Some(last) if words_fit(bytes) => *last = 0,
-            _ => return Err(Error::data(format!("{} bytes are no filter of keys", bytes.len()))),
+            _ => {
+                return Err(Error::data(format!(
+                    "{} bytes do not encode a key filter",
+                    bytes.len()
+                )));
+            }
         }
         Ok(Some(Exact { least: i64::from_le_bytes(*least), words }))
     }

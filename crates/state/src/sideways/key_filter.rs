@@ -1,4 +1,4 @@
-//! Which keys a build has: what a scan further up the stream of its probe may drop.
+//! Runtime filters of join keys: the keys of a build, for scans further up the stream of its probe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,33 +20,33 @@ use tessera_vector::hash::hash_columns;
 use super::bloom::Bloom;
 use super::exact::Exact;
 
-/// The field with the Bloom filter; NULL where nothing is known of the keys.
+/// The field with the filter; NULL if the keys are unknown.
 pub(super) const FILTER_FIELD: &str = "filter";
-/// Tuples that are tested before it is known whether that pays.
+/// Tuples that are tested before deciding whether the filter pays off.
 const TRIAL_ROWS: u64 = 32_768;
-/// It does not, where more than this part of the tuples passes, in percent.
+/// The filter is turned off if more than this percentage of tuples passes.
 const PASSED_PERCENT_MAX: u64 = 70;
 
-/// Few pass where it is less than this part.
+/// A filter that passes less than this percentage is selective.
 const FEW_PERCENT: u64 = 30;
 
-/// The keys of a build, or of several, as far as one tells them from others.
+/// A filter of the keys of one or several builds.
 #[derive(Debug)]
 pub struct KeyFilter {
     keys: Keys,
-    /// By key: its type, the least and the greatest value, as far as they are known.
+    /// By key: its type, and the least and greatest value if known.
     bounds: Vec<(Atom, Option<(Scalar, Scalar)>)>,
     tested: AtomicU64,
     passed: AtomicU64,
     off: AtomicBool,
-    heard: AtomicBool,
+    applied: AtomicBool,
 }
 
-/// The keys.
+/// The set of keys.
 #[derive(Debug)]
 enum Keys {
     Bloom(Bloom),
-    /// Of a single key.
+    /// A set of a single integer key.
     Exact(Exact),
 }
 
@@ -69,7 +69,7 @@ impl Keys {
         }
     }
 
-    /// The keys of both, which are of these types.
+    /// Returns the union of the keys, which are of these types.
     fn merged(self, other: Keys, atoms: &[Atom]) -> Keys {
         if let (Keys::Exact(one), Keys::Exact(other)) = (&self, &other)
             && let Some(both) = one.merged(other)
@@ -88,10 +88,10 @@ impl Keys {
     }
 }
 
-/// A filter as a scan sees it.
+/// A scan's subscription to a filter.
 #[derive(Debug, Clone)]
-pub struct FilterOf {
-    /// Its name.
+pub struct FilterSubscription {
+    /// The name of the filter.
     pub name: Arc<str>,
     /// The columns that are its keys.
     pub keys: Arc<[usize]>,
@@ -99,12 +99,13 @@ pub struct FilterOf {
     pub names: Arc<[Arc<str>]>,
 }
 
-impl FilterOf {
-    /// The parameter `filters` of a node over these columns: `[{of = :name, keys = [a, b]}, …]`.
+impl FilterSubscription {
+    /// Parses the parameter `filters` of a node over these columns: `[{of = :name, keys = [a, b]},
+    /// …]`.
     ///
     /// # Errors
-    /// It is ill-formed, or names no column.
-    pub fn list(node: &Node, columns: &Tuple) -> Result<Vec<FilterOf>> {
+    /// The parameter is malformed, or names an unknown column.
+    pub fn list(node: &Node, columns: &Tuple) -> Result<Vec<FilterSubscription>> {
         let wrong =
             || Error::semantic("parameter filters must be [{of = :name, keys = [a, b]}, …]");
         let list = match node.params.get("filters") {
@@ -126,15 +127,15 @@ impl FilterOf {
             };
             let names = fields.iter().map(field).collect::<Result<Vec<_>>>()?;
             let keys = describe::keys(columns, &names, "key")?;
-            Ok(FilterOf { name: name.clone(), keys: keys.into(), names: names.into() })
+            Ok(FilterSubscription { name: name.clone(), keys: keys.into(), names: names.into() })
         };
         list.iter().map(filter).collect()
     }
 }
 
-/// A filter of keys that a scan has heard.
+/// A published filter that a scan has received.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedFilter {
     /// The filter.
     pub filter: Arc<KeyFilter>,
     /// The columns that are its keys.
@@ -143,22 +144,26 @@ pub struct Heard {
     pub names: Arc<[Arc<str>]>,
 }
 
-impl Heard {
-    /// Those of some filters that have been told by now, for a scan of these columns: it is for the
-    /// scan to drop what they do.
-    pub fn now(filters: &[FilterOf], columns: &Tuple, run: &Run) -> Vec<Heard> {
-        let heard = filters.iter().filter_map(|of| {
+impl ReceivedFilter {
+    /// Returns the subscribed filters that have been published by now, for a scan of these columns;
+    /// the scan must then drop the tuples that do not pass.
+    pub fn published(
+        filters: &[FilterSubscription],
+        columns: &Tuple,
+        run: &Run,
+    ) -> Vec<ReceivedFilter> {
+        let received = filters.iter().filter_map(|of| {
             let filter = run.board.find::<KeyFilter>(&of.name)?;
             filter.fits(columns, &of.keys).then(|| {
-                filter.hear();
-                Heard { filter, keys: of.keys.clone(), names: of.names.clone() }
+                filter.set_applied();
+                ReceivedFilter { filter, keys: of.keys.clone(), names: of.names.clone() }
             })
         });
-        heard.collect()
+        received.collect()
     }
 }
 
-/// The tuple that carries a filter of these keys.
+/// The tuple type that carries a filter of these keys.
 pub fn filter_tuple<'a>(keys: impl Iterator<Item = &'a Field>) -> Tuple {
     let mut fields = vec![Field::new(FILTER_FIELD, Atom::Bytes).with_nullable(true)];
     for key in keys {
@@ -168,14 +173,13 @@ pub fn filter_tuple<'a>(keys: impl Iterator<Item = &'a Field>) -> Tuple {
     Tuple::new(fields)
 }
 
-/// The types of the keys of such a tuple.
+/// Returns the types of the keys of such a tuple.
 ///
 /// # Errors
-/// It is none.
+/// The tuple does not carry a filter.
 pub fn filter_keys(tuple: &Tuple) -> Result<Vec<Atom>> {
-    let wrong = || {
-        Error::semantic(format!("{tuple} is no filter of keys; take the output of a key_filter"))
-    };
+    let wrong =
+        || Error::semantic(format!("{tuple} is not a key filter; use the output of a key_filter"));
     let fields = tuple.fields();
     let is_filter =
         fields.first().is_some_and(|f| &*f.name == FILTER_FIELD && f.atom() == Some(&Atom::Bytes));
@@ -186,10 +190,10 @@ pub fn filter_keys(tuple: &Tuple) -> Result<Vec<Atom>> {
 }
 
 impl KeyFilter {
-    /// All filters that a side yields, as one; nothing where nothing is known.
+    /// Merges all filters of a side; `None` if the keys are unknown.
     ///
     /// # Errors
-    /// A tuple holds no filter.
+    /// A tuple does not carry a filter.
     pub fn of_side(side: &Collected, keys: &[Atom]) -> Result<Option<KeyFilter>> {
         let mut known: Option<Keys> = None;
         let mut bounds: Vec<Option<(Scalar, Scalar)>> = Vec::new();
@@ -232,33 +236,33 @@ impl KeyFilter {
             tested: AtomicU64::new(0),
             passed: AtomicU64::new(0),
             off: AtomicBool::new(false),
-            heard: AtomicBool::new(false),
+            applied: AtomicBool::new(false),
         }))
     }
 
-    /// Whether testing tuples is still worth it.
+    /// Returns whether testing tuples still pays off.
     pub fn is_on(&self) -> bool {
         !self.off.load(Ordering::Relaxed)
     }
 
-    /// Whether it is known that few tuples pass.
+    /// Returns whether few tuples are known to pass.
     pub fn passes_few(&self) -> bool {
         let (tested, passed) =
             (self.tested.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
         tested >= TRIAL_ROWS && passed * 100 < tested * FEW_PERCENT
     }
 
-    /// A scan drops what does not pass: nobody else need test its tuples.
-    pub fn hear(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    /// Records that a scan applies the filter, so that other operators need not.
+    pub fn set_applied(&self) {
+        self.applied.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a scan does so.
-    pub fn is_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+    /// Returns whether a scan applies the filter.
+    pub fn is_applied(&self) -> bool {
+        self.applied.load(Ordering::Relaxed)
     }
 
-    /// Whether its keys have the types of these columns.
+    /// Returns whether its keys have the types of these columns.
     pub fn fits(&self, columns: &Tuple, keys: &[usize]) -> bool {
         let atoms = keys.iter().map(|key| columns.fields()[*key].atom());
         atoms.eq(self.bounds.iter().map(|(atom, _)| Some(atom)))
@@ -269,8 +273,8 @@ impl KeyFilter {
         self.keys.memory_bytes()
     }
 
-    /// What is true of every tuple with such keys, for statistics to refute: `fields` are the keys
-    /// there.
+    /// Returns a predicate that every tuple with such keys satisfies, for pruning by statistics;
+    /// `fields` are the names of the keys.
     pub fn wanted(&self, fields: &[Arc<str>]) -> Option<Expr> {
         if self.keys.is_empty() {
             return Some(Expr::boolean(false));
@@ -287,18 +291,18 @@ impl KeyFilter {
         (!all.is_empty()).then(|| Expr::all(all))
     }
 
-    /// Which of some tuples may have such keys: their positions, ascending. `hashes` is room to
-    /// work in.
+    /// Returns the positions of tuples that may have such keys, ascending. `hashes` is scratch
+    /// space.
     ///
     /// # Errors
-    /// A column holds no keys.
+    /// A column has an unexpected type.
     pub fn select(&self, keys: &[Column], rows: usize, hashes: &mut Vec<u64>) -> Result<Vec<u32>> {
         let positions = match &self.keys {
             Keys::Exact(exact) => match keys {
                 [key] => exact.select(&key.plain()?),
                 _ => None,
             }
-            .ok_or_else(|| Error::internal("a filter of other keys"))?,
+            .ok_or_else(|| Error::internal("a filter with keys of other types"))?,
             Keys::Bloom(bloom) => {
                 hash_columns(keys, rows, hashes)?;
                 bloom.select(&hashes[..rows])
@@ -323,8 +327,8 @@ fn widest(a: (Scalar, Scalar), b: (Scalar, Scalar)) -> Option<(Scalar, Scalar)> 
     Some((least, greatest))
 }
 
-/// The least and the greatest of many values; nothing while there are none, or where they have no
-/// order that statistics know.
+/// Computes the least and the greatest of many values, unless statistics have no order for their
+/// type.
 #[derive(Debug)]
 pub struct Extremes {
     known: bool,
@@ -333,9 +337,10 @@ pub struct Extremes {
 }
 
 impl Extremes {
-    /// Of no values yet.
+    /// Creates the bounds of no values.
     pub fn new(atom: &Atom) -> Extremes {
-        // NaN and the two zeros make bounds of floats a matter of care, and nobody joins by them.
+        // Floats are left out: NaN and the two zeros complicate their bounds, and joins by floats
+        // are rare.
         let known = atom.is_integer()
             || matches!(
                 atom,
@@ -344,18 +349,17 @@ impl Extremes {
         Extremes { known, ends: None, leaves_nulls: false }
     }
 
-    /// The same, of the values that are not NULL.
+    /// Like [`Extremes::new`], but ignores NULLs.
     pub fn leaving_nulls(atom: &Atom) -> Extremes {
         Extremes { leaves_nulls: true, ..Extremes::new(atom) }
     }
 
-    /// Whether it is worth it to add more.
+    /// Returns whether adding more values is useful.
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Takes values, in plain form. Where NULLs are not left, one among them makes the rest
-    /// worthless: no bounds hold for it.
+    /// Adds plain values. Unless NULLs are ignored, a NULL makes the bounds unknown.
     pub fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if !self.known {
             return Ok(());
@@ -375,15 +379,15 @@ impl Extremes {
         Ok(())
     }
 
-    /// The least and the greatest, where they are known.
+    /// Returns the least and the greatest value, if known.
     pub fn known(self) -> Option<(Scalar, Scalar)> {
         self.ends.filter(|_| self.known)
     }
 
-    /// An array of one value for each end.
+    /// Returns an array of one value for each bound.
     ///
     /// # Errors
-    /// They are not of this type.
+    /// The values are not of this type.
     pub fn finish(self, atom: &Atom) -> Result<[ArrayRef; 2]> {
         let (least, greatest) = self.known().unwrap_or((Scalar::Null, Scalar::Null));
         Ok([scalar_to_array(&least, atom)?, scalar_to_array(&greatest, atom)?])

@@ -1,4 +1,4 @@
-//! What sub-operators publish for others further up their stream, on the run's board.
+//! Runtime filters that sub-operators publish on the run's board for scans further up their stream.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -9,11 +9,13 @@ mod threshold;
 
 pub use bloom::Bloom;
 pub use exact::Exact;
-pub use key_filter::{Extremes, FilterOf, Heard, KeyFilter, filter_keys, filter_tuple};
-pub use threshold::{Threshold, ThresholdOf, wanted, within};
+pub use key_filter::{
+    Extremes, FilterSubscription, KeyFilter, ReceivedFilter, filter_keys, filter_tuple,
+};
+pub use threshold::{Threshold, ThresholdSubscription, wanted, within};
 
-/// The positions at which `passes` is true, of so many at most. Without a branch on what passes,
-/// which the processor could not foresee.
+/// Returns the positions, of at most this many, for which `passes` is true. Branch-free: the
+/// processor could not predict which pass.
 #[inline(always)]
 fn passing(rows: usize, passes: impl Iterator<Item = bool>) -> Vec<u32> {
     let mut positions = vec![0; rows];

@@ -1,5 +1,5 @@
-//! What a `top_k` tells the scans of its stream while both run. Whoever reads it may be late: an
-//! older threshold only keeps more.
+//! The threshold that a `top_k` publishes to the scans of its stream while both run. A scan may
+//! read an older threshold, which only passes more tuples.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,47 +7,47 @@ use arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{and, is_not_null, is_null, or};
 
-use tessera_functions::one_nan::normalised;
+use tessera_functions::canonical::canonical_values;
 use tessera_functions::scalar::array_value;
 use tessera_operator::describe;
 use tessera_plan::{Expr, Node, SortKey, Value};
 use tessera_types::{Atom, Error, Result, Tuple};
 
-/// The best value known of a first sort key behind which no tuple is wanted.
+/// The best known value of a first sort key after which no tuple is needed.
 #[derive(Debug, Default)]
 pub struct Threshold {
-    /// An array of one value, which may be NULL, as [`normalised`] gives it.
+    /// An array of one value, which may be NULL, normalized by [`canonical_values`].
     value: RwLock<Option<ArrayRef>>,
 }
 
-/// A threshold as a scan sees it: the parameter `{of = :name, field = a, descending = true,
+/// A scan's subscription to a threshold: the parameter `{of = :name, field = a, descending = true,
 /// nulls_first = true}`.
 #[derive(Debug, Clone)]
-pub struct ThresholdOf {
-    /// Its name.
+pub struct ThresholdSubscription {
+    /// The name of the threshold.
     pub name: Arc<str>,
-    /// The field it is a value of, and which way is behind.
+    /// The field and direction of the sort key.
     pub key: SortKey,
 }
 
 impl Threshold {
-    /// Tells a better value.
+    /// Publishes a better value.
     pub fn set(&self, value: ArrayRef) {
         *self.value.write().unwrap_or_else(PoisonError::into_inner) = Some(value);
     }
 
-    /// The value, as soon as there is one.
+    /// Returns the value, if one has been published.
     pub fn get(&self) -> Option<ArrayRef> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl ThresholdOf {
-    /// The parameter `threshold` of a node over these columns, where given.
+impl ThresholdSubscription {
+    /// Parses the parameter `threshold` of a node over these columns, if present.
     ///
     /// # Errors
-    /// It is ill-formed, or names no column.
-    pub fn new(node: &Node, columns: &Tuple) -> Result<Option<ThresholdOf>> {
+    /// The parameter is malformed, or names an unknown column.
+    pub fn new(node: &Node, columns: &Tuple) -> Result<Option<ThresholdSubscription>> {
         let wrong = || {
             Error::semantic(
                 "parameter threshold must be {of = :name, field = a, descending = true, nulls_first = true}",
@@ -68,12 +68,12 @@ impl ThresholdOf {
         }
         let key = SortKey::from_value("threshold", &Value::Record(key))?;
         describe::key(columns, &key.field, "threshold")?;
-        Ok(Some(ThresholdOf { name: name.ok_or_else(wrong)?, key }))
+        Ok(Some(ThresholdSubscription { name: name.ok_or_else(wrong)?, key }))
     }
 }
 
-/// What is true of every tuple that is not behind `value`, for statistics to refute; nothing where
-/// none could.
+/// Returns a predicate that every tuple up to `value` satisfies, for pruning by statistics; `None`
+/// if statistics could never refute it.
 pub fn wanted(key: &SortKey, atom: &Atom, value: &ArrayRef) -> Option<Expr> {
     let field = Expr::Field(key.field.clone());
     let null = || Expr::IsNull(Box::new(field.clone()));
@@ -89,10 +89,10 @@ pub fn wanted(key: &SortKey, atom: &Atom, value: &ArrayRef) -> Option<Expr> {
     Some(if key.nulls_first { Expr::Or(vec![null(), compared]) } else { compared })
 }
 
-/// Which of some values are not behind `value`.
+/// Returns which values are not after `value`.
 ///
 /// # Errors
-/// They cannot be compared.
+/// The values cannot be compared.
 pub fn within(key: &SortKey, values: ArrayRef, value: &ArrayRef) -> Result<BooleanArray> {
     if value.is_null(0) {
         return Ok(match key.nulls_first {
@@ -100,14 +100,14 @@ pub fn within(key: &SortKey, values: ArrayRef, value: &ArrayRef) -> Result<Boole
             false => BooleanArray::from(vec![true; values.len()]),
         });
     }
-    let values = normalised(values)?;
+    let values = canonical_values(values)?;
     let value = Scalar::new(value.clone());
     let mask =
         if key.descending { cmp::gt_eq(&values, &value)? } else { cmp::lt_eq(&values, &value)? };
     if values.logical_null_count() == 0 {
         return Ok(mask);
     }
-    // What a comparison with NULL gives is no value.
+    // A comparison with NULL has no value.
     let (mask, _) = mask.into_parts();
     let known = and(&BooleanArray::new(mask, None), &is_not_null(&values)?)?;
     Ok(if key.nulls_first { or(&known, &is_null(&values)?)? } else { known })

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that appear completely or not at all.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -13,28 +13,27 @@ use tessera_types::{Error, Result};
 use crate::io_error;
 use crate::target::{Target, folder_of};
 
-/// What stands before the random part of a temporary file's name, behind the name of its target.
+/// The part of a temporary file's name between the target's name and the random part.
 const MARK: &str = ".tessera-";
-/// What a temporary file's name ends in.
+/// The suffix of a temporary file's name.
 const SUFFIX: &str = ".tmp";
-/// Random letters in a temporary file's name.
+/// The number of random letters in a temporary file's name.
 const RANDOM_LETTERS: usize = 12;
-/// Of a longer name, a temporary file's name has the beginning, as file systems allow 255 bytes.
+/// The most bytes of the target's name in the temporary name, as file systems allow 255 bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// How often another name is tried where a cleaner has taken the file for an abandoned one.
+/// The number of names to try, in case a cleaner removed the file as abandoned.
 const ATTEMPTS_MAX: usize = 100;
-/// The bits of a mode that a new version of a file keeps: the permissions to read, write and
-/// execute.
-const MODE_KEPT: u32 = 0o777;
+/// The mode bits that a new version of a file inherits: the read, write and execute permissions.
+const MODE_MASK: u32 = 0o777;
 
-/// A file that is written beside its place and moved there when complete; dropped before that, it
-/// leaves nothing.
+/// A file that is written next to its target and renamed when complete. If it is dropped before
+/// that, nothing remains.
 ///
-/// The temporary file is locked while it is written, so that one without a lock is what a killed
-/// process has left: the next writer of the same target removes it.
+/// The temporary file is locked while it is written. One without a lock was left by a killed
+/// process; the next writer of the same target removes it.
 #[derive(Debug)]
 pub struct AtomicFile {
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     path: String,
     target: PathBuf,
     replaced: Option<Metadata>,
@@ -43,12 +42,11 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts writing what shall become the file at `path`, in the directory of that file. A
-    /// symbolic link stays: what it leads to is written.
+    /// Starts writing the file at `path`, in its directory. A symbolic link remains, and the file
+    /// it leads to is written.
     ///
     /// # Errors
-    /// The directory does not exist or may not be written, or `path` leads to something else than a
-    /// regular file.
+    /// The directory does not exist or is not writable, or `path` does not lead to a regular file.
     pub fn create(path: &str) -> Result<AtomicFile> {
         match Target::of(path)? {
             Target::File(target, replaced) => AtomicFile::replacing(path, target, replaced),
@@ -56,7 +54,7 @@ impl AtomicFile {
         }
     }
 
-    /// As [`AtomicFile::create`], of a path whose links have been followed.
+    /// Like [`AtomicFile::create`], for a path whose links were resolved.
     pub(crate) fn replacing(
         path: &str,
         target: PathBuf,
@@ -70,7 +68,7 @@ impl AtomicFile {
         if let Some(replaced) = &replaced {
             keep_owner(&file, replaced).map_err(|error| {
                 Error::io(format!(
-                    "cannot replace '{path}': it belongs to user {} and group {}, which a new version could not keep; write another \
+                    "cannot replace '{path}': it belongs to user {} and group {}, which a new version cannot keep; write another \
                      file, or remove this one first",
                     replaced.uid(),
                     replaced.gid()
@@ -88,11 +86,11 @@ impl AtomicFile {
         })
     }
 
-    /// Makes the file appear, complete and durable; without `overwrite` only where there is none.
-    /// Gives its path behind all links.
+    /// Makes the file appear, complete and durable. Without `overwrite`, an existing file is an
+    /// error. Returns its path with all links resolved.
     ///
     /// # Errors
-    /// It cannot be written, or there is one; nothing is left behind.
+    /// The file cannot be written or exists; nothing remains of it.
     pub fn publish(mut self, overwrite: bool) -> io::Result<PathBuf> {
         self.move_into_place(overwrite)?;
         Ok(self.target.clone())
@@ -100,15 +98,15 @@ impl AtomicFile {
 
     fn move_into_place(&mut self, overwrite: bool) -> io::Result<()> {
         let (Some(writer), Some(temporary)) = (self.writer.take(), self.temporary.take()) else {
-            return Err(io::Error::other("the file is complete"));
+            return Err(io::Error::other("the file was already completed"));
         };
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        // What others put there meanwhile decides, too.
+        // The target may have changed since `create`.
         match fs::symlink_metadata(&self.target) {
             Ok(now) if now.is_file() => self.replaced = Some(now),
             Ok(_) => {
                 return Err(io::Error::other(
-                    "something else than a file has been put in its place",
+                    "it was replaced by something other than a regular file",
                 ));
             }
             Err(_) => {}
@@ -116,14 +114,14 @@ impl AtomicFile {
         if let Some(replaced) = &self.replaced {
             keep_owner(&file, replaced)?;
             keep_access_list(&self.target, &file)?;
-            file.set_permissions(Permissions::from_mode(replaced.mode() & MODE_KEPT))?;
+            file.set_permissions(Permissions::from_mode(replaced.mode() & MODE_MASK))?;
         }
         file.sync_all()?;
         match overwrite {
             true => temporary.persist(&self.target).map_err(|refused| refused.error)?,
             false => temporary.persist_noclobber(&self.target).map_err(|refused| refused.error)?,
         }
-        // The rename itself is durable only once the directory is.
+        // The rename is durable only once the directory is synced.
         if let Ok(folder) = File::open(folder_of(&self.target)) {
             folder.sync_all().ok();
         }
@@ -131,18 +129,18 @@ impl AtomicFile {
     }
 }
 
-/// A file that the user may not write is not replaced either, even where its directory permits it.
+/// Rejects a target that the user may not write, even if its directory permits replacing it.
 fn may_be_written(target: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     match File::options().write(true).custom_flags(flags.bits() as i32).open(target) {
-        // A program that runs is replaced, not written.
+        // A running program can be replaced, but not written.
         Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => Ok(()),
         opened => opened.map(drop),
     }
 }
 
-/// A new temporary file, locked. One that replaces another is for its owner alone until it takes
-/// the other's mode; a new one has the mode of any file that the user makes.
+/// Creates a locked temporary file. If it replaces a file, only its owner has access until it takes
+/// over the other's mode; otherwise it has the default mode.
 fn begin(target: &Path, replaces: bool) -> io::Result<(File, TempPath)> {
     let folder = folder_of(target);
     let prefix = prefix_of(target);
@@ -156,16 +154,16 @@ fn begin(target: &Path, replaces: bool) -> io::Result<(File, TempPath)> {
             .tempfile_in(&folder)
             .map(NamedTempFile::into_parts)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Some file systems have no locks: then no cleaner removes the file either.
+            // Some file systems have no locks; a cleaner then does not remove the file either.
             Ok(()) if file.metadata()?.nlink() == 0 => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {}
             _ => return Ok((file, temporary)),
         }
     }
-    Err(io::Error::other("other programs remove what is written beside it"))
+    Err(io::Error::other("other programs remove the temporary file next to it"))
 }
 
-/// What the names of temporary files for a target begin with.
+/// Returns the prefix of the names of temporary files for a target.
 fn prefix_of(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let mut end = name.len().min(NAME_BYTES_MAX);
@@ -175,8 +173,8 @@ fn prefix_of(target: &Path) -> String {
     format!(".{}{MARK}", &name[..end])
 }
 
-/// Removes temporary files of killed processes. What cannot be looked at stays: it costs room,
-/// nothing else.
+/// Removes temporary files of killed processes. Files that cannot be examined remain; they only use
+/// space.
 fn remove_abandoned(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -201,7 +199,7 @@ fn remove_if_abandoned(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    // Its writer may have moved it into place before the lock was ours.
+    // Its writer may have renamed it before this process got the lock.
     let now = fs::symlink_metadata(path)?;
     match (now.dev(), now.ino()) == (metadata.dev(), metadata.ino()) {
         true => fs::remove_file(path),
@@ -220,8 +218,8 @@ fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies the access control list: where there is one, a mode alone would let the file's group do
-/// what the list forbids.
+/// Copies the access control list: with a mode alone, the file's group could do what the list
+/// forbids.
 #[cfg(target_os = "linux")]
 fn keep_access_list(replaced: &Path, file: &File) -> io::Result<()> {
     const LIST: &str = "system.posix_acl_access";
@@ -246,7 +244,7 @@ impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.writer {
             Some(writer) => writer.write(bytes),
-            None => Err(io::Error::other("the file is complete")),
+            None => Err(io::Error::other("the file was already completed")),
         }
     }
 
@@ -264,7 +262,7 @@ impl Output for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.take() {
-            // What has not been written need not be.
+            // Discards buffered bytes instead of writing them.
             drop(writer.into_parts());
         }
     }
@@ -348,7 +346,7 @@ mod tests {
             Box::new(file).commit().unwrap();
             assert_eq!((mode(&path), fs::read(&path).unwrap()), (wanted, b"new".to_vec()));
         }
-        // A new one has the mode that any new file has.
+        // A new file has the default mode.
         let (new, other) = (folder.path().join("new.csv"), folder.path().join("other"));
         write(&new, b"x").unwrap();
         fs::write(&other, "x").unwrap();

@@ -1,9 +1,9 @@
 //! Files that are compressed as a whole: `x.csv.gz`, `x.json.zst`.
 //!
-//! Scans read ranges, in any order and several at once, which such files do not offer. So one is
-//! decompressed into a file without a name in the temporary directory, once a statement, and read
-//! from there: memory stays bounded whatever the file says of itself, and nothing is left, however
-//! the program ends.
+//! Scans read ranges, in any order and concurrently, which such files do not support. So a file is
+//! decompressed once per statement into an unnamed file in the temporary directory, and read from
+//! there. Memory stays bounded for any file content, and nothing remains when the program ends,
+//! even by a crash.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
@@ -17,22 +17,22 @@ use tessera_types::{Error, Result, io_cause};
 
 use crate::reader::FileReader;
 
-/// Bytes that are read and written at once.
+/// The bytes read and written at once.
 const STEP_BYTES: usize = 1 << 20;
-/// Reads of an object that are under way at once.
+/// The number of concurrent reads of a remote object.
 const READS_AHEAD: u64 = 8;
 
-/// How a file is compressed as a whole.
+/// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// `.gz`, of one member or several.
+    /// `.gz`, with one or more members.
     Gzip,
-    /// `.zst`, of one frame or several.
+    /// `.zst`, with one or more frames.
     Zstandard,
 }
 
 impl Compression {
-    /// The compression that the end of a path tells.
+    /// Returns the compression by the extension of a path.
     pub fn of_path(path: &str) -> Option<Compression> {
         match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "gz" => Some(Compression::Gzip),
@@ -41,7 +41,7 @@ impl Compression {
         }
     }
 
-    /// The path without what tells its compression.
+    /// Removes the extension of the compression from a path.
     pub fn strip(path: &str) -> &str {
         match Compression::of_path(path) {
             Some(_) => path.rsplit_once('.').map_or(path, |(stem, _)| stem),
@@ -50,11 +50,11 @@ impl Compression {
     }
 }
 
-/// What a compressed file holds, decompressed into a file of the directory that has no name.
-/// `check` is asked again and again whether to go on.
+/// Decompresses a file into an unnamed file in `directory`. Calls `check` repeatedly to see whether
+/// to continue.
 ///
 /// # Errors
-/// The file is damaged, there is no room, or `check` fails.
+/// The file is damaged, the disk is full, or `check` fails.
 pub fn decompress(
     source: Arc<dyn RangeReader>,
     compression: Compression,
@@ -74,63 +74,63 @@ pub fn decompress(
     let mut failed = None;
     let input = BufReader::with_capacity(
         STEP_BYTES,
-        Ranges { source, position: 0, failed: &mut failed, check },
+        SequentialReader { source, position: 0, failed: &mut failed, check },
     );
     let unpacked = match compression {
         Compression::Gzip => unpack(flate2::bufread::MultiGzDecoder::new(input), &mut file, check),
         Compression::Zstandard => match zstd::stream::read::Decoder::with_buffer(input) {
             Ok(decoder) => unpack(decoder, &mut file, check),
-            Err(error) => Err(Stopped::Read(error)),
+            Err(error) => Err(DecompressError::Read(error)),
         },
     };
     match (unpacked, failed) {
         (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len, version: None })),
-        (Err(_), Some(error)) | (Err(Stopped::Asked(error)), None) => Err(error),
-        (Err(Stopped::Write(error)), None) => Err(no_room(error)),
-        (Err(Stopped::Read(error)), None) => Err(Error::data(format!(
+        (Err(_), Some(error)) | (Err(DecompressError::Interrupted(error)), None) => Err(error),
+        (Err(DecompressError::Write(error)), None) => Err(no_room(error)),
+        (Err(DecompressError::Read(error)), None) => Err(Error::data(format!(
             "cannot decompress '{path}': {error}; the file is damaged or was not written completely"
         ))),
     }
 }
 
-/// Why decompression has stopped.
-enum Stopped {
+/// The reason why decompression stopped.
+enum DecompressError {
     Read(io::Error),
     Write(io::Error),
-    Asked(Error),
+    Interrupted(Error),
 }
 
-/// Writes all that a decoder gives; how many bytes that are.
+/// Writes the output of a decoder to a file. Returns its length.
 fn unpack(
     mut decoder: impl io::Read,
     file: &mut File,
     check: &dyn Fn() -> Result<()>,
-) -> std::result::Result<u64, Stopped> {
+) -> std::result::Result<u64, DecompressError> {
     let mut buffer = vec![0; STEP_BYTES];
     let mut len = 0;
     loop {
-        check().map_err(Stopped::Asked)?;
+        check().map_err(DecompressError::Interrupted)?;
         let count = match decoder.read(&mut buffer) {
             Ok(0) => return Ok(len),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Stopped::Read(error)),
+            Err(error) => return Err(DecompressError::Read(error)),
         };
-        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(Stopped::Write)?;
+        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(DecompressError::Write)?;
         len += count as u64;
     }
 }
 
-/// A file from front to back.
-struct Ranges<'a> {
+/// Reads a file sequentially.
+struct SequentialReader<'a> {
     source: Arc<dyn RangeReader>,
     position: u64,
-    /// What reading has failed with.
+    /// The read error, if any.
     failed: &'a mut Option<Error>,
     check: &'a dyn Fn() -> Result<()>,
 }
 
-impl Ranges<'_> {
+impl SequentialReader<'_> {
     fn next(&mut self, len: usize) -> Result<Bytes> {
         let range = |ahead: u64| {
             let start = (self.position + ahead * len as u64).min(self.source.len());
@@ -150,7 +150,7 @@ impl Ranges<'_> {
     }
 }
 
-impl io::Read for Ranges<'_> {
+impl io::Read for SequentialReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = match self.next(buffer.len()) {
             Ok(bytes) => bytes,

@@ -1,8 +1,8 @@
-//! Paths that stand for an open descriptor: `/dev/stdin`, `/dev/stdout`, `/dev/stderr`,
+//! Paths that represent an open descriptor: `/dev/stdin`, `/dev/stdout`, `/dev/stderr`,
 //! `/dev/fd/N`, `/proc/self/fd/N`.
 //!
-//! To open such a path opens the file behind it once more: at its beginning, and not at all where
-//! it is a socket. So the descriptor itself is duplicated, which shares its position.
+//! Opening such a path opens the underlying file again, at its beginning, and fails for a socket.
+//! So the descriptor is duplicated instead, which shares its position.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_getfd};
 
-/// The descriptor that a path stands for by its text alone.
+/// Returns the descriptor that a path represents by its text alone.
 pub(crate) fn named(path: &Path) -> Option<RawFd> {
     let path = path.to_str()?;
     match path {
@@ -41,10 +41,10 @@ fn parse(number: &str) -> Option<RawFd> {
     number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }
 
-/// A descriptor of our own for what this one has open.
+/// Duplicates an open descriptor.
 ///
 /// # Errors
-/// It is not open, or it was opened by this program for itself.
+/// It is not open, or this program opened it for itself.
 pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     match number {
         0 => return own_of(io::stdin().as_fd()),
@@ -52,11 +52,11 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
         2 => return own_of(io::stderr().as_fd()),
         _ => {}
     }
-    // SAFETY: the borrow ends with this function, which only asks the system for flags and a
-    // duplicate. A number that is not open, or that another thread closes meanwhile, makes these
-    // calls fail; nothing is read, written or closed through it.
+    // SAFETY: the borrow ends with this function, which only queries flags and duplicates the
+    // descriptor. If the number is not open, or another thread closes it meanwhile, these calls
+    // fail; nothing is read, written or closed through it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
-    // What a parent hands down lacks this flag; what this program opens for itself has it.
+    // Inherited descriptors lack this flag; descriptors that this program opens have it.
     if fcntl_getfd(borrowed)?.contains(FdFlags::CLOEXEC) {
         return Err(Errno::BADF.into());
     }
@@ -64,7 +64,7 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 fn own_of(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // Not among the first three: a closed one of these would become ours.
+    // Above the first three: a closed one of these must not be reused.
     Ok(fcntl_dupfd_cloexec(descriptor, 3)?)
 }
 

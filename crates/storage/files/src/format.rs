@@ -4,7 +4,7 @@ use tessera_types::{Error, Result};
 
 use crate::compressed::Compression;
 
-/// The format of a file, as its extension tells.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileFormat {
     /// Apache Parquet: `.parquet`.
@@ -20,7 +20,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format of this name, as `STORED AS`, `COPY … (FORMAT …)` and `read_…` have it.
+    /// Returns the format with this name, as in `STORED AS`, `COPY … (FORMAT …)` and `read_…`.
     pub fn called(name: &str) -> Option<FileFormat> {
         match name.to_ascii_lowercase().as_str() {
             "parquet" | "pq" => Some(FileFormat::Parquet),
@@ -32,10 +32,11 @@ impl FileFormat {
         }
     }
 
-    /// The format of the file at `path`, which may end in `.gz` or `.zst` besides.
+    /// Returns the format of the file at `path` by its extension, before an optional `.gz` or
+    /// `.zst`.
     ///
     /// # Errors
-    /// The extension is unknown, or that of a compression that is not read.
+    /// The extension is unknown, or that of an unsupported compression.
     pub fn of_path(path: &str) -> Result<FileFormat> {
         let name = Compression::strip(path.rsplit('/').next().unwrap_or(path));
         let extension =
@@ -45,7 +46,7 @@ impl FileFormat {
         }
         match extension.as_str() {
             "bz2" | "xz" | "zip" => Err(Error::unsupported(format!(
-                "'{path}' is compressed as a whole, and only .gz and .zst are read; decompress it first"
+                "'{path}' has an unsupported compression; expected .gz or .zst, or decompress it first"
             ))),
             _ => Err(Error::semantic(format!(
                 "cannot tell the format of '{path}': its name must end in .parquet, .csv, .tsv, .json, .jsonl, \
@@ -55,18 +56,18 @@ impl FileFormat {
         }
     }
 
-    /// The format of data that begins so; none where it is no text and none of the binary formats.
+    /// Detects the format of data from its start. Returns `None` for unknown binary data.
     pub fn of_start(start: &[u8]) -> Option<FileFormat> {
         if start.starts_with(b"PAR1") {
             return Some(FileFormat::Parquet);
         }
-        // The second is how a message of an Arrow stream begins.
+        // The second is the start of a message of an Arrow stream.
         if start.starts_with(b"ARROW1") || start.starts_with(&[0xff; 4]) {
             return Some(FileFormat::Ipc);
         }
         let text = match std::str::from_utf8(start) {
             Ok(text) => text,
-            // The last character may be cut off.
+            // The last character may be truncated.
             Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(start.get(..error.valid_up_to())?).ok()?
             }
@@ -85,7 +86,7 @@ impl FileFormat {
         }
     }
 
-    /// The name of the scan sub-operator of the format.
+    /// The name of the format's scan sub-operator.
     pub fn scan(self) -> &'static str {
         match self {
             FileFormat::Parquet => "parquet_scan",
@@ -95,7 +96,7 @@ impl FileFormat {
         }
     }
 
-    /// The name of the materialise sub-operator of the format.
+    /// The name of the format's materialize sub-operator.
     pub fn materialize(self) -> &'static str {
         match self {
             FileFormat::Parquet => "parquet_materialize",

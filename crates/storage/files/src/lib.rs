@@ -1,12 +1,14 @@
-//! Local files: opening, listing and writing them, and what their names say.
+//! Local files: opening, listing, writing, and file names.
 //!
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a
-//! sorted list of paths; [`FileFormat`] tells the format from an extension; [`Partitions`] reads
-//! `year=2024/` folders as columns; [`open`] gives a [`RangeReader`](tessera_context::RangeReader)
-//! that scans read by ranges; [`AtomicFile`] writes a file whole or not at all, [`create`] whatever
-//! a path leads to; [`InputStream`] is what can be read only once; [`write_own`] writes what is for
-//! this user alone; [`ScratchFile`] keeps what does not fit into memory; [`decompress`] unpacks
-//! files that are compressed as a whole.
+//! sorted list of paths; [`FileFormat`] is derived from an extension; [`Partitions`] reads
+//! `year=2024/` folders as columns; [`open`] returns a
+//! [`RangeReader`](tessera_context::RangeReader) for scans; [`AtomicFile`] writes a file completely
+//! or not at all, [`create`] writes to any kind of path; [`InputStream`] is an input that can be
+//! read only once; [`write_private`] writes files for this user alone; [`ScratchFile`] stores
+//! spilled data; [`decompress`] unpacks files that are compressed as a whole.
+//!
+//! The module `descriptor` has `unsafe` code.
 //!
 //! ```
 //! use tessera_files::{FileFormat, Partitions, expand};
@@ -25,8 +27,8 @@ mod compressed;
 mod descriptor;
 mod format;
 mod listing;
-mod own;
 mod partitions;
+mod private_file;
 mod reader;
 mod scratch;
 mod stream;
@@ -36,8 +38,8 @@ pub use atomic::AtomicFile;
 pub use compressed::{Compression, decompress};
 pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
-pub use own::{read_own, write_own};
 pub use partitions::{HIVE_NULL, Partitions};
+pub use private_file::{read_private, write_private};
 pub use reader::{FileReader, FileVersion, open, open_version};
 pub use scratch::ScratchFile;
 pub use stream::{InputStream, create, is_standard_output_closed};
@@ -47,7 +49,7 @@ use std::io;
 
 use tessera_types::{Error, io_cause};
 
-/// An input or output error as Tessera's: what was being done to which path, and why it failed.
+/// Creates an input or output error: the action, the path and the cause.
 fn io_error(doing: &str, path: &str, error: io::Error) -> Error {
     Error::io(format!("cannot {doing} '{path}': {}", io_cause(&error))).caused_by(error)
 }

@@ -1,4 +1,4 @@
-//! From a path, a pattern or a directory to files.
+//! Expands a path, a pattern or a directory to files.
 
 use std::fs;
 use std::path::Path;
@@ -8,21 +8,21 @@ use tessera_types::{Error, Result};
 use crate::format::FileFormat;
 use crate::{descriptor, io_error};
 
-/// The most files one table may have.
+/// The most files of one table.
 const FILES_MAX: usize = 1_000_000;
 /// The deepest nesting of folders below a table's directory.
 const FOLDER_DEPTH_MAX: usize = 64;
 
-/// Whether `path` is a pattern (`*`, `**`, `?`, `[…]`) and not the name of something that exists.
+/// Whether `path` is a pattern (`*`, `**`, `?`, `[…]`) and not the name of an existing file.
 pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[']) && !Path::new(path).exists()
 }
 
-/// The files behind a path: itself, the matches of a pattern, or what a directory holds ([`list`]);
-/// sorted.
+/// Returns the sorted files of a path: itself, the matches of a pattern, or the files of a
+/// directory ([`list`]).
 ///
 /// # Errors
-/// Nothing is there, or nothing matches.
+/// The path does not exist, or no file matches.
 pub fn expand(path: &str) -> Result<Vec<String>> {
     if is_pattern(path) {
         return matches(path);
@@ -57,20 +57,20 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The data files of a directory, folders below it included, sorted. Names that start with `.` or
-/// `_` (hidden, temporary, markers) are skipped.
+/// Returns the sorted data files of a directory and its subdirectories. Names that start with `.`
+/// or `_` (hidden, temporary, markers) are skipped.
 ///
 /// # Errors
-/// The directory cannot be read, or holds no file.
+/// The directory cannot be read, or has no data files.
 pub fn list(directory: &str) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     walk(Path::new(directory), 0, &mut paths)?;
-    // Where some files have an extension of a known format, the others (a README, say) are no data.
+    // If some files have the extension of a known format, others (such as a README) are not data.
     if paths.iter().any(|path| FileFormat::of_path(path).is_ok()) {
         paths.retain(|path| FileFormat::of_path(path).is_ok());
     }
     if paths.is_empty() {
-        return Err(Error::io(format!("the directory '{directory}' holds no data files")));
+        return Err(Error::io(format!("the directory '{directory}' contains no data files")));
     }
     paths.sort();
     Ok(paths)
@@ -79,7 +79,9 @@ pub fn list(directory: &str) -> Result<Vec<String>> {
 fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
     let name = folder.to_string_lossy().into_owned();
     if depth > FOLDER_DEPTH_MAX {
-        return Err(Error::io(format!("'{name}' is more than {FOLDER_DEPTH_MAX} folders deep")));
+        return Err(Error::io(format!(
+            "'{name}' is nested more than {FOLDER_DEPTH_MAX} folders deep"
+        )));
     }
     for entry in fs::read_dir(folder).map_err(|error| io_error("list", &name, error))? {
         let entry = entry.map_err(|error| io_error("list", &name, error))?;
@@ -107,9 +109,7 @@ fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
 fn too_many(path: &str) -> Error {
     Error::new(
         tessera_types::Code::Limit,
-        format!(
-            "'{path}' stands for more than {FILES_MAX} files; name fewer with a narrower pattern"
-        ),
+        format!("'{path}' matches more than {FILES_MAX} files; use a narrower pattern"),
     )
 }
 
@@ -175,6 +175,6 @@ mod tests {
     fn an_empty_directory_is_an_error() {
         let folder = folder(&[]);
         let error = expand(folder.path().to_str().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("holds no data files"), "{error}");
+        assert!(error.to_string().contains("contains no data files"), "{error}");
     }
 }

@@ -1,28 +1,28 @@
-//! Hive-style partitions: folders called `name=value` are columns.
+//! Hive-style partitions: folders named `name=value` are columns.
 
 use std::sync::Arc;
 
 use tessera_plan::{Expr, Scalar, Value};
 use tessera_types::{Atom, Error, Field, Result};
 
-/// What stands in a folder's name for NULL.
+/// The value in a folder's name that represents NULL.
 pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The columns that the folders of a table's files stand for.
+/// The columns encoded in the folder names of a table's files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Partitions {
-    /// Name and type of each column, outermost folder first.
+    /// The name and type of each column, outermost folder first.
     pub fields: Vec<Field>,
     /// For each path, the value of each column.
     pub values: Vec<Vec<Scalar>>,
 }
 
 impl Partitions {
-    /// Reads the `name=value` folders of `paths`. A type is `int64` or `date` where all values are,
-    /// else `string`.
+    /// Reads the `name=value` folders of `paths`. A type is `int64` or `date` if all values are,
+    /// otherwise `string`.
     ///
     /// # Errors
-    /// The paths do not agree on which partitions there are.
+    /// The paths have different partition columns.
     pub fn discover(paths: &[String]) -> Result<Partitions> {
         let keys: Vec<Vec<(String, Option<String>)>> =
             paths.iter().map(|path| folders(path)).collect();
@@ -70,7 +70,7 @@ impl Partitions {
     }
 }
 
-/// Name and value of each `name=value` folder in a path, the file's own name excluded.
+/// Returns the name and value of each `name=value` folder in a path, without the file's own name.
 fn folders(path: &str) -> Vec<(String, Option<String>)> {
     let Some((folder, _)) = path.rsplit_once('/') else { return Vec::new() };
     folder
@@ -110,12 +110,12 @@ fn scalar(text: &str, atom: &Atom) -> Scalar {
     value.unwrap_or_else(|| Scalar::String(text.into()))
 }
 
-/// Only spellings that print back the same are integers: `007` stays text.
+/// Only spellings that print back identically are integers: `007` is text.
 fn integer(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().filter(|value| value.to_string() == text)
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`.
+/// Converts `YYYY-MM-DD` to days since 1970-01-01.
 fn days(text: &str) -> Option<i32> {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -139,7 +139,7 @@ fn days(text: &str) -> Option<i32> {
     if !(1..=last).contains(&day) {
         return None;
     }
-    // Days from a civil date, counted in eras of 400 years that start on 1 March.
+    // Days from a civil date, counted in eras of 400 years that start on March 1.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -148,7 +148,7 @@ fn days(text: &str) -> Option<i32> {
     i32::try_from(era * 146_097 + day_of_era - 719_468).ok()
 }
 
-/// Undoes percent-encoding; what is not valid stays as it is.
+/// Decodes percent-encoding; invalid sequences stay unchanged.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

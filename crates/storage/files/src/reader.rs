@@ -11,18 +11,18 @@ use tessera_types::{Error, Result};
 
 use crate::io_error;
 
-/// A local file; ranges are read with positioned reads, so that workers share it without a lock.
+/// A local file. Positioned reads let workers share it without a lock.
 #[derive(Debug)]
 pub struct FileReader {
     pub(crate) path: String,
     pub(crate) file: File,
     pub(crate) len: u64,
-    /// The version that was opened, which every read compares; none for a scratch file, to which
+    /// The version that was opened; every read compares it. `None` for a scratch file, which
     /// nothing else writes.
     pub(crate) version: Option<FileVersion>,
 }
 
-/// What tells a file from one that takes its place, and from itself when it was written to.
+/// Identifies a version of a file, to detect replacement and modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileVersion {
     device: u64,
@@ -35,18 +35,18 @@ pub struct FileVersion {
 /// Opens a local file.
 ///
 /// # Errors
-/// It does not exist, is a directory, or may not be read; the message says which and names the
+/// The file does not exist, is a directory, or is not readable; the message has the reason and the
 /// path.
 pub fn open(path: &str) -> Result<Arc<dyn RangeReader>> {
     open_version(path).map(|(reader, _)| reader)
 }
 
-/// As [`open`], with the version of the file that was opened.
+/// Like [`open`], and returns the version of the opened file.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_version(path: &str) -> Result<(Arc<dyn RangeReader>, FileVersion)> {
-    // What is no file must not be waited for.
+    // Opening a FIFO or a device must not block.
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| io_error("open", path, error))?;
@@ -58,7 +58,7 @@ pub fn open_version(path: &str) -> Result<(Arc<dyn RangeReader>, FileVersion)> {
     if !metadata.is_file() {
         return Err(Error::io(format!("cannot open '{path}': it is not a regular file")));
     }
-    let reader = FileReader::of_others(path.to_string(), file, &metadata);
+    let reader = FileReader::shared(path.to_string(), file, &metadata);
     Ok((Arc::new(reader), FileVersion::of(&metadata)))
 }
 
@@ -74,12 +74,12 @@ impl FileVersion {
 }
 
 impl FileReader {
-    /// A file that others may write to, as it is now.
-    pub(crate) fn of_others(path: String, file: File, metadata: &Metadata) -> FileReader {
+    /// Creates a reader of a file that other programs may write to, at its current version.
+    pub(crate) fn shared(path: String, file: File, metadata: &Metadata) -> FileReader {
         FileReader { path, file, len: metadata.len(), version: Some(FileVersion::of(metadata)) }
     }
 
-    /// Exactly `len` bytes from `offset`, into memory that nobody has to clear first.
+    /// Reads exactly `len` bytes from `offset`, into memory that needs no clearing first.
     #[cfg(unix)]
     fn read_at(&self, len: usize, offset: u64, buffer: &mut Vec<u8>) -> std::io::Result<()> {
         while buffer.len() < len {
@@ -126,7 +126,7 @@ impl RangeReader for FileReader {
             std::io::ErrorKind::UnexpectedEof => file_changed(&self.path),
             _ => io_error("read", &self.path, error),
         })?;
-        // Looked at after the bytes were read: what was written before that shows.
+        // Checked after the read, so that a write before or during it is detected.
         if let Some(version) = self.version {
             let now = self.file.metadata().map_err(|error| io_error("read", &self.path, error))?;
             if FileVersion::of(&now) != version {
@@ -167,7 +167,7 @@ mod tests {
         for change in changes {
             std::fs::write(&path, b"0123456789").unwrap();
             let file = File::options().write(true).open(&path).unwrap();
-            // The system's clock for files is coarse.
+            // The system's file timestamps are coarse.
             file.set_modified(std::time::UNIX_EPOCH).unwrap();
             let reader = open(path.to_str().unwrap()).unwrap();
             for read in [0..2, 2..10] {

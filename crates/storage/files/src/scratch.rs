@@ -1,4 +1,4 @@
-//! Files for what does not fit into memory.
+//! Files for spilled data.
 
 use std::fs::File;
 use std::io;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tessera_context::Scratch;
 use tessera_types::{Error, Result, io_cause};
 
-/// A file without a name: nothing is left of it when it is closed, also by the end of the process,
-/// however that comes.
+/// An unnamed file. Nothing remains of it when it is closed or when the process ends, even by a
+/// crash.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
@@ -19,10 +19,10 @@ pub struct ScratchFile {
 }
 
 impl ScratchFile {
-    /// Begins a file on the file system of a directory.
+    /// Creates a file on the file system of a directory.
     ///
     /// # Errors
-    /// The directory does not exist, or may not be written to.
+    /// The directory does not exist or is not writable.
     pub fn create(directory: &Path) -> Result<ScratchFile> {
         let file = tempfile::tempfile_in(directory).map_err(|error| no_room(directory, &error))?;
         Ok(ScratchFile { file, directory: directory.to_path_buf(), end: AtomicU64::new(0) })
@@ -32,7 +32,7 @@ impl ScratchFile {
 fn no_room(directory: &Path, error: &io::Error) -> Error {
     let cause = io_cause(error);
     Error::io(format!(
-        "the query needs more memory than allowed, and the rest cannot be kept in the temporary directory '{}': {cause}; \
+        "the query exceeds its memory budget, and cannot spill to the temporary directory '{}': {cause}; \
          name another with --temp-directory DIR (or SET temp_directory), or allow more with --memory SIZE (or SET memory)",
         directory.display()
     ))
@@ -49,7 +49,7 @@ impl Scratch for ScratchFile {
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, start).map_err(|error| {
             Error::io(format!(
-                "what was written to the temporary directory '{}' cannot be read back: {}; check its disk, or give \
+                "spilled data in the temporary directory '{}' cannot be read back: {}; check its disk, or name \
                  another with --temp-directory DIR (or SET temp_directory)",
                 self.directory.display(),
                 io_cause(&error)

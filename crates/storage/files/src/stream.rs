@@ -1,8 +1,8 @@
-//! What is written or read from front to back: FIFOs, devices, sockets, and descriptors such as the
-//! standard output.
+//! Sequential inputs and outputs: FIFOs, devices, sockets, and descriptors such as the standard
+//! output.
 //!
-//! Every wait is short and asks in between whether the statement goes on: the other side may stay
-//! silent for ever.
+//! Waits are short and check in between whether the statement was interrupted, because the other
+//! side may never respond.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
@@ -24,20 +24,20 @@ use crate::reader::FileReader;
 use crate::target::Target;
 use crate::{descriptor, io_error};
 
-/// How long is waited at a time.
+/// The duration of one wait.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long is waited for a FIFO's reader to come before it is looked again.
+/// The interval of checks for the reader of a FIFO.
 const WAIT_FOR_READER: Duration = Duration::from_millis(10);
-/// A pipe that has room takes this much at once; more might wait for its reader.
+/// A ready pipe takes this many bytes at once; more might block.
 const PIPE_BYTES: usize = 4 << 10;
-/// Bytes that are read or written at once.
+/// The bytes read or written at once.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Starts writing at `path`: a regular file appears whole or not at all, anything else is written
-/// as a stream. Waits end with `interrupt`.
+/// Starts writing at `path`: a regular file appears completely or not at all, anything else is
+/// written as a stream. `interrupt` ends waits.
 ///
 /// # Errors
-/// It may not be written, or is a directory or a disk.
+/// The path is not writable, or is a directory or a block device.
 pub fn create(path: &str, interrupt: &Arc<Interrupt>) -> Result<Box<dyn Output>> {
     let failed = |error| io_error("write", path, error);
     let target = match Target::of(path)? {
@@ -56,23 +56,23 @@ pub fn create(path: &str, interrupt: &Arc<Interrupt>) -> Result<Box<dyn Output>>
     Ok(Box::new(StreamFile::new(path, target.map_err(failed)?)))
 }
 
-/// Whether writing has failed because the reader of this program's standard output has gone.
+/// Whether a write failed because the reader of this program's standard output has closed it.
 pub fn is_standard_output_closed(error: &Error) -> bool {
     let source =
         std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<Closed>())
 }
 
-/// The reader of the standard output has gone.
+/// The reader of the standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("its reader has gone")]
 struct Closed;
 
-/// A stream that is written.
+/// An output stream.
 #[derive(Debug)]
 struct StreamFile {
     path: String,
-    /// Until it is complete.
+    /// `None` after the output was completed.
     writer: Option<BufWriter<Stream>>,
 }
 
@@ -89,7 +89,7 @@ impl Write for StreamFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.writer {
             Some(writer) => writer.write(bytes),
-            None => Err(io::Error::other("the stream is complete")),
+            None => Err(io::Error::other("the stream was already completed")),
         }
     }
 
@@ -111,7 +111,7 @@ impl Output for StreamFile {
 impl Drop for StreamFile {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.take() {
-            // After an error, what has not been written need not be.
+            // After an error, discards buffered bytes instead of writing them.
             drop(writer.into_parts());
         }
     }
@@ -122,20 +122,20 @@ impl Drop for StreamFile {
 struct Stream {
     file: File,
     interrupt: Arc<Interrupt>,
-    /// The most bytes that are written at once.
+    /// The most bytes written at once.
     step: usize,
     is_standard_output: bool,
 }
 
 impl Stream {
-    /// A descriptor is written where it stands: behind what others have written through it.
+    /// Opens a descriptor for writing at its current position, after output of other programs.
     fn of_descriptor(number: RawFd, interrupt: &Arc<Interrupt>) -> io::Result<Stream> {
         let file = File::from(descriptor::duplicate(number)?);
         if (rustix::fs::fcntl_getfl(&file)? & OFlags::ACCMODE) == OFlags::RDONLY {
             return Err(io::Error::other("it is open for reading only"));
         }
         let kind = file.metadata()?.file_type();
-        // Its flags are shared with other programs, so that it cannot be told not to wait.
+        // Its flags are shared with other programs, so it cannot be made non-blocking.
         let step = if kind.is_file() { STEP_BYTES } else { PIPE_BYTES };
         Ok(Stream { file, interrupt: interrupt.clone(), step, is_standard_output: number == 1 })
     }
@@ -146,7 +146,7 @@ impl Stream {
         Ok(Stream::own(File::from(OwnedFd::from(socket)), interrupt))
     }
 
-    /// Waits for the reader of a FIFO.
+    /// Opens a FIFO or a device, waiting for the reader of a FIFO.
     fn of_device(path: &str, target: &Path, interrupt: &Arc<Interrupt>) -> Result<Stream> {
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::APPEND;
         let mut options = File::options();
@@ -163,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// A file that this program has opened, and that does not wait.
+    /// Wraps a non-blocking file that this program has opened.
     fn own(file: File, interrupt: &Arc<Interrupt>) -> Stream {
         Stream { file, interrupt: interrupt.clone(), step: STEP_BYTES, is_standard_output: false }
     }
@@ -192,7 +192,7 @@ impl Write for Stream {
     }
 }
 
-/// Waits until a file can be read or written.
+/// Waits until a file is readable or writable.
 fn wait_for(file: &impl AsFd, flags: PollFlags, interrupt: &Interrupt) -> io::Result<()> {
     loop {
         interrupt.check().map_err(io::Error::other)?;
@@ -206,18 +206,17 @@ fn wait_for(file: &impl AsFd, flags: PollFlags, interrupt: &Interrupt) -> io::Re
     }
 }
 
-/// What is read from front to back, or through a descriptor.
+/// An input that is read sequentially or through a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputStream {
     path: PathBuf,
     descriptor: Option<RawFd>,
-    /// It is a file of which nothing has been read, so that its ranges can be.
+    /// Whether it is a regular file at its beginning, whose ranges can be read.
     is_file: bool,
 }
 
 impl InputStream {
-    /// The stream at a path, where that is one: a FIFO, a device, a socket, or a descriptor of
-    /// whatever kind.
+    /// Returns the stream at a path if it is a FIFO, a device, a socket or any descriptor.
     pub fn at(path: &str) -> Option<InputStream> {
         let path = Path::new(path);
         let descriptor = descriptor::named(path);
@@ -235,7 +234,7 @@ impl InputStream {
         Some(InputStream { path: path.to_path_buf(), descriptor, is_file })
     }
 
-    /// What tells it from other streams, whatever it is called.
+    /// Returns a key that identifies the stream regardless of its path.
     pub fn key(&self) -> String {
         match self.descriptor {
             Some(number) => format!("/dev/fd/{number}"),
@@ -243,8 +242,7 @@ impl InputStream {
         }
     }
 
-    /// Whether it has nothing more to give once it has been read: of a FIFO, another writer may
-    /// come.
+    /// Whether it is exhausted after one read; a FIFO may get another writer.
     pub fn is_read_once(&self) -> bool {
         self.descriptor.is_some() && !self.is_file
     }
@@ -254,11 +252,11 @@ impl InputStream {
         self.descriptor == Some(0)
     }
 
-    /// Reads it to its end, into a file of the directory that has no name; of a file, nothing is
+    /// Copies the stream to its end into an unnamed file in `directory`. A regular file is not
     /// copied.
     ///
     /// # Errors
-    /// It cannot be read, there is no room, or `interrupt` ends it.
+    /// The stream cannot be read, the disk is full, or `interrupt` ends it.
     pub fn spool(&self, directory: &Path, interrupt: &Interrupt) -> Result<Arc<dyn RangeReader>> {
         let path = self.path.to_string_lossy().into_owned();
         let cannot_read = |error| io_error("read", &path, error);
@@ -274,7 +272,7 @@ impl InputStream {
         let mut input = self.open().map_err(cannot_read)?;
         if self.is_file {
             let metadata = input.metadata().map_err(cannot_read)?;
-            return Ok(Arc::new(FileReader::of_others(path, input, &metadata)));
+            return Ok(Arc::new(FileReader::shared(path, input, &metadata)));
         }
         let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;
         let mut buffer = vec![0; STEP_BYTES];
@@ -302,7 +300,7 @@ impl InputStream {
         }
     }
 
-    /// A FIFO is opened before its writer comes.
+    /// Opens the stream; a FIFO opens before its writer connects.
     fn open(&self) -> io::Result<File> {
         if let Some(number) = self.descriptor {
             return Ok(File::from(descriptor::duplicate(number)?));
@@ -315,7 +313,7 @@ impl InputStream {
     }
 }
 
-/// Whether all of a descriptor's file is still to be read.
+/// Whether a descriptor is a regular file at its beginning.
 fn is_file_at_its_beginning(file: File) -> bool {
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     is_file && rustix::fs::seek(&file, SeekFrom::Current(0)).is_ok_and(|position| position == 0)
@@ -358,7 +356,7 @@ mod tests {
         }
     }
 
-    /// A descriptor as a parent hands it down.
+    /// A descriptor as a parent process passes it.
     fn handed_down(file: &File) -> String {
         rustix::io::fcntl_setfd(file, FdFlags::empty()).unwrap();
         format!("/dev/fd/{}", file.as_raw_fd())

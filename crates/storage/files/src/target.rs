@@ -1,4 +1,4 @@
-//! What a path leads to that is to be written.
+//! Resolves the path of an output.
 
 use std::fs::{self, FileType, Metadata};
 use std::os::fd::RawFd;
@@ -10,28 +10,28 @@ use tessera_types::{Error, Result};
 use crate::descriptor;
 use crate::io_error;
 
-/// As many symbolic links as Linux follows.
+/// The most symbolic links to follow, as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// What a path leads to.
+/// The target of an output path.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// A regular file, or a place for one; no link leads on from it.
+    /// An existing or new regular file; no symbolic link.
     File(PathBuf, Option<Metadata>),
     /// A FIFO or a character device.
     Device(PathBuf),
     /// A local socket.
     Socket(PathBuf),
-    /// What is open as this descriptor.
+    /// An open descriptor.
     Descriptor(RawFd),
 }
 
 impl Target {
-    /// Follows links one by one, as the last may lead to a descriptor or to a file that is not
-    /// there yet.
+    /// Resolves links one by one, because the last may lead to a descriptor or to a file that does
+    /// not exist yet.
     ///
     /// # Errors
-    /// It is a directory or a disk, links lead in a circle, or it may not be looked at.
+    /// The path is a directory or a block device, its links form a cycle, or it is not accessible.
     pub(crate) fn of(path: &str) -> Result<Target> {
         let failed = |error| io_error("write", path, error);
         let cannot = |cause: &str| Err(Error::io(format!("cannot write '{path}': {cause}")));
@@ -43,9 +43,9 @@ impl Target {
             if current.is_dir() || current.as_os_str().as_encoded_bytes().ends_with(b"/") {
                 return cannot("it is a directory; name a file");
             }
-            let Some(name) = current.file_name() else { return cannot("it names no file") };
+            let Some(name) = current.file_name() else { return cannot("the file name is missing") };
             let folder = folder_of(&current);
-            // A folder may be a link, too: /dev/fd is one.
+            // A folder may be a link, too, such as /dev/fd.
             let folder = folder.canonicalize().unwrap_or(folder);
             let full = folder.join(name);
             if let Some(number) = descriptor::named(&full) {
@@ -65,22 +65,22 @@ impl Target {
             }
             let metadata = fs::metadata(&full).map_err(failed)?;
             return match metadata.file_type() {
-                // Another process's descriptor, or a setting of the system.
+                // Another process's descriptor, or a system setting.
                 kind if kind.is_file() && full.starts_with("/proc") => {
                     cannot("it is in /proc; name a file elsewhere")
                 }
                 kind if kind.is_file() => Ok(Target::File(full, Some(metadata))),
                 kind if is_device(kind) => Ok(Target::Device(full)),
                 kind if kind.is_socket() => Ok(Target::Socket(full)),
-                kind if kind.is_block_device() => cannot("it is a disk; name a file"),
+                kind if kind.is_block_device() => cannot("it is a block device; name a file"),
                 _ => cannot("it is a directory; name a file"),
             };
         }
-        cannot("its symbolic links lead in a circle")
+        cannot("its symbolic links form a cycle")
     }
 }
 
-/// Whether a path that is written leads to this program's standard output.
+/// Whether an output path leads to this program's standard output.
 pub fn is_standard_output(path: &str) -> bool {
     matches!(Target::of(path), Ok(Target::Descriptor(1)))
 }
@@ -89,7 +89,7 @@ fn is_device(kind: FileType) -> bool {
     kind.is_fifo() || kind.is_char_device()
 }
 
-/// The folder that a path lies in.
+/// Returns the folder of a path.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -130,7 +130,7 @@ mod tests {
         assert!(matches!(Target::of("/dev/null").unwrap(), Target::Device(_)));
         assert!(is_standard_output("/dev/fd/1") && !is_standard_output("/dev/fd/2"));
         for (name, cause) in [
-            ("circle", "circle"),
+            ("circle", "cycle"),
             ("folder", "is a directory"),
             ("deep/", "is a directory"),
             ("new/", "is a directory"),

@@ -1,4 +1,4 @@
-//! A store's errors as Tessera's: what was being done, to which object, why it failed, what to do.
+//! Converts errors of object stores: the action, the object, the cause, and what to do.
 
 use std::error::Error as _;
 
@@ -9,13 +9,13 @@ use tessera_types::Error;
 use crate::location::{Kind, kind_of};
 use crate::store::hint;
 
-/// The longest text of a server that an error shows.
+/// The longest server message in an error.
 const SERVER_TEXT_CHARS_MAX: usize = 240;
 
-/// What the reason begins with where a server says that something is not there.
+/// The start of a reason if a server reports a missing object or bucket.
 const MISSING: &str = "the server answers 404";
 
-/// An error of a store, about an object or a prefix.
+/// Converts a store's error about an object or a prefix.
 pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Error {
     let kind = kind_of(address);
     let hint = kind.map_or("", hint);
@@ -24,23 +24,23 @@ pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Erro
         StoreError::Precondition { .. } => return file_changed(address).caused_by(error),
         StoreError::NotFound { .. } => {
             let what = if kind == Some(Kind::Web) { "file" } else { "object or bucket" };
-            format!("cannot {doing} '{address}': there is no such {what}; check its spelling")
+            format!("cannot {doing} '{address}': the {what} does not exist; check its spelling")
         }
-        // Only of an object do the clients tell it apart from other errors.
+        // The clients distinguish a missing bucket from other errors only for requests of objects.
         StoreError::Generic { .. } if why.starts_with(MISSING) => {
             format!(
-                "cannot {doing} '{address}': there is no such bucket ({why}); check its name and the account"
+                "cannot {doing} '{address}': the bucket does not exist ({why}); check its name and the account"
             )
         }
         StoreError::PermissionDenied { .. } => {
             format!("cannot {doing} '{address}': permission denied; {hint}")
         }
         StoreError::Unauthenticated { .. } => {
-            format!("cannot {doing} '{address}': the store does not accept the credentials; {hint}")
+            format!("cannot {doing} '{address}': the store rejects the credentials; {hint}")
         }
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
             format!(
-                "cannot {doing} '{address}': the store does not offer that ({why}); copy it to a file or to another store, \
+                "cannot {doing} '{address}': the store does not support this ({why}); copy it to a file or to another store, \
                  and read that"
             )
         }
@@ -49,7 +49,7 @@ pub(crate) fn store_error(doing: &str, address: &str, error: StoreError) -> Erro
     Error::io(message).caused_by(error)
 }
 
-/// The innermost reason, in one line: layers above it only repeat it with an address.
+/// Returns the innermost cause in one line; outer layers only repeat it with an address.
 pub(crate) fn reason(error: &StoreError) -> String {
     let mut texts = vec![error.to_string()];
     let mut source = error.source();
@@ -74,15 +74,14 @@ pub(crate) fn reason(error: &StoreError) -> String {
     }
 }
 
-/// What a server that answered with a status other than success said: `503 Service Unavailable:
-/// SlowDown`.
+/// Returns the status and message of a failed response: `503 Service Unavailable: SlowDown`.
 fn status_text(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("status code: ")?;
     let (status, body) = rest.split_once(": ").unwrap_or((rest, ""));
     let inside = |tag: &str| {
         let (_, rest) = body.split_once(&format!("<{tag}>"))?;
         let (text, _) = rest.split_once(&format!("</{tag}>"))?;
-        // Azure adds lines that name the request.
+        // Azure adds lines with the request.
         Some(text.lines().next().unwrap_or_default().trim_end_matches('.').to_string())
     };
     let said = match (inside("Code"), inside("Message")) {
@@ -134,7 +133,7 @@ mod tests {
         let message = store_error("list", "az://b/x", error).message().to_string();
         assert!(
             message.contains(
-                "there is no such bucket (the server answers 404 Not Found: ContainerNotFound); check"
+                "the bucket does not exist (the server answers 404 Not Found: ContainerNotFound); check"
             ),
             "{message}"
         );

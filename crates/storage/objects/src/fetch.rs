@@ -1,5 +1,4 @@
-//! One range of an object on its way: in parts that are requested together, each until all its
-//! bytes are there.
+//! Fetches one range of an object, in parts that are requested in parallel.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -20,13 +19,13 @@ use crate::io::{self, TOTALS, Transfer};
 use crate::object::Object;
 use crate::store::pause;
 
-/// A longer range is requested in parts: one connection gives some 100 MB/s, and AnyBlob (section
-/// 4) finds 8 to 16 MiB the cheapest size of a request.
+/// The length of a part. One connection yields about 100 MB/s, and 8 to 16 MiB is the cheapest
+/// request size (AnyBlob §4).
 const PART_BYTES_MAX: u64 = 8 << 20;
-/// How often a part is requested again from where its body was cut.
+/// How often a part is requested again after its body was cut.
 const CUTS_MAX: usize = 6;
 
-/// What the reads of one reader have cost.
+/// The cost of all reads of one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Cost {
     requests: AtomicU64,
@@ -48,7 +47,7 @@ const QUEUED: u8 = 0;
 const CLAIMED: u8 = 1;
 const ENDED: u8 = 2;
 
-/// A range that was asked for. Dropping the last reader that wants it must [`Fetch::end`] it.
+/// A requested range. Dropping its last reader must [`Fetch::end`] it.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     object: Arc<Object>,
@@ -62,10 +61,10 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// Asks for a range.
+    /// Requests a range.
     ///
     /// # Errors
-    /// There is no I/O thread.
+    /// The I/O thread cannot be started.
     pub(crate) fn start(
         object: Arc<Object>,
         range: Range<u64>,
@@ -85,12 +84,12 @@ impl Fetch {
         Ok(fetch)
     }
 
-    /// What came, once it has.
+    /// Returns the result once it is available.
     pub(crate) fn result(&self) -> Option<Result<Bytes>> {
         lock(&self.result).clone()
     }
 
-    /// Nobody wants it any more.
+    /// Cancels the fetch, whose result is no longer needed.
     pub(crate) fn end(&self) {
         if self.stage.swap(ENDED, Ordering::AcqRel) == CLAIMED {
             if let Some(abort) = lock(&self.abort).take() {
@@ -131,12 +130,12 @@ impl Transfer for Fetch {
     }
 }
 
-/// The bytes of a range: all of them, or an error.
+/// Returns all bytes of a range, or an error.
 async fn range(object: &Object, range: Range<u64>, cost: &Cost) -> Result<Bytes> {
     let len = range.end - range.start;
     let parts = len.div_ceil(PART_BYTES_MAX).max(1);
     let part_len = len.div_ceil(parts);
-    // Parts are received into one buffer, next to each other, and joined without copying.
+    // Parts are received into one buffer next to each other and joined without copying.
     let mut rest = BytesMut::with_capacity(len as usize);
     let mut wanted = Vec::with_capacity(parts as usize);
     let mut start = range.start;
@@ -152,7 +151,7 @@ async fn range(object: &Object, range: Range<u64>, cost: &Cost) -> Result<Bytes>
     Ok(whole.freeze())
 }
 
-/// Receives a part; a body that is cut is asked for again from there on.
+/// Receives a part. After a cut body, requests the rest.
 async fn part(
     object: &Object,
     range: Range<u64>,
@@ -170,7 +169,7 @@ async fn part(
         };
         if cuts == CUTS_MAX.min(object.retries) {
             return Err(Error::io(format!(
-                "cannot read '{}': {} of {len} bytes came from byte {} on, in {} attempts: {cut}; try again, and check the \
+                "cannot read '{}': received {} of {len} bytes from byte {} on in {} attempts: {cut}; try again, and check the \
                  network and the store",
                 object.address,
                 buffer.len(),
@@ -183,8 +182,8 @@ async fn part(
     }
 }
 
-/// One request: what comes of its body, and why it was cut. An error of the request itself was
-/// tried again already.
+/// Makes one request and returns why its body was cut, if so. Errors of the request itself were
+/// already retried.
 async fn receive(
     object: &Object,
     range: Range<u64>,
@@ -210,7 +209,7 @@ async fn receive(
         };
         if buffer.len() + piece.len() > len {
             return Err(Error::io(format!(
-                "cannot read '{}': the server sends more bytes than were asked for",
+                "cannot read '{}': the server sent more bytes than requested; check the store",
                 object.address
             )));
         }

@@ -1,20 +1,20 @@
-//! Bodies of fuzz targets.
+//! The bodies of fuzz targets.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::Objects;
-use crate::select::{Decoder, Event, inside};
+use crate::select::{Decoder, Event, element_text};
 use crate::store::RETRIES;
 
-/// What a store sends for a selection: as it stands, and with checksums that are right.
+/// Decodes a store's response to a selection, unchanged and with correct checksums.
 pub fn select_events(data: &[u8]) {
     decode(data);
     let Some(([headers, lengths], rest)) = data.split_first_chunk::<2>() else { return };
     let headers = usize::from(*headers).min(rest.len());
     let total = (rest.len() + 16) as u32;
-    // The lengths may lie, too.
+    // The lengths may be wrong as well.
     let (said, said_headers) = match lengths {
         0..4 => (u32::from(*lengths) * 5, headers as u32),
         4 => (total, u32::MAX),
@@ -45,12 +45,12 @@ fn decode(bytes: &[u8]) {
         }
     }
     let text = String::from_utf8_lossy(bytes);
-    assert!(inside(&text, "BytesScanned").is_none_or(|number| number.len() <= text.len()));
+    assert!(element_text(&text, "BytesScanned").is_none_or(|number| number.len() <= text.len()));
 }
 
-/// What a store answers to a listing: an error, or keys below the prefix that was asked for.
+/// Reads a store's response to a listing: an error, or keys below the requested prefix.
 pub fn listings(data: &[u8]) {
-    // What is answered, and how often: a listing may name itself as its next page for ever.
+    // The response, and the number of requests: a listing may name itself as its next page forever.
     static ANSWER: Mutex<(Vec<u8>, usize)> = Mutex::new((Vec::new(), 0));
     static STORE: OnceLock<Objects> = OnceLock::new();
     let store = STORE.get_or_init(|| {
@@ -67,8 +67,7 @@ pub fn listings(data: &[u8]) {
             ("AWS_ACCESS_KEY_ID", "key"),
             ("AWS_SECRET_ACCESS_KEY", "none"),
             ("AWS_REGION", "local"),
-            // An answer that cannot be read is asked for again elsewhere: the server may have ended
-            // it early.
+            // No retries: a response that cannot be parsed is treated as cut and requested again.
             (RETRIES, "0"),
         ];
         Objects::new(settings.map(|(name, value)| (name.to_string(), value.to_string())).into())

@@ -1,11 +1,10 @@
-//! The I/O thread: one for the process, started on first use. All requests are made and all bodies
-//! received on it.
+//! The I/O thread: one per process, started on first use. It makes all requests and receives all
+//! bodies.
 //!
-//! Reads of ranges go through [`submit`]: they start in the order in which they came, as long as
-//! the bytes that are under way or not yet taken stay below [`BYTES_MAX`]. Where all that was
-//! started has come and nobody takes it for a while, because who should waits for what has not been
-//! started, the next one starts in any case: bytes that wait can slow things down but not stop
-//! them.
+//! Reads of ranges go through [`submit`]. They start in order of submission, as long as the bytes
+//! in flight or not yet taken stay below [`BYTES_MAX`]. If every started read has completed and its
+//! bytes are not taken for a while, the next one starts nevertheless, because a reader may be
+//! waiting for it. So bytes that are not taken can slow reads down, but not stop them.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,38 +18,37 @@ use tessera_types::{Error, Result, io_cause};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 
-/// The most bytes of ranges that are under way or have come and are not taken yet, in the whole
-/// process.
+/// The most bytes of ranges that are in flight or not yet taken, in the whole process.
 pub(crate) const BYTES_MAX: u64 = 256 << 20;
-/// How long nothing moves before a range starts beyond [`BYTES_MAX`].
+/// The time without progress after which a range starts beyond [`BYTES_MAX`].
 const STALL: Duration = Duration::from_millis(250);
-/// The most ranges that are under way at once.
+/// The most ranges in flight.
 const RANGES_MAX: usize = 256;
-/// Threads that look up names of hosts, which the system offers only as a call that waits.
+/// The threads for host name lookups, which the system offers as a blocking call only.
 const LOOKUP_THREADS_MAX: usize = 2;
-/// How often a thread that waits asks whether it should go on.
+/// The interval at which a waiting thread checks for interrupts.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Kinds of requests, as stores bill them: reading (and selecting), looking, listing, writing,
+/// The kinds of requests, as stores bill them: reading (and selecting), head, listing, writing,
 /// deleting.
 pub const KINDS: [&str; 5] = ["get", "head", "list", "put", "delete"];
 
-/// What the process has asked of stores so far.
+/// The requests and bytes of the process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that were sent, those sent again included.
+    /// The number of requests, including retries.
     pub requests: u64,
-    /// The same by kind, in the order of [`KINDS`].
+    /// The number of requests by kind, in the order of [`KINDS`].
     pub by_kind: [u64; 5],
-    /// Bytes of objects that came.
+    /// The bytes of objects received.
     pub bytes: u64,
-    /// Bytes that were sent.
+    /// The bytes sent.
     pub sent_bytes: u64,
-    /// Bytes that stores have read to select from objects.
+    /// The bytes that stores scanned for selections.
     pub scanned_bytes: u64,
-    /// Bytes of records that they have selected.
+    /// The bytes of records that stores selected.
     pub selected_bytes: u64,
-    /// How long the I/O thread was not waiting.
+    /// The time for which the I/O thread was busy.
     pub busy: Duration,
 }
 
@@ -73,7 +71,7 @@ pub(crate) static TOTALS: Counts = Counts {
 };
 
 impl Counts {
-    /// A request leaves: its kind follows from its method and query.
+    /// Counts a request, whose kind follows from its method and query.
     pub(crate) fn add_request(&self, method: &str, query: Option<&str>, sent: usize) {
         let query = query.unwrap_or_default();
         let kind = match method {
@@ -82,7 +80,7 @@ impl Counts {
             "GET" => 0,
             "DELETE" => 4,
             "POST" if query.starts_with("delete") || query.contains("comp=batch") => 4,
-            // Billed as reading is.
+            // Billed like a read.
             "POST" if query.starts_with("select") => 0,
             _ => 3,
         };
@@ -94,7 +92,7 @@ impl Counts {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A store has selected from an object.
+    /// Counts a selection.
     pub(crate) fn add_selected(&self, scanned: u64, selected: u64) {
         self.scanned_bytes.fetch_add(scanned, Ordering::Relaxed);
         self.selected_bytes.fetch_add(selected, Ordering::Relaxed);
@@ -102,7 +100,7 @@ impl Counts {
 }
 
 impl Totals {
-    /// What came after `before`.
+    /// Returns the difference to an earlier value.
     pub fn since(self, before: Totals) -> Totals {
         Totals {
             requests: self.requests - before.requests,
@@ -116,7 +114,7 @@ impl Totals {
     }
 }
 
-/// What the process has asked of stores so far; all zero where it has not.
+/// Returns the requests and bytes of the process so far.
 pub fn totals() -> Totals {
     let busy = match THREAD.get() {
         Some(Ok(handle)) => handle.metrics().worker_total_busy_duration(0),
@@ -137,10 +135,10 @@ pub fn totals() -> Totals {
 
 static THREAD: OnceLock<std::result::Result<Handle, String>> = OnceLock::new();
 
-/// The I/O thread.
+/// Returns the runtime of the I/O thread.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The thread cannot be started.
 pub(crate) fn handle() -> Result<&'static Handle> {
     match THREAD.get_or_init(start) {
         Ok(handle) => Ok(handle),
@@ -162,8 +160,8 @@ fn start() -> std::result::Result<Handle, String> {
     Ok(handle)
 }
 
-/// Waits until the statement is to end: the error that then comes.
-pub(crate) async fn happened(interrupt: &Interrupt) -> Error {
+/// Waits until the statement is interrupted, and returns its error.
+pub(crate) async fn interrupted(interrupt: &Interrupt) -> Error {
     loop {
         match interrupt.check() {
             Ok(()) => tokio::time::sleep(INTERRUPT_INTERVAL).await,
@@ -172,11 +170,11 @@ pub(crate) async fn happened(interrupt: &Interrupt) -> Error {
     }
 }
 
-/// Runs something on the I/O thread and waits for it; for threads that are no workers, and for
-/// writing.
+/// Runs a future on the I/O thread and blocks until it completes. For writes, and for threads that
+/// are not workers.
 ///
 /// # Errors
-/// It was interrupted, or fails.
+/// The statement was interrupted, or the work fails.
 pub(crate) fn wait<T: Send + 'static>(
     interrupt: &Interrupt,
     work: impl Future<Output = Result<T>> + Send + 'static,
@@ -188,51 +186,50 @@ pub(crate) fn wait<T: Send + 'static>(
             Ok(result) => return result,
             Err(RecvTimeoutError::Timeout) => interrupt.check().inspect_err(|_| task.abort())?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::internal("a request to a store ended without an answer"));
+                return Err(Error::internal("a request to a store ended without a result"));
             }
         }
     }
 }
 
-/// A range that is to be read.
+/// A range to be read.
 pub(crate) trait Transfer: Send + Sync {
-    /// The bytes it counts for.
+    /// The bytes to account for.
     fn bytes(&self) -> u64;
 
-    /// Begins it: its bytes count from now on, until [`release`]. No, where nobody wants it any
-    /// more.
+    /// Starts the transfer: its bytes count until [`release`]. Returns `false` if it was cancelled.
     fn claim(&self) -> bool;
 
-    /// Reads it, keeps what came and tells those who wait.
+    /// Reads the range, stores the result and wakes its readers.
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Takes the handle that ends it early.
+    /// Receives the handle that aborts the transfer.
     fn started(&self, abort: AbortHandle);
 }
 
 #[derive(Default)]
 struct Traffic {
     held_bytes: u64,
-    under_way: usize,
+    in_flight: usize,
     waiting: VecDeque<Arc<dyn Transfer>>,
     /// How often bytes were taken or given up.
     released: u64,
-    /// Whether somebody looks after [`STALL`] whether anything has moved.
+    /// Whether a check for progress after [`STALL`] is scheduled.
     watched: bool,
 }
 
 static TRAFFIC: Mutex<Traffic> = Mutex::new(Traffic {
     held_bytes: 0,
-    under_way: 0,
+    in_flight: 0,
     waiting: VecDeque::new(),
     released: 0,
     watched: false,
 });
 
-/// Reads a range when its turn comes.
+/// Queues a range for reading.
 ///
 /// # Errors
-/// There is no I/O thread.
+/// The I/O thread cannot be started.
 pub(crate) fn submit(transfer: Arc<dyn Transfer>) -> Result<()> {
     let handle = handle()?;
     lock(&TRAFFIC).waiting.push_back(transfer);
@@ -240,7 +237,7 @@ pub(crate) fn submit(transfer: Arc<dyn Transfer>) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a transfer that was started have been taken, or nobody wants them.
+/// Releases the bytes of a started transfer that were taken or are no longer needed.
 pub(crate) fn release(bytes: u64) {
     {
         let mut traffic = lock(&TRAFFIC);
@@ -252,28 +249,28 @@ pub(crate) fn release(bytes: u64) {
     }
 }
 
-/// A transfer that is under way, until it ends in whatever way.
-struct UnderWay;
+/// Counts a transfer in flight until dropped.
+struct TransferInFlight;
 
-impl Drop for UnderWay {
+impl Drop for TransferInFlight {
     fn drop(&mut self) {
-        lock(&TRAFFIC).under_way -= 1;
+        lock(&TRAFFIC).in_flight -= 1;
         if let Ok(handle) = handle() {
             admit(handle, false);
         }
     }
 }
 
-/// Starts what fits; one that does not, too, where it `must`.
+/// Starts transfers within the budget; with `must`, also one beyond it.
 fn admit(handle: &Handle, mut must: bool) {
     loop {
         let next = {
             let mut traffic = lock(&TRAFFIC);
             let Some(next) = traffic.waiting.front() else { return };
             let fits =
-                traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.under_way < RANGES_MAX;
+                traffic.held_bytes + next.bytes() <= BYTES_MAX && traffic.in_flight < RANGES_MAX;
             if !fits && !must {
-                if traffic.under_way == 0 && !traffic.watched {
+                if traffic.in_flight == 0 && !traffic.watched {
                     traffic.watched = true;
                     handle.spawn(watch(traffic.released));
                 }
@@ -284,27 +281,27 @@ fn admit(handle: &Handle, mut must: bool) {
                 continue;
             }
             traffic.held_bytes += next.bytes();
-            traffic.under_way += 1;
+            traffic.in_flight += 1;
             must = false;
             next
         };
         let work = next.clone().run();
-        let under_way = UnderWay;
+        let in_flight = TransferInFlight;
         let task = handle.spawn(async move {
-            let _under_way = under_way;
+            let _under_way = in_flight;
             work.await;
         });
         next.started(task.abort_handle());
     }
 }
 
-/// Starts the next one after a while in which nothing moved.
+/// Starts the next transfer after a time without progress.
 async fn watch(released: u64) {
     tokio::time::sleep(STALL).await;
     let stalled = {
         let mut traffic = lock(&TRAFFIC);
         traffic.watched = false;
-        traffic.under_way == 0 && traffic.released == released
+        traffic.in_flight == 0 && traffic.released == released
     };
     admit(&Handle::current(), stalled);
 }

@@ -1,21 +1,20 @@
-//! Objects of S3, Google Cloud Storage, Azure and web servers: looking, listing, reading by ranges,
+//! Objects of S3, Google Cloud Storage, Azure and web servers: metadata, listing, range reads,
 //! writing.
 //!
-//! [`Objects`] is what a session knows of stores. [`Objects::expand`] turns an address, a pattern
-//! or a prefix into a sorted list of addresses; [`Objects::open`] gives a
-//! [`RangeReader`](tessera_context::RangeReader) that never waits: it answers `Blocked` until the
-//! bytes have come; [`Objects::create`] writes an object whole or not at all. Credentials, region
-//! and endpoint come from the environment, as each cloud's own tools read it.
+//! [`Objects`] holds the stores and objects of a session. [`Objects::expand`] turns an address, a
+//! pattern or a prefix into a sorted list of addresses. [`Objects::open`] returns a
+//! [`RangeReader`](tessera_context::RangeReader) that never blocks: it returns `Blocked` until the
+//! bytes have arrived. [`Objects::create`] writes an object completely or not at all. Credentials,
+//! region and endpoint come from the environment variables that each cloud's own tools read.
 //!
-//! Parts: `location` addresses; `store` clients; `timeouts` how long they wait; `io` the one I/O
-//! thread of the process and what may be under way on it; `object` versions and edges; `fetch` one
-//! range on its way; `reader`, `output`; `listing` patterns; `select` what a store computes itself;
-//! `error`.
+//! Modules: `location` addresses; `store` clients; `timeouts` of requests; `io` the I/O thread and
+//! its limits; `object` versions and edges; `fetch` one range; `reader`, `output`; `listing`
+//! patterns; `select` work pushed down to a store; `error`.
 //!
-//! **One version.** A statement sees each object as it first looked at it: later requests ask for
-//! that content by its tag, and an object that was replaced meanwhile is an error. **All bytes.** A
-//! body that ends early is asked for again from there on, a few times; it is never taken for the
-//! whole.
+//! **One version.** A statement sees each object in the version of its first request. Later
+//! requests name that version's tag; an object that was replaced meanwhile is an error. **All
+//! bytes.** After a body that ends early, the rest is requested again, a few times; a short body is
+//! never taken for the whole.
 //!
 //! ```
 //! use tessera_objects::{Objects, is_object};
@@ -26,6 +25,8 @@
 //! ```
 //!
 //! Non-goals: a cache of objects on disk, logins other than those of the clouds' environments.
+
+#![forbid(unsafe_code)]
 
 mod error;
 mod fetch;
@@ -51,15 +52,15 @@ use tokio::runtime::Handle;
 
 pub use io::{KINDS, Totals, totals};
 pub use object::Stamp;
-pub use objects::{Edges, Expanded, Objects};
+pub use objects::{Edges, ObjectList, Objects};
 pub use select::{SelectRequest, SmartStorage, push_selects};
 pub use timeouts::Timeouts;
 
-/// A client of the store of an address, and the place there: for platforms that exchange tuples
-/// through a store. It is used on the thread of [`io()`].
+/// Returns a client of the store of an address, and the path in the store, for platforms that
+/// exchange tuples through a store. The client must be used on the thread of [`io()`].
 ///
 /// # Errors
-/// The address is none, or what the environment says does not fit together.
+/// The address is invalid, or the environment is inconsistent.
 pub fn client(
     address: &str,
     settings: &[(String, String)],
@@ -70,36 +71,33 @@ pub fn client(
     Ok((store::build(&location, settings, timeouts)?.0, location.path()?))
 }
 
-/// Who asks AWS, and in which region, as for its stores: for platforms that ask other services.
+/// Returns AWS credentials and region as for S3, for platforms that use other services.
 ///
 /// # Errors
-/// What the environment says does not fit together.
+/// The environment is inconsistent, or no credentials are found.
 pub fn aws(
     settings: &[(String, String)],
 ) -> tessera_types::Result<(AwsCredentialProvider, String)> {
     let builder = store::s3(settings);
     let region = store::region(&builder);
     let _runtime = io::handle()?.enter();
-    // The store is only for its credentials.
+    // The store serves only to find credentials.
     store::provide_tls();
     let store = builder.with_bucket_name("none").build().map_err(|error| {
-        tessera_types::Error::io(format!(
-            "cannot find credentials of AWS: {}",
-            error::reason(&error)
-        ))
+        tessera_types::Error::io(format!("cannot find AWS credentials: {}", error::reason(&error)))
     })?;
     Ok((store.credentials().clone(), region))
 }
 
-/// The I/O thread.
+/// Returns the runtime of the I/O thread.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The thread cannot be started.
 pub fn io() -> tessera_types::Result<Handle> {
     io::handle().cloned()
 }
 
-/// Whether a path is the address of an object, and not of a local file.
+/// Whether a path is the address of an object and not of a local file.
 pub fn is_object(path: &str) -> bool {
     location::kind_of(path).is_some()
 }

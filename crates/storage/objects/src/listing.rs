@@ -1,4 +1,4 @@
-//! Which keys of a listing belong to an address.
+//! Matches keys of a listing with an address.
 
 use glob::MatchOptions;
 use tessera_types::{Error, Result};
@@ -12,8 +12,8 @@ pub(crate) struct Pattern {
     prefix: String,
 }
 
-/// As in a shell, and as for local files: `*` stays in its folder and does not match a dot at the
-/// start of a name.
+/// As in a shell, and as for local files: `*` matches within one folder, and not a dot at the start
+/// of a name.
 const OPTIONS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -21,10 +21,10 @@ const OPTIONS: MatchOptions = MatchOptions {
 };
 
 impl Pattern {
-    /// The pattern that a key is; none for a plain key.
+    /// Parses the key of a location as a pattern; `None` for a plain key.
     ///
     /// # Errors
-    /// It is malformed.
+    /// The pattern is malformed.
     pub(crate) fn new(location: &Location) -> Result<Option<Pattern>> {
         let key = &location.key;
         let Some(wildcard) = key.find(['*', '?', '[']) else { return Ok(None) };
@@ -35,7 +35,7 @@ impl Pattern {
         Ok(Some(Pattern { pattern, prefix }))
     }
 
-    /// The folder, with its slash, that holds all matches.
+    /// The folder, with its slash, that contains all matches.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -45,8 +45,8 @@ impl Pattern {
     }
 }
 
-/// Whether a key below a prefix is data: names that start with `.` or `_` are hidden, temporary or
-/// marks; a folder such as `_year=2024` is a partition.
+/// Whether a key below a prefix is data. Names that start with `.` or `_` are hidden, temporary or
+/// markers; a folder such as `_year=2024` is a partition.
 pub(crate) fn is_data(below: &str) -> bool {
     let mut names = below.split('/').rev();
     let file = names.next().unwrap_or_default();

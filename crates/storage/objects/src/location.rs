@@ -1,33 +1,33 @@
-//! Where an object lies: the kind of store, the store, the key.
+//! Addresses of objects: the kind of store, the store, the key.
 
 use object_store::path::Path;
 use tessera_types::{Error, Result};
 
-/// Kinds of stores, and the schemes that mean them.
+/// The kinds of stores, with their schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Amazon S3 and what speaks like it: `s3://bucket/key`.
+    /// Amazon S3 and compatible stores: `s3://bucket/key`.
     S3,
     /// Google Cloud Storage: `gs://bucket/key`.
     Google,
     /// Azure Blob Storage: `az://container/key`,
     /// `abfss://container@account.dfs.core.windows.net/key`.
     Azure,
-    /// A web server: `https://host/path`. It has no listing.
+    /// A web server: `https://host/path`. It does not support listing.
     Web,
 }
 
-/// An address, in parts.
+/// A parsed address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) kind: Kind,
-    /// What every address of the store begins with: `s3://bucket/`.
+    /// The common prefix of all addresses of the store: `s3://bucket/`.
     pub(crate) root: String,
-    /// What follows: as the store spells it, but for a web server, where it is percent-encoded.
+    /// The rest: the plain key, or for a web server the percent-encoded path.
     pub(crate) key: String,
 }
 
-/// The kind of store an address means; none for a local path.
+/// Returns the kind of store of an address; `None` for a local path.
 pub(crate) fn kind_of(address: &str) -> Option<Kind> {
     let (scheme, _) = address.split_once("://")?;
     Some(match scheme.to_ascii_lowercase().as_str() {
@@ -40,35 +40,35 @@ pub(crate) fn kind_of(address: &str) -> Option<Kind> {
 }
 
 impl Location {
-    /// Takes an address apart.
+    /// Parses an address.
     ///
     /// # Errors
-    /// It has no known scheme, or names no bucket.
+    /// The scheme is unknown, or the bucket is missing.
     pub(crate) fn parse(address: &str) -> Result<Location> {
         let Some(kind) = kind_of(address) else {
             return Err(Error::semantic(format!(
-                "'{address}' is no address of an object; there are s3://, gs://, az://, abfss://, http:// and https://"
+                "unknown address '{address}'; expected s3://, gs://, az://, abfss://, http:// or https://"
             )));
         };
         let (scheme, rest) = address.split_once("://").unwrap_or_default();
         let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
         if host.is_empty() {
             return Err(Error::semantic(format!(
-                "'{address}' names no bucket; write {scheme}://bucket/path"
+                "missing bucket in '{address}'; write {scheme}://bucket/path"
             )));
         }
         Ok(Location { kind, root: format!("{scheme}://{host}/"), key: key.to_string() })
     }
 
-    /// The address again.
+    /// Returns the address.
     pub(crate) fn address(&self) -> String {
         format!("{}{}", self.root, self.key)
     }
 
-    /// The key as the store's client wants it.
+    /// Returns the key in the form of the store's client.
     ///
     /// # Errors
-    /// No object can have this key.
+    /// The key is invalid.
     pub(crate) fn path(&self) -> Result<Path> {
         let key = self.key.trim_end_matches('/');
         let path = match self.kind {
@@ -76,11 +76,11 @@ impl Location {
             _ => Path::parse(key),
         };
         path.map_err(|error| {
-            Error::semantic(format!("'{}' can be no object's: {error}", self.address()))
+            Error::semantic(format!("invalid object address '{}': {error}", self.address()))
         })
     }
 
-    /// The address of another key of the same store.
+    /// Returns the address of another key in the same store.
     pub(crate) fn sibling(&self, path: &Path) -> String {
         format!("{}{path}", self.root)
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_no_address() {
         assert!(kind_of("/data/x.parquet").is_none() && kind_of("file:///x").is_none());
-        assert!(Location::parse("s3:///x").unwrap_err().message().contains("names no bucket"));
+        assert!(Location::parse("s3:///x").unwrap_err().message().contains("missing bucket"));
         assert!(Location::parse("s3://b/a//b").unwrap().path().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! An object as it was when a statement first looked, and its first and last bytes.
+//! An object in the version that a statement saw first, and its first and last bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,33 +12,32 @@ use object_store::{ObjectMeta, ObjectStore};
 use tessera_context::{file_changed, lock};
 use tessera_types::Error;
 
-/// Bytes at the start and at the end of an object that are read at once: headers and footers are
-/// mostly shorter.
+/// The bytes at the start and at the end of an object that are read at once; most headers and
+/// footers are shorter.
 pub(crate) const EDGE_BYTES: u64 = 64 << 10;
-/// The most bytes of starts and ends that are kept, in the whole process.
+/// The most bytes of cached edges in the whole process.
 const EDGES_BYTES_MAX: u64 = 64 << 20;
 
 static EDGES_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// What tells one version of an object from another.
+/// Identifies a version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// The length in bytes.
     pub len: u64,
-    /// The store's tag of the content, where it has one.
+    /// The store's tag of the content, if it has one.
     pub tag: Option<String>,
-    /// When it was written.
+    /// The time of the last write.
     pub changed: SystemTime,
 }
 
-/// An object of a known version.
+/// An object in a known version.
 pub(crate) struct Object {
     pub(crate) address: String,
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) len: u64,
-    /// Only this content is read; where the store gives no tag, the length must be the same. In
-    /// quotes, as headers have it.
+    /// The tag of the content to read, in quotes as in headers; without one, the length must match.
     tag: Option<String>,
     changed: SystemTime,
     pub(crate) retries: usize,
@@ -74,14 +73,13 @@ impl Object {
         Stamp { len: self.len, tag: self.tag.clone(), changed: self.changed }
     }
 
-    /// The tag by which requests ask for this content. One that is weak (`W/"…"`) matches nothing
-    /// there.
+    /// The tag for conditional requests. A weak tag (`W/"…"`) never matches in these.
     pub(crate) fn strong_tag(&self) -> Option<String> {
         self.tag.clone().filter(|tag| tag.starts_with('"'))
     }
 
-    /// Whether what a store says of an answer is said of this content: some ignore the tag that was
-    /// asked for, some web servers tell only when a file was written, in seconds.
+    /// Whether a response describes this version. Some stores ignore the requested tag, and some
+    /// web servers only report the time of the last write, in seconds.
     pub(crate) fn is(&self, meta: &ObjectMeta) -> bool {
         let seconds =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -97,7 +95,7 @@ impl Object {
         file_changed(&self.address)
     }
 
-    /// The bytes of a range that lies in what is kept of the start or the end.
+    /// Returns the bytes of a range within a cached edge.
     pub(crate) fn edge(&self, range: &Range<u64>) -> Option<Bytes> {
         let edges = lock(&self.edges);
         let slice = |bytes: &Option<Bytes>, start: u64| {
@@ -110,18 +108,18 @@ impl Object {
         slice(&edges.head, 0).or_else(|| slice(&edges.tail, tail_start))
     }
 
-    /// The range of the start (or the end) that is read at once.
+    /// Returns the range of the first (or last) bytes.
     pub(crate) fn edge_range(&self, tail: bool) -> Range<u64> {
         let len = EDGE_BYTES.min(self.len);
         if tail { self.len - len..self.len } else { 0..len }
     }
 
-    /// Whether there is room to keep more starts and ends.
+    /// Whether the cache has space for more edges.
     pub(crate) fn has_room() -> bool {
         EDGES_BYTES.load(Ordering::Relaxed) < EDGES_BYTES_MAX
     }
 
-    /// Keeps the bytes of a range that is the start or the end, where there is room.
+    /// Caches the bytes of an edge, if there is space.
     pub(crate) fn keep_edge(&self, range: &Range<u64>, bytes: &Bytes) {
         let mut edges = lock(&self.edges);
         let edge = match range {
@@ -138,7 +136,7 @@ impl Object {
     }
 }
 
-/// A tag as headers have it; listings of Azure, for one, have it bare.
+/// Returns a tag with quotes as in headers; some listings (Azure's) have it without.
 fn quoted(tag: String) -> String {
     if tag.ends_with('"') { tag } else { format!("\"{tag}\"") }
 }

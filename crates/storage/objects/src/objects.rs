@@ -1,4 +1,6 @@
-//! The stores and objects that a session knows.
+//! The stores and objects of a session.
+
+mod expand;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,62 +12,61 @@ use object_store::{
     Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
 use tessera_context::{Interrupt, Output, RangeReader, lock};
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Error, Result};
 
 use crate::error::store_error;
 use crate::fetch::{Cost, Fetch};
 use crate::io::{self, TOTALS, Totals};
-use crate::listing::{Pattern, is_data};
 use crate::location::{Kind, Location};
 use crate::object::{EDGE_BYTES, Object, Stamp};
-use crate::output::{GivenUp, ObjectOutput};
+use crate::output::{ObjectOutput, PendingAborts};
 use crate::reader::ObjectReader;
 use crate::select::{Answer, Clients, Dialect, SELECT_AS, SelectClient};
 use crate::store::{self, Server};
-use crate::timeouts::{Shared, Timeouts};
+use crate::timeouts::{SharedTimeouts, Timeouts};
 
-/// Requests that planning has under way at once.
-const LOOKS_MAX: usize = 64;
-/// The most objects whose versions are remembered.
-const KNOWN_MAX: usize = 1 << 20;
-/// The most objects that one address may stand for.
+/// The concurrent requests of planning.
+const REQUESTS_MAX: usize = 64;
+/// The most objects whose versions are cached.
+const CACHED_MAX: usize = 1 << 20;
+/// The most objects that one address may expand to.
 const OBJECTS_MAX: usize = 1_000_000;
 
-/// What an address stands for.
+/// The objects that an address expands to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expanded {
-    /// The addresses of the objects, sorted.
+pub struct ObjectList {
+    /// The sorted addresses of the objects.
     pub addresses: Vec<String>,
-    /// The part of the addresses that says nothing of partitions.
+    /// The common part of the addresses, which contains no partitions.
     pub root: String,
 }
 
-/// Which bytes of an object are wanted with its version, because they will be read first.
+/// The edges of an object to read together with its version, because they are needed first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edges {
-    /// The first ones: a header.
+    /// The first bytes, such as a header.
     pub head: bool,
-    /// The last ones: a footer.
+    /// The last bytes, such as a footer.
     pub tail: bool,
 }
 
-/// The stores and objects that a session knows. Looking waits for the store, and is done by the
-/// session's own thread; readers never wait.
+/// The stores and objects of a session. Lookups wait for the store, on the session's own thread;
+/// readers never block.
 pub struct Objects {
     settings: Vec<(String, String)>,
-    timeouts: Shared,
+    timeouts: SharedTimeouts,
     interrupt: Arc<Interrupt>,
     stores: Mutex<HashMap<String, (Arc<dyn ObjectStore>, Server)>>,
-    /// What asks the stores to select.
+    /// Clients for select requests.
     selecting: Mutex<Clients>,
-    /// Objects by address, and the statement in which each was looked at.
+    /// Objects by address, and the statement that looked each one up.
     known: Mutex<HashMap<String, (u64, Arc<Object>)>>,
-    /// What lies directly below a prefix, as this statement saw it.
+    /// The entries directly below a prefix, as this statement saw them.
     folders: Mutex<HashMap<String, Arc<[String]>>>,
     statement: Mutex<u64>,
-    /// What the process had asked of stores when the statement began.
+    /// The totals of the process when the statement began.
     before: Mutex<Totals>,
-    given_up: GivenUp,
+    pending_aborts: PendingAborts,
 }
 
 impl fmt::Debug for Objects {
@@ -75,11 +76,12 @@ impl fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// Knows nothing yet. Settings have the names of environment variables, and come before these.
+    /// Creates an empty session. Settings have the names of environment variables and override
+    /// them.
     pub fn new(settings: Vec<(String, String)>) -> Objects {
         Objects {
             settings,
-            timeouts: Shared::default(),
+            timeouts: SharedTimeouts::default(),
             interrupt: Arc::default(),
             stores: Mutex::default(),
             selecting: Mutex::default(),
@@ -87,11 +89,12 @@ impl Objects {
             folders: Mutex::default(),
             statement: Mutex::default(),
             before: Mutex::default(),
-            given_up: GivenUp::default(),
+            pending_aborts: PendingAborts::default(),
         }
     }
 
-    /// A statement begins: objects and folders are looked at again, and nothing has been cancelled.
+    /// Begins a statement: objects and folders are looked up again, and a former cancellation is
+    /// cleared.
     pub fn begin(&self, deadline: Option<Duration>) {
         self.interrupt.begin(deadline);
         lock(&self.folders).clear();
@@ -99,169 +102,28 @@ impl Objects {
         *lock(&self.before) = io::totals();
     }
 
-    /// How long later requests wait.
+    /// Sets the timeouts of later requests.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
         let before = std::mem::replace(&mut *lock(&self.timeouts), timeouts);
         if before.connect != timeouts.connect {
-            // A client knows it from its beginning.
+            // A client reads its timeouts when it is created.
             lock(&self.stores).clear();
             lock(&self.selecting).clear();
             lock(&self.known).clear();
         }
     }
 
-    /// What the process has asked of stores since the statement began.
+    /// Returns the requests and bytes of the process since the statement began.
     pub fn spent(&self) -> Totals {
         io::totals().since(*lock(&self.before))
     }
 
-    /// What ends the statement, and with it looking and writing.
+    /// The interrupt of the statement, which also ends lookups and writes.
     pub fn interrupt(&self) -> Arc<Interrupt> {
         self.interrupt.clone()
     }
 
-    /// The objects behind an address: itself, the matches of a pattern (`*`, `**`, `?`, `[…]`), or
-    /// all below a prefix. Of the object itself, `edges` are read with its version.
-    ///
-    /// # Errors
-    /// Nothing is there, nothing matches, or the store refuses.
-    pub fn expand(&self, address: &str, edges: Edges) -> Result<Expanded> {
-        let location = Location::parse(address)?;
-        if location.kind == Kind::Web {
-            return self.web_object(&location, edges);
-        }
-        if let Some(pattern) = Pattern::new(&location)? {
-            let found = self.list(&location, pattern.prefix(), |key| pattern.matches(key))?;
-            if found.is_empty() {
-                return Err(Error::io(format!("no object matches '{address}'")));
-            }
-            return Ok(Expanded {
-                addresses: found,
-                root: format!("{}{}", location.root, pattern.prefix()),
-            });
-        }
-        let named = location.key.rsplit('/').next().unwrap_or_default();
-        if named.contains('.') {
-            match self.look(&location, edges) {
-                Err(error) if is_missing(&error) => {}
-                looked => {
-                    looked?;
-                    let root = address[..address.len() - named.len()].to_string();
-                    return Ok(Expanded { addresses: vec![address.to_string()], root });
-                }
-            }
-        }
-        let key = location.key.trim_end_matches('/');
-        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
-        let addresses = self.list(&location, &prefix, |key| is_data(&key[prefix.len()..]))?;
-        if addresses.is_empty() {
-            return Err(Error::io(format!(
-                "cannot open '{address}': there is no such object or prefix"
-            )));
-        }
-        Ok(Expanded { addresses, root: format!("{}{prefix}", location.root) })
-    }
-
-    fn web_object(&self, location: &Location, edges: Edges) -> Result<Expanded> {
-        let address = location.address();
-        if location.key.is_empty()
-            || location.key.ends_with('/')
-            || location.key.contains(['*', '?', '['])
-        {
-            return Err(Error::unsupported(format!(
-                "'{address}': a web server has no listing, so patterns, folders and query strings cannot be read; name one file"
-            )));
-        }
-        self.look(location, edges)?;
-        let root = address.rfind('/').map_or("", |slash| &address[..=slash]).to_string();
-        Ok(Expanded { addresses: vec![address], root })
-    }
-
-    /// Names of what lies directly below a prefix; those of prefixes end in `/`.
-    ///
-    /// # Errors
-    /// The store refuses, or has no listing.
-    pub fn entries(&self, address: &str) -> Result<Arc<[String]>> {
-        if let Some(entries) = lock(&self.folders).get(address) {
-            return Ok(entries.clone());
-        }
-        let location = Location::parse(address)?;
-        if location.kind == Kind::Web {
-            return Err(Error::unsupported(format!(
-                "'{address}' can be no database: a web server has no listing; name its files with FROM 'https://…'"
-            )));
-        }
-        let key = location.key.trim_end_matches('/');
-        let start = if key.is_empty() { 0 } else { key.len() + 1 };
-        let path = (!key.is_empty()).then(|| location.path()).transpose()?;
-        let store = self.store(&location)?;
-        let shown = address.to_string();
-        let retries = store::retries(&self.settings)?;
-        let found = io::wait(&self.interrupt, async move {
-            let mut attempt = 0;
-            let listed = loop {
-                match store.list_with_delimiter(path.as_ref()).await {
-                    Err(error) if store::again(&error, attempt, retries).await => attempt += 1,
-                    listed => break listed,
-                }
-            };
-            listed.map_err(|error| store_error("list", &shown, error))
-        })?;
-        let mut names: Vec<String> = Vec::new();
-        for prefix in &found.common_prefixes {
-            names.push(format!("{}/", prefix.as_ref().get(start..).unwrap_or_default()));
-        }
-        for meta in found.objects {
-            names.push(meta.location.as_ref().get(start..).unwrap_or_default().to_string());
-            self.remember(&location, meta)?;
-        }
-        names.retain(|name| !name.is_empty() && name != "/");
-        names.sort();
-        let names: Arc<[String]> = names.into();
-        lock(&self.folders).insert(address.to_string(), names.clone());
-        Ok(names)
-    }
-
-    /// The addresses below a prefix whose keys are wanted, sorted.
-    fn list(
-        &self,
-        location: &Location,
-        prefix: &str,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Result<Vec<String>> {
-        let folder = prefix.trim_end_matches('/');
-        let within = Location { key: folder.to_string(), ..location.clone() };
-        let path = (!folder.is_empty()).then(|| within.path()).transpose()?;
-        let store = self.store(location)?;
-        let shown = location.address();
-        let retries = store::retries(&self.settings)?;
-        let found: Vec<ObjectMeta> = io::wait(&self.interrupt, async move {
-            let mut attempt = 0;
-            let found = loop {
-                let listed = store.list(path.as_ref()).take(OBJECTS_MAX + 1);
-                match listed.try_collect::<Vec<_>>().await {
-                    Err(error) if store::again(&error, attempt, retries).await => attempt += 1,
-                    listed => break listed.map_err(|error| store_error("list", &shown, error))?,
-                }
-            };
-            if found.len() > OBJECTS_MAX { Err(too_many(&shown)) } else { Ok(found) }
-        })?;
-        let mut addresses = Vec::new();
-        for meta in found {
-            // Some stores keep an empty object as the mark of a folder.
-            let is_mark = meta.size == 0 && meta.location.as_ref() == folder;
-            if !is_mark
-                && meta.location.as_ref().starts_with(prefix)
-                && wanted(meta.location.as_ref())
-            {
-                addresses.push(self.remember(location, meta)?.address.clone());
-            }
-        }
-        addresses.sort();
-        Ok(addresses)
-    }
-
-    /// The version of an object, as this statement saw it first.
+    /// Returns the version of an object that this statement saw first, looking it up if necessary.
     fn look(&self, location: &Location, edges: Edges) -> Result<Arc<Object>> {
         let address = location.address();
         if let Some(object) = self.seen(&address) {
@@ -269,7 +131,7 @@ impl Objects {
         }
         let store = self.store(location)?;
         let path = location.path()?;
-        // One request brings version and footer, where the store can count from the end.
+        // One request returns version and footer, if the store supports suffix ranges.
         let at_once = edges.tail && matches!(location.kind, Kind::S3 | Kind::Google);
         let shown = address.clone();
         let (meta, tail) = io::wait(&self.interrupt, async move {
@@ -291,7 +153,8 @@ impl Objects {
                     ) => {
                         return Err(store_error("open", &shown, error));
                     }
-                    // An empty object has no last bytes; whatever else is wrong shows again.
+                    // An empty object has no last bytes; any other error recurs in the next
+                    // request.
                     Err(_) => {}
                 }
             }
@@ -306,11 +169,11 @@ impl Objects {
         Ok(object)
     }
 
-    /// Looks at objects that this statement has not seen, and reads those edges of all of them that
-    /// are not kept yet; many at once.
+    /// Looks up objects that this statement has not seen, and reads their edges that are not
+    /// cached, concurrently.
     ///
     /// # Errors
-    /// One is not there, or the store refuses.
+    /// An object does not exist, or the store refuses.
     pub fn prepare<'a>(&self, addresses: impl Iterator<Item = (&'a str, Edges)>) -> Result<()> {
         let mut unseen = Vec::new();
         let mut objects = Vec::new();
@@ -328,7 +191,7 @@ impl Objects {
             meta.map(|meta| (meta, edges, location.clone()))
                 .map_err(|error| store_error("open", &location.address(), error))
         });
-        let heads = futures_util::stream::iter(heads).buffered(LOOKS_MAX);
+        let heads = futures_util::stream::iter(heads).buffered(REQUESTS_MAX);
         for (meta, edges, location) in io::wait(&self.interrupt, heads.try_collect::<Vec<_>>())? {
             objects.push((self.remember(&location, meta)?, edges));
         }
@@ -342,9 +205,9 @@ impl Objects {
                 }
             }
         }
-        // What is kept is bounded, so it is read some at a time; a scan reads the rest when it
+        // The cache is bounded, so edges are read in groups; a scan reads the others when it
         // starts.
-        for some in wanted.chunks(LOOKS_MAX) {
+        for some in wanted.chunks(REQUESTS_MAX) {
             if !Object::has_room() {
                 break;
             }
@@ -352,10 +215,10 @@ impl Objects {
                 .iter()
                 .map(|(object, range)| {
                     let fetch = Fetch::start(object.clone(), range.clone(), cost.clone())?;
-                    Ok(Ending(object.clone(), fetch))
+                    Ok(CancelOnDrop(object.clone(), fetch))
                 })
                 .collect();
-            for Ending(object, fetch) in &started? {
+            for CancelOnDrop(object, fetch) in &started? {
                 let bytes = loop {
                     if let Some(result) = fetch.result() {
                         break result?;
@@ -369,24 +232,24 @@ impl Objects {
         Ok(())
     }
 
-    /// The version of an object that this statement sees.
+    /// Returns the version of an object that this statement sees.
     ///
     /// # Errors
-    /// It is not there, or the store refuses.
+    /// The object does not exist, or the store refuses.
     pub fn stamp(&self, address: &str) -> Result<Stamp> {
         Ok(self.look(&Location::parse(address)?, Edges::default())?.stamp())
     }
 
-    /// Opens an object as it was last looked at.
+    /// Opens an object in the version last looked up.
     ///
     /// # Errors
-    /// It was never looked at, and is not there or the store refuses.
+    /// The object was never looked up, and does not exist or the store refuses.
     pub fn open(&self, address: &str) -> Result<Arc<dyn RangeReader>> {
         let object = self.known(&Location::parse(address)?)?;
         Ok(Arc::new(ObjectReader::new(object, self.interrupt.clone())))
     }
 
-    /// An object as it was last looked at, or is now.
+    /// Returns an object in the version last looked up, or its current version.
     fn known(&self, location: &Location) -> Result<Arc<Object>> {
         let known = lock(&self.known).get(&location.address()).map(|(_, object)| object.clone());
         match known {
@@ -395,37 +258,39 @@ impl Objects {
         }
     }
 
-    /// Starts an object that appears when it is complete.
+    /// Starts writing an object, which appears when it is complete.
     ///
     /// # Errors
-    /// The address names no object, or its store cannot be written to.
+    /// The address names no object, or its store is read-only.
     pub fn create(&self, address: &str) -> Result<Box<dyn Output>> {
         let location = Location::parse(address)?;
         if location.kind == Kind::Web {
             return Err(Error::unsupported(format!(
-                "cannot write '{address}': web servers are only read; write to s3://, gs:// or az://"
+                "cannot write '{address}': web servers are read-only; write to s3://, gs:// or az://"
             )));
         }
         if location.key.is_empty() || location.key.ends_with('/') {
-            return Err(Error::io(format!("cannot write '{address}': it names no object")));
+            return Err(Error::io(format!(
+                "cannot write '{address}': the object name is missing; write a path after the bucket"
+            )));
         }
         let output = ObjectOutput::new(
             address.to_string(),
             self.store(&location)?,
             location.path()?,
             self.interrupt.clone(),
-            self.given_up.clone(),
+            self.pending_aborts.clone(),
         );
         Ok(Box::new(output))
     }
 
-    /// Waits until stores have forgotten what was written and not committed, some seconds at most.
-    /// Dropping this does, too.
+    /// Waits until stores have aborted uncommitted uploads, at most some seconds. Dropping `self`
+    /// does the same.
     pub fn settle(&self) {
-        self.given_up.wait();
+        self.pending_aborts.wait();
     }
 
-    /// Asks the store to select from an object as it was last looked at.
+    /// Sends a select request for an object in the version last looked up.
     pub(crate) fn select(&self, address: &str, body: Arc<str>) -> Result<Arc<Answer>> {
         let location = Location::parse(address)?;
         let object = self.known(&location)?;
@@ -448,7 +313,7 @@ impl Objects {
         Answer::start(client, object, body)
     }
 
-    /// What the store of an address is, where it says so and what it selects can be relied on.
+    /// Returns the dialect of an address's store, if it reports a supported one.
     pub(crate) fn dialect(&self, address: &str) -> Option<Dialect> {
         let location =
             Location::parse(address).ok().filter(|location| location.kind == Kind::S3)?;
@@ -480,7 +345,7 @@ impl Objects {
         known.get(address).filter(|(seen, _)| *seen == statement).map(|(_, object)| object.clone())
     }
 
-    /// Remembers what the store says of an object; what was kept of the same version stays.
+    /// Caches the metadata of an object; cached edges of the same version are kept.
     fn remember(&self, location: &Location, meta: ObjectMeta) -> Result<Arc<Object>> {
         let address = match location.kind {
             Kind::Web => location.address(),
@@ -490,7 +355,7 @@ impl Objects {
         let object = Object::new(address.clone(), self.store(location)?, meta, retries);
         let statement = *lock(&self.statement);
         let mut known = lock(&self.known);
-        if known.len() >= KNOWN_MAX {
+        if known.len() >= CACHED_MAX {
             known.retain(|_, (seen, _)| *seen == statement);
         }
         let object = match known.get(&address) {
@@ -508,26 +373,11 @@ impl Drop for Objects {
     }
 }
 
-/// A fetch that is given up when nobody looks at it any more.
-struct Ending(Arc<Object>, Arc<Fetch>);
+/// Cancels a fetch when dropped.
+struct CancelOnDrop(Arc<Object>, Arc<Fetch>);
 
-impl Drop for Ending {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.1.end();
     }
-}
-
-fn is_missing(error: &Error) -> bool {
-    use std::error::Error as _;
-    let source = error.source().and_then(|source| source.downcast_ref::<StoreError>());
-    matches!(source, Some(StoreError::NotFound { .. }))
-}
-
-fn too_many(address: &str) -> Error {
-    Error::new(
-        Code::Limit,
-        format!(
-            "'{address}' stands for more than {OBJECTS_MAX} objects; name fewer with a longer prefix"
-        ),
-    )
 }

@@ -1,5 +1,5 @@
-//! Objects that appear whole or not at all: a small one by one request, a larger one by a multipart
-//! upload.
+//! Objects that appear completely or not at all: a small one by one request, a larger one by a
+//! multipart upload.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -17,27 +17,27 @@ use tessera_types::{Error, Result};
 use tokio::task::JoinHandle;
 
 use crate::error::store_error;
-use crate::io::{handle, happened, wait};
+use crate::io::{handle, interrupted, wait};
 
-/// Bytes of a part: with the 10,000 parts that S3 allows, an object may have 156 GiB.
+/// The bytes of a part: with the 10,000 parts that S3 permits, an object may have 156 GiB.
 const PART_BYTES: usize = 16 << 20;
-/// Parts that are under way at once; writing waits for the oldest where there are more.
+/// The most parts in flight; a writer waits for the oldest one.
 const PARTS_MAX: usize = 4;
-/// How long a store has to forget an upload that was given up.
+/// The timeout for aborting an upload.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Uploads that stores have been asked to forget: nobody waits for that but who ends.
+/// Uploads whose abort was requested. Only the end of the session waits for them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct GivenUp(Arc<Mutex<Vec<Receiver<()>>>>);
+pub(crate) struct PendingAborts(Arc<Mutex<Vec<Receiver<()>>>>);
 
-impl GivenUp {
+impl PendingAborts {
     fn add(&self, forgotten: Receiver<()>) {
         let mut all = lock(&self.0);
         all.retain(|forgotten| forgotten.try_recv() == Err(TryRecvError::Empty));
         all.push(forgotten);
     }
 
-    /// Waits until they are forgotten, or have been asked for long enough.
+    /// Waits until the uploads are aborted or time out.
     pub(crate) fn wait(&self) {
         let all = std::mem::take(&mut *lock(&self.0));
         for forgotten in all {
@@ -46,13 +46,13 @@ impl GivenUp {
     }
 }
 
-/// An object being written; dropped before it is committed, it leaves nothing.
+/// An object being written. Dropping it before the commit leaves nothing.
 pub(crate) struct ObjectOutput {
     address: String,
     store: Arc<dyn ObjectStore>,
     path: Path,
     interrupt: Arc<Interrupt>,
-    given_up: GivenUp,
+    pending_aborts: PendingAborts,
     buffer: BytesMut,
     upload: Option<Box<dyn MultipartUpload>>,
     parts: std::collections::VecDeque<JoinHandle<object_store::Result<()>>>,
@@ -70,13 +70,22 @@ impl ObjectOutput {
         store: Arc<dyn ObjectStore>,
         path: Path,
         interrupt: Arc<Interrupt>,
-        given_up: GivenUp,
+        pending_aborts: PendingAborts,
     ) -> ObjectOutput {
         let (buffer, parts) = (BytesMut::new(), std::collections::VecDeque::new());
-        ObjectOutput { address, store, path, interrupt, given_up, buffer, upload: None, parts }
+        ObjectOutput {
+            address,
+            store,
+            path,
+            interrupt,
+            pending_aborts,
+            buffer,
+            upload: None,
+            parts,
+        }
     }
 
-    /// Sends a part; waits while too many are under way.
+    /// Sends a part, waiting if too many are in flight.
     fn send(&mut self, part: Bytes) -> Result<()> {
         if self.upload.is_none() {
             let (store, path, address) =
@@ -102,7 +111,7 @@ impl ObjectOutput {
         wait(&self.interrupt, async move {
             match (&mut part).await {
                 Ok(sent) => sent.map_err(|error| store_error("write", &address, error)),
-                Err(_) => Err(Error::internal("a part of an object was given up")),
+                Err(_) => Err(Error::internal("the upload of a part was aborted")),
             }
         })
         .inspect_err(|_| abort.abort())
@@ -125,11 +134,11 @@ impl ObjectOutput {
             self.wait_for_oldest()?;
         }
         let Some(upload) = self.upload.take() else { return Ok(()) };
-        // The upload comes back in any case, so that it can still be given up.
+        // The upload is returned in any case, so that it can still be aborted.
         let interrupt = self.interrupt.clone();
         let (upload, done) = wait(&Interrupt::default(), async move {
             let mut upload = upload;
-            let done = match select(upload.complete(), pin!(happened(&interrupt))).await {
+            let done = match select(upload.complete(), pin!(interrupted(&interrupt))).await {
                 Either::Left((done, _)) => Ok(done),
                 Either::Right((cancelled, _)) => Err(cancelled),
             };
@@ -167,7 +176,7 @@ impl Drop for ObjectOutput {
     fn drop(&mut self) {
         let Some(mut upload) = self.upload.take() else { return };
         let parts = std::mem::take(&mut self.parts);
-        // Parts that arrive after the upload was given up would stay, and be paid for.
+        // Parts that arrive after the abort would remain and be billed.
         let end_parts = async move {
             for part in parts {
                 part.abort();
@@ -182,6 +191,6 @@ impl Drop for ObjectOutput {
             drop(tokio::time::timeout(ABORT_TIMEOUT, upload.abort()).await);
             drop(sender);
         });
-        self.given_up.add(forgotten);
+        self.pending_aborts.add(forgotten);
     }
 }

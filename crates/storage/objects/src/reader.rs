@@ -1,4 +1,4 @@
-//! An object, read by ranges.
+//! Reads an object by ranges.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -9,14 +9,13 @@ use tessera_types::{Error, Result};
 use crate::fetch::{Cost, Fetch};
 use crate::object::{EDGE_BYTES, Object};
 
-/// Reads an object for one worker or one look: what it has asked for and nobody took is given up
-/// when it is dropped.
+/// A reader of an object for one worker or one lookup. Dropping it cancels its requests.
 #[derive(Debug)]
 pub(crate) struct ObjectReader {
     object: Arc<Object>,
-    /// Ends whoever asks again and again until bytes have come.
+    /// Ends callers that wait for bytes by polling.
     interrupt: Arc<Interrupt>,
-    /// Ranges that were asked for and have not been read to their end.
+    /// Requested ranges that were not read to their end.
     fetches: Mutex<Vec<Arc<Fetch>>>,
     cost: Arc<Cost>,
 }
@@ -36,8 +35,8 @@ impl ObjectReader {
         )))
     }
 
-    /// What to ask for when these bytes are needed: a short range at the start or end together with
-    /// its surroundings.
+    /// Returns the range to request for some bytes: a short range at the start or end is extended
+    /// to the whole edge.
     fn widened(&self, range: &Range<u64>) -> Range<u64> {
         let inside =
             |edge: Range<u64>| (range.start >= edge.start && range.end <= edge.end).then_some(edge);
@@ -89,8 +88,8 @@ impl RangeReader for ObjectReader {
             self.interrupt.check()?;
             return Ok(Read::Blocked(fetch.token.clone()));
         };
-        // Ranges are read in order: when the end was taken, all was. An error is told once. A short
-        // range stays, since what was asked for with the last bytes lies before them.
+        // Ranges are read in order, so a fetch whose end was read is complete. An error is returned
+        // once. A short range is kept, because earlier ranges may have been fetched with it.
         let short = fetch.range.end - fetch.range.start <= EDGE_BYTES;
         let all = result.is_err() || (range.end == fetch.range.end && !short);
         if all {

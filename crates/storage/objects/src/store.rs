@@ -1,4 +1,4 @@
-//! Clients of stores, set up from the environment.
+//! Clients of stores, configured from the environment.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -19,21 +19,20 @@ use tessera_types::{Error, Result};
 
 use crate::io::TOTALS;
 use crate::location::{Kind, Location};
-use crate::timeouts::{self, Shared};
+use crate::timeouts::{self, SharedTimeouts};
 
-/// How often a request that failed for a passing reason is sent again, unless [`RETRIES`] says
-/// otherwise.
+/// The number of retries after transient errors, unless [`RETRIES`] is set.
 const RETRIES_DEFAULT: usize = 8;
-/// The environment variable that says how often.
+/// The environment variable for the number of retries.
 pub(crate) const RETRIES: &str = "TESSERA_STORE_RETRIES";
-/// No request is sent again after this time.
+/// The time after which requests are not retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(90);
-/// The first pause before a request is sent again; each later one is about twice as long.
+/// The first pause before a retry; later ones are about twice as long each.
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// How often a request is sent again.
+/// Returns the number of retries.
 pub(crate) fn retries(settings: &[(String, String)]) -> Result<usize> {
     let set =
         settings.iter().rev().find(|(name, _)| name == RETRIES).map(|(_, value)| value.clone());
@@ -45,22 +44,26 @@ pub(crate) fn retries(settings: &[(String, String)]) -> Result<usize> {
     }
 }
 
-/// The pause before a request is sent again for the `attempt`-th time, from 0.
+/// Returns the pause before retry number `attempt`, from 0.
 pub(crate) fn pause(attempt: usize) -> Duration {
     BACKOFF_FIRST.saturating_mul(1 << attempt.min(10)).min(BACKOFF_MAX)
 }
 
-/// Whether to ask again after the `attempt`-th answer, from 0, was cut, which the client does not
-/// do by itself; waits before that.
-pub(crate) async fn again(error: &object_store::Error, attempt: usize, retries: usize) -> bool {
-    let again = matches!(error, object_store::Error::Generic { .. }) && attempt < retries;
-    if again {
+/// Whether to retry after response number `attempt`, from 0, was cut, which the client does not do
+/// itself. Waits before it returns `true`.
+pub(crate) async fn should_retry(
+    error: &object_store::Error,
+    attempt: usize,
+    retries: usize,
+) -> bool {
+    let should_retry = matches!(error, object_store::Error::Generic { .. }) && attempt < retries;
+    if should_retry {
         tokio::time::sleep(pause(attempt)).await;
     }
-    again
+    should_retry
 }
 
-// The three clouds' builders have the same methods, but no trait.
+// The builders of the three clouds have the same methods but no common trait.
 macro_rules! from_environment {
     ($builder:ty, $settings:expr) => {{
         let mut builder = <$builder>::from_env();
@@ -73,18 +76,18 @@ macro_rules! from_environment {
     }};
 }
 
-/// What the environment says of S3, with `settings` of the same names before it.
+/// Configures S3 from the environment; `settings` of the same names take precedence.
 pub(crate) fn s3(settings: &[(String, String)]) -> AmazonS3Builder {
     from_environment!(AmazonS3Builder, settings)
 }
 
-/// What the environment says of Google Cloud Storage, with `settings` of the same names before it.
+/// Configures Google Cloud Storage from the environment; `settings` take precedence.
 fn google(settings: &[(String, String)]) -> GoogleCloudStorageBuilder {
     let builder = from_environment!(GoogleCloudStorageBuilder, settings);
     let unsigned = builder.get_config_value(&GoogleConfigKey::SkipSignature);
     match unsigned.is_some_and(|unsigned| unsigned.eq_ignore_ascii_case("true")) {
-        // The client looks for credentials in any case: the files that hold them, and for writing a
-        // server that gives them.
+        // The client always looks for credentials: files that contain them and, for writes, a
+        // metadata server.
         true => builder.with_credentials(Arc::new(StaticCredentialProvider::new(GcpCredential {
             bearer: String::new(),
         }))),
@@ -92,23 +95,23 @@ fn google(settings: &[(String, String)]) -> GoogleCloudStorageBuilder {
     }
 }
 
-/// The region that the environment says.
+/// Returns the configured region.
 pub(crate) fn region(builder: &AmazonS3Builder) -> String {
     let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
     region.unwrap_or_else(|| "us-east-1".to_string())
 }
 
-/// A client of the store that a location is in: what the environment says, with `settings` of the
-/// same names before it.
+/// Returns a client of the store of a location, configured from the environment; `settings` of the
+/// same names take precedence.
 ///
 /// # Errors
-/// What the environment says does not fit together.
+/// The environment is inconsistent.
 pub(crate) fn build(
     location: &Location,
     settings: &[(String, String)],
-    timeouts: Shared,
+    timeouts: SharedTimeouts,
 ) -> Result<(Arc<dyn ObjectStore>, Server)> {
-    let counting = Counting::new(timeouts);
+    let counting = CountingConnector::new(timeouts);
     let server = counting.server.clone();
     let retry = RetryConfig {
         backoff: BackoffConfig { init_backoff: BACKOFF_FIRST, max_backoff: BACKOFF_MAX, base: 2.0 },
@@ -146,7 +149,7 @@ pub(crate) fn build(
     })
 }
 
-/// What a user can do about a store that refuses.
+/// Advice for users if a store refuses.
 pub(crate) fn hint(kind: Kind) -> &'static str {
     match kind {
         Kind::S3 => {
@@ -166,49 +169,49 @@ pub(crate) fn hint(kind: Kind) -> &'static str {
     }
 }
 
-/// What a client of HTTP needs before it is made, even for addresses without TLS.
+/// Installs the TLS provider that an HTTP client requires, even for addresses without TLS.
 pub(crate) fn provide_tls() {
-    // An error says that the process has a provider already.
+    // An error means that the process has a provider already.
     drop(rustls::crypto::ring::default_provider().install_default());
 }
 
-/// What a store's first answer says it is.
+/// The store's name for itself, from its first response.
 pub(crate) type Server = Arc<OnceLock<Box<str>>>;
 
-/// Connects as usual, watches how long answers take, counts every request that leaves, those sent
-/// again included, and keeps what the store says it is.
+/// A connector whose clients time responses, count every request including retries, and record the
+/// store's name.
 #[derive(Debug)]
-pub(crate) struct Counting {
+pub(crate) struct CountingConnector {
     server: Server,
-    timeouts: Shared,
+    timeouts: SharedTimeouts,
 }
 
-impl Counting {
-    pub(crate) fn new(timeouts: Shared) -> Counting {
-        Counting { server: Server::default(), timeouts }
+impl CountingConnector {
+    pub(crate) fn new(timeouts: SharedTimeouts) -> CountingConnector {
+        CountingConnector { server: Server::default(), timeouts }
     }
 }
 
-impl HttpConnector for Counting {
+impl HttpConnector for CountingConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         provide_tls();
         let options = timeouts::options(options, *lock(&self.timeouts));
         let client = object_store::client::ReqwestConnector::default().connect(&options)?;
         let (server, timeouts) = (self.server.clone(), self.timeouts.clone());
-        Ok(HttpClient::new(Counted { client, server, timeouts }))
+        Ok(HttpClient::new(CountingService { client, server, timeouts }))
     }
 }
 
 #[derive(Debug)]
-struct Counted {
+struct CountingService {
     client: HttpClient,
     server: Server,
-    timeouts: Shared,
+    timeouts: SharedTimeouts,
 }
 
 type Answer = std::result::Result<HttpResponse, HttpError>;
 
-impl HttpService for Counted {
+impl HttpService for CountingService {
     fn call<'a, 'b>(
         &'a self,
         request: HttpRequest,
@@ -253,7 +256,8 @@ mod tests {
             ("https://example.org/x", "HttpStore"),
         ] {
             let (store, _) =
-                build(&Location::parse(address).unwrap(), &settings, Shared::default()).unwrap();
+                build(&Location::parse(address).unwrap(), &settings, SharedTimeouts::default())
+                    .unwrap();
             assert!(store.to_string().contains(shown), "{address}: {store}");
         }
         let wrong = [(RETRIES.to_string(), "many".to_string())];

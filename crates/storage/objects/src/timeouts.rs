@@ -1,5 +1,5 @@
-//! How long is waited for a server: until there is a connection, until an answer begins, and
-//! between two pieces of it.
+//! Timeouts of requests: for the connection, for the start of a response, and between two pieces of
+//! it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,14 +18,14 @@ use tessera_context::lock;
 use tessera_types::{Error, Result, parse_timeout};
 use tokio::time::{Instant, Sleep};
 
-/// What a session waits for a server at most; forever where there is none.
+/// The timeouts of a session; `None` waits forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until there is a connection: setting `connect_timeout`.
+    /// Until the connection is made: setting `connect_timeout`.
     pub connect: Option<Duration>,
-    /// Until an answer begins, sending included: setting `first_byte_timeout`.
+    /// Until a response begins, including sending: setting `first_byte_timeout`.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of an answer: setting `stall_timeout`.
+    /// Between two pieces of a response: setting `stall_timeout`.
     pub stall: Option<Duration>,
 }
 
@@ -39,15 +39,15 @@ impl Default for Timeouts {
     }
 }
 
-/// The time-outs of a session, as its statements change them.
-pub(crate) type Shared = Arc<Mutex<Timeouts>>;
+/// The timeouts of a session, which its statements may change.
+pub(crate) type SharedTimeouts = Arc<Mutex<Timeouts>>;
 
 impl Timeouts {
-    /// What settings or environment variables say: `TESSERA_CONNECT_TIMEOUT`,
+    /// Reads settings or environment variables: `TESSERA_CONNECT_TIMEOUT`,
     /// `TESSERA_FIRST_BYTE_TIMEOUT`, `TESSERA_STALL_TIMEOUT`, in seconds, or `none`.
     ///
     /// # Errors
-    /// One of them is no time.
+    /// A value is not a duration.
     pub fn of(settings: &[(String, String)]) -> Result<Timeouts> {
         let mut timeouts = Timeouts::default();
         for (name, timeout) in [
@@ -74,11 +74,10 @@ impl Timeouts {
     }
 }
 
-/// The options of a client that waits for a connection no longer than this; its answers are watched
-/// by [`execute`].
+/// Returns options of a client with this connect timeout. [`execute`] times its responses.
 pub(crate) fn options(options: &ClientOptions, timeouts: Timeouts) -> ClientOptions {
     let key = ClientConfigKey::ConnectTimeout;
-    // Servers that give credentials, on machines that may have none, are asked with a shorter one.
+    // Clients of credential servers, which may not exist on this machine, have a shorter timeout.
     let usual = options.get_config_value(&key) == ClientOptions::default().get_config_value(&key);
     let options = options.clone().with_timeout_disabled();
     match timeouts.connect {
@@ -88,72 +87,73 @@ pub(crate) fn options(options: &ClientOptions, timeouts: Timeouts) -> ClientOpti
     }
 }
 
-/// Sends a request. Where the server does not take it, does not answer or stops while it answers,
-/// that is an error that names the setting.
+/// Sends a request. A timeout is an error that names its setting.
 pub(crate) async fn execute(
     client: &HttpClient,
     request: HttpRequest,
-    timeouts: &Shared,
+    timeouts: &SharedTimeouts,
 ) -> std::result::Result<HttpResponse, HttpError> {
     let Timeouts { connect, first_byte, stall } = *lock(timeouts);
     let sent = client.execute(request);
     let answer = match first_byte {
         Some(time) => tokio::time::timeout(time, sent)
             .await
-            .map_err(|_| late(HttpErrorKind::Timeout, Late::FirstByte, time))?,
+            .map_err(|_| phase_timeout(HttpErrorKind::Timeout, Phase::FirstByte, time))?,
         None => sent.await,
     };
     let answer = answer.map_err(|error| match (error.kind(), connect) {
-        // Nothing else of the client's own ends in time.
-        (HttpErrorKind::Timeout, Some(time)) => late(HttpErrorKind::Connect, Late::Connect, time),
+        // The client has no other timeout of its own.
+        (HttpErrorKind::Timeout, Some(time)) => {
+            phase_timeout(HttpErrorKind::Connect, Phase::Connect, time)
+        }
         _ => error,
     })?;
     let Some(time) = stall else { return Ok(answer) };
-    Ok(answer.map(|body| HttpResponseBody::new(Watched { body, time, timer: None })))
+    Ok(answer.map(|body| HttpResponseBody::new(TimedBody { body, time, timer: None })))
 }
 
-/// For what was waited.
+/// The phase of a request that timed out.
 #[derive(Debug, Clone, Copy)]
-enum Late {
+enum Phase {
     Connect,
     FirstByte,
     Stall,
 }
 
-/// A wait that took too long.
+/// The error of a phase that timed out.
 #[derive(Debug)]
-struct TooLate(Late, Duration);
+struct PhaseTimeout(Phase, Duration);
 
-impl fmt::Display for TooLate {
+impl fmt::Display for PhaseTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooLate(late, time) = self;
-        let (what, setting) = match late {
-            Late::Connect => ("there was no connection to the server", "connect_timeout"),
-            Late::FirstByte => ("the server did not answer", "first_byte_timeout"),
-            Late::Stall => {
-                ("the server stopped within its answer, for longer than", "stall_timeout")
+        let PhaseTimeout(phase_timeout, time) = self;
+        let (what, setting) = match phase_timeout {
+            Phase::Connect => ("the connection to the server was not made", "connect_timeout"),
+            Phase::FirstByte => ("the server did not answer", "first_byte_timeout"),
+            Phase::Stall => {
+                ("the server stalled within its response for longer than", "stall_timeout")
             }
         };
-        let within = if matches!(late, Late::Stall) { "" } else { " within" };
+        let within = if matches!(phase_timeout, Phase::Stall) { "" } else { " within" };
         write!(f, "{what}{within} {} s (setting {setting})", time.as_secs_f64())
     }
 }
 
-impl std::error::Error for TooLate {}
+impl std::error::Error for PhaseTimeout {}
 
-fn late(kind: HttpErrorKind, late: Late, time: Duration) -> HttpError {
-    HttpError::new(kind, TooLate(late, time))
+fn phase_timeout(kind: HttpErrorKind, phase_timeout: Phase, time: Duration) -> HttpError {
+    HttpError::new(kind, PhaseTimeout(phase_timeout, time))
 }
 
-/// A body whose pieces must come in time.
-struct Watched {
+/// A response body with a timeout between pieces.
+struct TimedBody {
     body: HttpResponseBody,
     time: Duration,
-    /// Runs while a piece is waited for.
+    /// Runs while the body waits for a piece.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Body for Watched {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = HttpError;
 
@@ -170,9 +170,11 @@ impl Body for Watched {
         let timer = this.timer.get_or_insert_with(until);
         match timer.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => {
-                Poll::Ready(Some(Err(late(HttpErrorKind::Interrupted, Late::Stall, this.time))))
-            }
+            Poll::Ready(()) => Poll::Ready(Some(Err(phase_timeout(
+                HttpErrorKind::Interrupted,
+                Phase::Stall,
+                this.time,
+            )))),
         }
     }
 

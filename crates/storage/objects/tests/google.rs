@@ -1,4 +1,4 @@
-//! Google Cloud Storage: what is done to S3 in `store.rs`, as `gs://`.
+//! Google Cloud Storage: the tests of `store.rs` with `gs://` addresses.
 
 use std::io::Write;
 use std::time::Duration;
@@ -68,6 +68,6 @@ fn objects_appear_when_committed() {
         ((0, 2), 1),
         "what is given up leaves nothing"
     );
-    // Nobody was asked for credentials.
+    // No credentials were requested.
     assert!(server.log().iter().all(|request| request.path.starts_with("b/")));
 }

@@ -1,4 +1,4 @@
-//! Reading, listing and writing, with everything that can go wrong on the way.
+//! Reading, listing and writing, with faults of every kind.
 
 use std::io::Write;
 use std::ops::Range;
@@ -31,7 +31,7 @@ fn read(reader: &dyn RangeReader, range: Range<u64>) -> Result<Vec<u8>> {
     }
 }
 
-/// An object of `len` bytes, read by one range after the other.
+/// An object of `len` bytes, opened for reading.
 fn opened(server: &Server, len: usize) -> (Objects, Arc<dyn RangeReader>, Vec<u8>) {
     let content = bytes(len);
     server.put("b/x.bin", content.clone());
@@ -64,7 +64,7 @@ fn ranges_are_read_whole_and_in_parts() {
 fn what_is_asked_for_early_is_under_way_together() {
     let server = Server::start();
     let (_objects, reader, content) = opened(&server, 8 << 20);
-    // None is answered before all ten are there.
+    // No request is answered before all ten have arrived.
     server.fail(|_| Fault::Together(10));
     let ranges: Vec<_> = (1..11).map(|i| i * 500_000..i * 500_000 + 1_000).collect();
     reader.prefetch(&ranges).unwrap();
@@ -80,7 +80,7 @@ fn what_is_asked_for_early_is_under_way_together() {
 fn more_than_the_budget_is_read_in_turns() {
     let server = Server::start();
     let (objects, _, content) = opened(&server, 64 << 20);
-    // Six readers that want 384 MiB before any takes a byte.
+    // Six readers that request 384 MiB before any takes a byte.
     let readers: Vec<_> = (0..6).map(|_| objects.open("s3://b/x.bin").unwrap()).collect();
     server.log();
     for reader in &readers {
@@ -124,7 +124,7 @@ fn lasting_faults_are_one_clear_error() {
         (Fault::Cut, "cannot read 's3://b/x.bin'"),
         (Fault::Short, "the body ends early"),
         (Fault::Status(403), "permission denied; check AWS_ACCESS_KEY_ID"),
-        (Fault::Status(404), "there is no such object"),
+        (Fault::Status(404), "does not exist"),
     ] {
         let server = Server::start();
         let (_objects, reader, _) = opened(&server, 3 << 20);
@@ -143,7 +143,7 @@ fn an_object_that_is_replaced_is_told() {
         server.set_tags(tags);
         let (objects, reader, content) = opened(&server, 3 << 20);
         assert!(read(&*reader, 1_000_000..1_000_010).unwrap() == content[1_000_000..1_000_010]);
-        // A tag or a time tells contents of the same length apart.
+        // A tag or a time distinguishes contents of the same length.
         let other = bytes(4 << 20)[1 << 20..].to_vec();
         server.put("b/x.bin", other.clone());
         server.set_second(1);
@@ -198,7 +198,7 @@ fn what_is_given_up_is_not_requested() {
         counted.fetch_add(1, Ordering::Relaxed);
         Fault::Late(Duration::from_millis(100))
     });
-    // The second reader's ranges fit only when the first's are gone.
+    // The second reader's ranges fit only after the first's are cancelled.
     let others: Vec<_> = (0..8).map(|_| objects.open("s3://b/x.bin").unwrap()).collect();
     reader.prefetch(&[0..64 << 20]).unwrap();
     others.iter().for_each(|other| other.prefetch(&[0..64 << 20]).unwrap());
@@ -233,8 +233,8 @@ fn prefixes_patterns_and_single_objects() {
     let one = expand("s3://b/u.csv").unwrap();
     assert_eq!((one.addresses, &*one.root), (vec!["s3://b/u.csv".to_string()], "s3://b/"));
     for (address, expected) in [
-        ("s3://b/none", "no such object or prefix"),
-        ("s3://b/none.csv", "no such object or prefix"),
+        ("s3://b/none", "the object or prefix does not exist"),
+        ("s3://b/none.csv", "the object or prefix does not exist"),
         ("s3://b/z*.csv", "no object matches"),
     ] {
         let error = expand(address).unwrap_err();
@@ -273,7 +273,7 @@ fn files_of_a_web_server() {
             objects.expand(&format!("{}/{wrong}", server.address()), Edges::default()).unwrap_err();
         assert!(error.message().contains("no listing"), "{error}");
     }
-    assert!(objects.create(&address).unwrap_err().message().contains("only read"));
+    assert!(objects.create(&address).unwrap_err().message().contains("read-only"));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_is_not_committed_leaves_nothing() {
     objects.settle();
     assert_eq!((server.uploads().0, server.paths().len()), (0, 0));
 
-    // A part that is refused for good, and a completion that is.
+    // A part, and then a completion, that is refused permanently.
     for method in ["PUT", "POST"] {
         server.fail(move |request| {
             match request.method == method && request.query.contains_key("uploadId") {

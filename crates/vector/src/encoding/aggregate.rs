@@ -1,4 +1,4 @@
-//! Aggregates of all values of a segment.
+//! Aggregates over all values of a segment.
 
 use std::sync::Arc;
 
@@ -16,35 +16,36 @@ use tessera_types::Result;
 
 use crate::physical::{canonical32, canonical64, interval_length};
 
-/// Digits of a sum at most.
+/// The maximum number of digits of a sum.
 const SUM_DIGITS: u8 = 38;
 
-/// A function of all values that are not NULL.
+/// An aggregate function over all non-NULL values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many there are, as int64.
+    /// The number of values, as int64.
     Count,
-    /// The least one, of the values' type; NULL where there is none.
+    /// The least value, in the type of the values; NULL without values.
     Min,
-    /// The greatest one, of the values' type; NULL where there is none. NaN is greater than every
-    /// number.
+    /// The greatest value, in the type of the values; NULL without values. NaN is greater than
+    /// every other float.
     Max,
-    /// The sum of integers and decimals, as a decimal of 38 digits with the values' scale; NULL
-    /// where there is none.
+    /// The sum of integers or decimals, as a decimal of 38 digits with the scale of the values;
+    /// NULL without values.
     Sum,
 }
 
 impl Aggregate {
-    /// The aggregate of plain values, as an array of one value. None where the type has no such
-    /// aggregate, and of sums with more than 38 digits.
+    /// Aggregates plain values to an array of one value. Returns `None` if the type does not
+    /// support the aggregate, or if a sum has more than 38 digits.
     ///
     /// # Errors
-    /// Arrow's kernels fail.
+    /// An Arrow kernel failed.
     pub fn of_plain(self, values: &ArrayRef) -> Result<Option<ArrayRef>> {
         self.of_runs(values, std::iter::repeat(1))
     }
 
-    /// The same of values each of which stands as many times as its length says.
+    /// Like [`Aggregate::of_plain`], for run-length encoded values: value `i` is repeated `lens[i]`
+    /// times.
     ///
     /// # Errors
     /// As [`Aggregate::of_plain`].
@@ -82,16 +83,16 @@ impl Aggregate {
         }
     }
 
-    /// The count of so many values without the NULLs.
+    /// The count of `len` values minus the NULLs.
     pub fn count(len: usize, nulls: Option<&NullBuffer>) -> ArrayRef {
         let count = (len - nulls.map_or(0, NullBuffer::null_count)) as i64;
         Arc::new(Int64Array::from(vec![count]))
     }
 
-    /// A sum of values of a type, of which there is one at least.
+    /// Returns the sum of at least one value, in the sum's type.
     ///
     /// # Errors
-    /// Arrow refuses the type.
+    /// Arrow rejects the type.
     pub fn sum(of: &DataType, sum: i128) -> Result<Option<ArrayRef>> {
         let Some(scale) =
             sum_scale(of).filter(|_| sum.unsigned_abs() < 10u128.pow(SUM_DIGITS.into()))
@@ -103,7 +104,7 @@ impl Aggregate {
     }
 }
 
-/// The scale of a sum; none of types that are not summed up exactly.
+/// The scale of a sum; `None` for types without an exact sum.
 fn sum_scale(of: &DataType) -> Option<i8> {
     match of {
         DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => Some(*scale),
@@ -142,7 +143,7 @@ fn sum(values: &ArrayRef, lens: impl IntoIterator<Item = u32>) -> Option<i128> {
     }
 }
 
-/// The least or the greatest value; none of types without an order.
+/// The least or the greatest value; `None` for types without an order.
 fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
     fn of<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, greatest: bool) -> ArrayRef
     where
@@ -151,8 +152,7 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
         let found = if greatest { compute::max(values) } else { compute::min(values) };
         Arc::new(PrimitiveArray::<T>::from_iter([found]).with_data_type(values.data_type().clone()))
     }
-    /// By a key that has the order of values; as few types are found so, their keys need not be
-    /// fast.
+    /// Compares by a key with the same order. Few types need it, so keys need not be fast.
     fn by_key<K: Ord>(
         values: &ArrayRef,
         greatest: bool,
@@ -166,7 +166,7 @@ fn extreme(values: &ArrayRef, greatest: bool) -> Result<Option<ArrayRef>> {
         };
         Ok(take(values, &UInt32Array::from(vec![found.map(|at| at as u32)]), None)?)
     }
-    // The bits of a float as a whole number that has its order.
+    // Maps the bits of a float to an integer with the same order.
     let ordered = |bits: u64| if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
     Ok(Some(match values.data_type() {
         DataType::Float32 => {

@@ -1,4 +1,4 @@
-//! A comparison of each value with a constant.
+//! Comparisons of values with a constant.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use super::Values;
 use crate::column::Column;
 use crate::physical::{Physical, canonical32, canonical64, interval_length};
 
-/// `value <comparison> constant`, with the order of SQL: NaN equals itself and is the greatest
-/// float, the two zeros are equal, and intervals compare by their lengths.
+/// `value <comparison> constant` in SQL order: NaN equals itself and is the greatest float, both
+/// zeros are equal, and intervals compare by length.
 #[derive(Debug, Clone)]
 pub struct Condition {
     comparison: Comparison,
-    /// The constant's type, which is that of the values.
+    /// The type of the constant and of the values.
     data_type: DataType,
-    /// The constant in the form that is compared.
+    /// The constant, converted by [`comparable`].
     constant: ArrayRef,
     number: Option<i128>,
 }
 
 impl Condition {
-    /// A comparison with a constant, an array of one value that has the values' type; none for
-    /// types that are not compared here.
+    /// Creates a condition from a constant: an array of one value in the type of the values.
+    /// Returns `None` for types that cannot be compared here.
     pub fn new(comparison: Comparison, constant: &ArrayRef) -> Option<Condition> {
         match Physical::of(constant.data_type()).ok()? {
             Physical::Null | Physical::Nested => return None,
@@ -51,26 +51,26 @@ impl Condition {
         })
     }
 
-    /// The comparison.
+    /// The comparison operator.
     pub fn comparison(&self) -> Comparison {
         self.comparison
     }
 
-    /// Whether it is never NULL: it compares NULL like a value.
+    /// Whether the result is never NULL: the comparison treats NULL as a value.
     pub fn is_total(&self) -> bool {
         self.comparison.is_total()
     }
 
-    /// The constant, where it is one of the whole numbers that [`Values::numbers`] knows and not
-    /// NULL.
+    /// The constant as an integer, if it is not NULL and of a type that [`Values::numbers`]
+    /// supports.
     pub fn number(&self) -> Option<i128> {
         self.number
     }
 
-    /// What it says of plain values.
+    /// Evaluates the condition for plain values.
     ///
     /// # Errors
-    /// They are of another type than the constant.
+    /// The values and the constant have different types.
     pub fn of_plain(&self, values: &ArrayRef) -> Result<BooleanArray> {
         if *values.data_type() != self.data_type {
             return Err(Error::internal(format!(
@@ -92,7 +92,7 @@ impl Condition {
         })
     }
 
-    /// What it says of a column: once for each value of a dictionary, once for a constant.
+    /// Evaluates the condition for a column: once per dictionary value, once for a constant.
     ///
     /// # Errors
     /// As [`Condition::of_plain`].
@@ -102,7 +102,7 @@ impl Condition {
                 let truth = self.of_plain(value)?;
                 Ok(vec![truth.is_valid(0).then(|| truth.value(0)); *len].into())
             }
-            // What is said of NULL is not NULL again.
+            // A total comparison does not return NULL for a NULL key.
             Column::Dictionary(array) if !(self.is_total() && array.null_count() > 0) => {
                 let dictionary = array.as_any_dictionary();
                 let truth = self.of_plain(dictionary.values())?;
@@ -113,7 +113,7 @@ impl Condition {
     }
 }
 
-/// Values of which Arrow's order is that of SQL.
+/// Converts values such that Arrow's order is SQL's order.
 fn comparable(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float32 => {

@@ -1,4 +1,4 @@
-//! One value for all rows.
+//! Constant encoding: one value for all rows.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use arrow::compute::take;
 use tessera_types::Result;
 
 use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
-use crate::column::{Column, own_strings};
+use crate::column::{Column, compact_strings};
 use crate::segment::Positions;
 
-/// Values that are all NULL, of any type, or all the same, of types that are not nested.
+/// Values that are all NULL, or all equal and not nested.
 #[derive(Debug)]
 pub struct Constant {
     value: ArrayRef,
@@ -28,7 +28,7 @@ impl Encoding for Constant {
         }
         let array = values.array();
         let first = UInt32Array::from(vec![(!values.is_all_null()).then_some(0)]);
-        let value = own_strings(&take(array, &first, None)?);
+        let value = compact_strings(&take(array, &first, None)?);
         let bytes = Column::Plain(value.clone()).value_bytes();
         Offer::new(bytes, || Ok(Constant { value, len: array.len() }))
     }

@@ -1,5 +1,4 @@
-//! Strings of which there are few: the distinct ones, and for each row the number of its own,
-//! bit-packed.
+//! Dictionary encoding of strings: the distinct strings, and a bit-packed key per row.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,22 +9,22 @@ use arrow::buffer::NullBuffer;
 use tessera_types::Result;
 
 use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
-use crate::column::{Column, own_strings};
-use crate::packed::Packed;
+use crate::column::{Column, compact_strings};
+use crate::packed::PackedNumbers;
 
-/// A dictionary is kept for at most one distinct string in so many.
+/// The minimum number of rows per distinct string.
 const ROWS_OF_STRING_MIN: usize = 4;
 
-/// A condition is looked up in a dictionary of at most one string in so many rows, before any row
-/// is decoded.
+/// The minimum number of rows per distinct string at which a condition is first evaluated on the
+/// dictionary, before any row is decoded.
 const ROWS_OF_STRING_FOR_VERDICT: usize = 8;
 
-/// Strings by their numbers in a list of the distinct ones.
+/// Dictionary-encoded strings.
 #[derive(Debug)]
 pub struct Dictionary {
-    /// In the order in which they came. Each stands for some row.
+    /// The distinct strings in order of first occurrence. Each is used by some row.
     values: ArrayRef,
-    keys: Packed,
+    keys: PackedNumbers,
     nulls: Option<NullBuffer>,
     len: usize,
 }
@@ -57,13 +56,13 @@ impl Encoding for Dictionary {
         ));
         let bits = u64::BITS - (distinct.len() as u64 - 1).leading_zeros();
         let bytes = Column::Plain(distinct.clone()).value_bytes()
-            + Packed::bytes_of(keys.len(), bits)
+            + PackedNumbers::bytes_of(keys.len(), bits)
             + values.null_bytes();
         Offer::new(bytes, move || {
             let (len, nulls) = (keys.len(), values.nulls().cloned());
             Ok(Dictionary {
-                values: own_strings(&distinct),
-                keys: Packed::new(&keys, bits),
+                values: compact_strings(&distinct),
+                keys: PackedNumbers::new(&keys, bits),
                 nulls,
                 len,
             })
@@ -111,14 +110,14 @@ impl Encoding for Dictionary {
 }
 
 impl Dictionary {
-    /// The dictionary stays the same array: what was computed of it for one chunk serves the next.
+    /// All chunks share one dictionary array, so results computed for its values can be reused.
     fn column(&self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Result<Column> {
         let keys = UInt32Array::new(keys.into(), nulls);
         Ok(Column::Dictionary(Arc::new(DictionaryArray::try_new(keys, self.values.clone())?)))
     }
 }
 
-/// Which values at some positions are NULL.
+/// Returns the NULLs at some positions.
 pub(super) fn nulls_at(nulls: &NullBuffer, positions: &[u32]) -> NullBuffer {
     positions.iter().map(|at| nulls.is_valid(*at as usize)).collect()
 }

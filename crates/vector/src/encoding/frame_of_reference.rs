@@ -1,4 +1,4 @@
-//! Whole numbers as differences from the least of them, bit-packed.
+//! Frame-of-reference encoding: integers as bit-packed differences from the least one.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use tessera_types::Result;
 use super::dictionary::nulls_at;
 use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
 use crate::column::Column;
-use crate::packed::{BITS_MAX, Number, Packed};
+use crate::packed::{BITS_MAX, Number, PackedNumbers};
 
-/// Whole numbers, and what is kept as such: dates, times, decimals.
+/// Integers, and types stored as integers: dates, times, decimals.
 #[derive(Debug)]
 pub struct FrameOfReference {
     data_type: DataType,
     least: i64,
     greatest: i64,
-    differences: Packed,
+    differences: PackedNumbers,
     nulls: Option<NullBuffer>,
     len: usize,
 }
@@ -34,7 +34,7 @@ impl Encoding for FrameOfReference {
         let Some(numbers) = values.numbers().filter(|_| !values.is_all_null()) else {
             return Ok(None);
         };
-        // Those of NULLs count for nothing.
+        // Numbers at NULL positions are ignored.
         let is_there = move |at: usize| nulls.is_none_or(|nulls| nulls.is_valid(at));
         let there =
             numbers.iter().enumerate().filter(|(at, _)| is_there(*at)).map(|(_, number)| *number);
@@ -47,7 +47,7 @@ impl Encoding for FrameOfReference {
         if is_constant || bits > BITS_MAX || bits as usize >= width * 8 {
             return Ok(None);
         }
-        let bytes = Packed::bytes_of(numbers.len(), bits) + values.null_bytes();
+        let bytes = PackedNumbers::bytes_of(numbers.len(), bits) + values.null_bytes();
         Offer::new(bytes, move || {
             let difference = |(at, number): (usize, &i64)| {
                 if is_there(at) { number.wrapping_sub(least) as u64 } else { 0 }
@@ -57,7 +57,7 @@ impl Encoding for FrameOfReference {
                 data_type: array.data_type().clone(),
                 least,
                 greatest,
-                differences: Packed::new(&differences, bits),
+                differences: PackedNumbers::new(&differences, bits),
                 nulls: nulls.cloned(),
                 len: numbers.len(),
             })
@@ -82,7 +82,7 @@ impl Encoding for FrameOfReference {
         self.column(&Rows::Listed(positions), nulls)
     }
 
-    /// What the least and the greatest value say. Others are found in decoded values as fast as in
+    /// Uses only the least and the greatest value. Filtering decoded values is as fast as filtering
     /// packed ones.
     fn verdict(&self, condition: &Condition) -> Result<Verdict> {
         let Some(number) = condition.number() else { return Ok(Verdict::Decode) };
@@ -109,7 +109,7 @@ impl Encoding for FrameOfReference {
 
     fn aggregate(&self, aggregate: Aggregate) -> Result<Option<ArrayRef>> {
         let of = |number: i64| {
-            let packed = Packed::new(&[0], 0);
+            let packed = PackedNumbers::new(&[0], 0);
             let data = ArrayData::builder(self.data_type.clone()).len(1);
             let data =
                 data.add_buffer(buffer_of(&self.data_type, number, &packed, &Rows::Range(0..1)));
@@ -121,7 +121,7 @@ impl Encoding for FrameOfReference {
             Aggregate::Max => of(self.greatest),
             Aggregate::Sum => {
                 let count = self.len - self.nulls.as_ref().map_or(0, NullBuffer::null_count);
-                // The differences of NULLs are 0.
+                // The differences at NULL positions are 0.
                 let differences: Vec<u64> = self.differences.unpack(0, self.len, 0);
                 let differences: i128 = differences.into_iter().map(i128::from).sum();
                 Aggregate::sum(
@@ -155,15 +155,20 @@ impl Rows<'_> {
     }
 }
 
-fn unpacked<N: Number>(packed: &Packed, rows: &Rows<'_>, base: i64) -> Vec<N> {
+fn unpacked<N: Number>(packed: &PackedNumbers, rows: &Rows<'_>, base: i64) -> Vec<N> {
     match rows {
         Rows::Range(rows) => packed.unpack(rows.start, rows.len(), base),
         Rows::Listed(positions) => packed.unpack_at(positions, base),
     }
 }
 
-/// Some values of a type as they lie in memory.
-fn buffer_of(data_type: &DataType, least: i64, differences: &Packed, rows: &Rows<'_>) -> Buffer {
+/// Unpacks rows into a buffer of the type's native values.
+fn buffer_of(
+    data_type: &DataType,
+    least: i64,
+    differences: &PackedNumbers,
+    rows: &Rows<'_>,
+) -> Buffer {
     macro_rules! values {
         ($native:ty) => {
             Buffer::from_vec(unpacked::<$native>(differences, rows, least))

@@ -1,8 +1,7 @@
-//! How the values of a stored column are kept: one file an encoding, all behind the trait
-//! [`Encoding`].
+//! Encodings of stored columns: one file per encoding, all behind the trait [`Encoding`].
 //!
-//! [`ENCODINGS`] lists them. A [`Segment`](crate::Segment) asks each for an [`Offer`] and takes the
-//! shortest. Calls go through the trait once a segment and chunk, never once a value.
+//! A [`Segment`](crate::Segment) requests an [`Offer`] from each of [`ENCODINGS`] and takes the
+//! shortest. Trait methods are called once per segment or chunk, never once per value.
 
 mod aggregate;
 mod condition;
@@ -33,7 +32,7 @@ pub use values::Values;
 use crate::column::Column;
 use crate::segment::Positions;
 
-/// All encodings. Of offers of the same length the first one wins.
+/// All encodings. If two offers have the same size, the first one wins.
 pub const ENCODINGS: &[Encode] = &[
     Constant::encode,
     FrameOfReference::encode,
@@ -42,40 +41,40 @@ pub const ENCODINGS: &[Encode] = &[
     Plain::encode,
 ];
 
-/// [`Encoding::encode`] of an encoding.
+/// The type of [`Encoding::encode`].
 pub type Encode = for<'a> fn(&'a Values) -> Result<Option<Offer<'a>>>;
 
-/// Encoded values of one logical type. Everything but `decode` has a default that decodes.
+/// Encoded values of one logical type. All operations except `decode` have a default that decodes.
 pub trait Encoding: std::fmt::Debug + Send + Sync {
-    /// What the encoding is called.
+    /// The name of the encoding.
     fn name(&self) -> &'static str;
 
-    /// What it takes to keep these values; none where the encoding does not apply or cannot pay.
+    /// Offers to encode these values; `None` if the encoding does not apply or cannot save memory.
     ///
     /// # Errors
-    /// Arrow's kernels fail.
+    /// An Arrow kernel failed.
     fn encode(values: &Values) -> Result<Option<Offer<'_>>>
     where
         Self: Sized;
 
-    /// How many values there are.
+    /// The number of values.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory that they take.
+    /// The size in bytes of memory.
     fn bytes(&self) -> usize;
 
-    /// The values of a range of rows, which is within the segment.
+    /// Decodes a range of rows, which lies within the segment.
     ///
     /// # Errors
-    /// Arrow refuses what was encoded.
+    /// Arrow rejects the decoded values.
     fn decode(&self, rows: Range<usize>) -> Result<Column>;
 
-    /// The values at these positions, in this order.
+    /// Decodes the values at these positions, in this order.
     ///
     /// # Errors
     /// As [`Encoding::decode`].
@@ -83,7 +82,7 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         self.decode(0..self.len())?.take(&UInt32Array::from(positions.to_vec()))
     }
 
-    /// What a condition says of the values at some positions: true, false or NULL.
+    /// Evaluates a condition at some positions: true, false or NULL for each.
     ///
     /// # Errors
     /// As [`Encoding::decode`].
@@ -91,8 +90,7 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         condition.of_column(&values_at(self, positions)?)
     }
 
-    /// Which of some positions have a value that satisfies a condition: places among these
-    /// positions, ascending.
+    /// Returns the indexes into `positions` at which the values satisfy a condition, ascending.
     ///
     /// # Errors
     /// As [`Encoding::decode`].
@@ -100,7 +98,7 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         Ok(places_of_true(&self.compare(condition, positions)?))
     }
 
-    /// What is known of a condition for the whole segment, at a cost far below that of decoding it.
+    /// Evaluates a condition for the whole segment, at a far lower cost than decoding it.
     ///
     /// # Errors
     /// As [`Encoding::decode`].
@@ -108,7 +106,7 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
         Ok(Verdict::Decode)
     }
 
-    /// An aggregate of all values, as an array of one value; none where the type has no such
+    /// Aggregates all values to an array of one value; `None` if the type does not support the
     /// aggregate.
     ///
     /// # Errors
@@ -118,29 +116,29 @@ pub trait Encoding: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// What [`Encoding::verdict`] knows.
+/// The result of [`Encoding::verdict`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Every value satisfies the condition.
     All,
-    /// No value does.
+    /// No value satisfies the condition.
     None,
-    /// Some may, and `filter` finds them without decoding the values.
+    /// Undecided; `filter` works without decoding the values.
     Filter,
-    /// Some may, and the values have to be decoded.
+    /// Undecided; the values have to be decoded.
     Decode,
 }
 
-/// Values that an encoding would keep.
+/// An offer to encode values.
 pub struct Offer<'a> {
-    /// Bytes of memory that they would take, about.
+    /// The approximate size of the encoded values in bytes of memory.
     pub bytes: usize,
-    /// Encodes them.
+    /// Encodes the values.
     pub make: Box<dyn FnOnce() -> Result<Box<dyn Encoding>> + 'a>,
 }
 
 impl<'a> Offer<'a> {
-    /// An offer of so many bytes.
+    /// Creates an offer with this size.
     pub fn new<E: Encoding + 'static>(
         bytes: usize,
         make: impl FnOnce() -> Result<E> + 'a,
@@ -155,7 +153,7 @@ impl std::fmt::Debug for Offer<'_> {
     }
 }
 
-/// Encodes values as is shortest; they stay plain where no encoding makes an offer.
+/// Encodes values with the shortest offer; without an offer, they stay plain.
 pub(crate) fn shortest(array: &ArrayRef, encodings: &[Encode]) -> Result<Box<dyn Encoding>> {
     let values = Values::new(array);
     let mut best: Option<Offer<'_>> = None;
@@ -173,7 +171,7 @@ pub(crate) fn shortest(array: &ArrayRef, encodings: &[Encode]) -> Result<Box<dyn
     }
 }
 
-/// The values at some positions.
+/// Returns the values at some positions.
 pub(crate) fn values_at<E: Encoding + ?Sized>(
     encoding: &E,
     positions: &Positions,
@@ -184,7 +182,7 @@ pub(crate) fn values_at<E: Encoding + ?Sized>(
     }
 }
 
-/// The places where a condition is true, neither false nor NULL.
+/// The indexes where a condition is true, neither false nor NULL.
 fn places_of_true(truth: &BooleanArray) -> UInt32Array {
     let places = |bits: &BooleanBuffer| bits.set_indices_u32().collect::<Vec<_>>().into();
     match truth.nulls() {

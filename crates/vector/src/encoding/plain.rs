@@ -1,4 +1,4 @@
-//! Values in Arrow's plain form.
+//! Plain encoding: values in Arrow's plain form.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use arrow::compute::take;
 use tessera_types::Result;
 
 use super::{Encoding, Offer, Values};
-use crate::column::{Column, own_strings};
+use crate::column::{Column, compact_strings};
 
-/// What arrays take beside their values.
+/// The allowed overhead of an array in bytes.
 const SMALL_BYTES: usize = 1 << 10;
 
-/// Values as they are. It always applies.
+/// Values in plain form. This encoding applies to every type.
 #[derive(Debug)]
 pub struct Plain(ArrayRef);
 
 impl Plain {
-    /// Keeps the values without what else is in their buffers, where that is much.
+    /// Copies the values out of their buffers if those are much larger than the values.
     ///
     /// # Errors
-    /// Arrow's kernels fail.
+    /// An Arrow kernel failed.
     pub(super) fn new(array: &ArrayRef) -> Result<Plain> {
-        let array = own_strings(array);
+        let array = compact_strings(array);
         let needed = array.to_data().get_slice_memory_size()?;
         if array.get_array_memory_size() <= 2 * needed + SMALL_BYTES {
             return Ok(Plain(array));
@@ -52,7 +52,7 @@ impl Encoding for Plain {
 
     fn decode(&self, rows: Range<usize>) -> Result<Column> {
         if self.0.data_type().is_nested() {
-            // The buffers of what is nested are counted whole, for each slice.
+            // The size of a nested slice would include its buffers in full, so copy the rows.
             let rows = UInt32Array::from_iter_values(rows.start as u32..rows.end as u32);
             return Ok(Column::Plain(take(&self.0, &rows, None)?));
         }

@@ -1,5 +1,4 @@
-//! Properties of all encodings: whatever the runs, the rows and the condition, they agree with
-//! plain arrays.
+//! Property tests: all encodings agree with plain arrays for any runs, rows and conditions.
 
 use arrow::array::ArrayRef;
 use proptest::prelude::*;
@@ -21,7 +20,7 @@ fn numbers() -> impl Strategy<Value = Vec<Option<i64>>> {
     })
 }
 
-/// An array of some type, a range of it and a list of its rows.
+/// An array of some type, with a range and a list of its rows.
 fn arrays() -> impl Strategy<Value = (ArrayRef, [Positions; 2])> {
     let places = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let list = prop::collection::vec(any::<prop::sample::Index>(), 0..60);

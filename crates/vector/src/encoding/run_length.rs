@@ -1,4 +1,4 @@
-//! Runs of the same value: each value once, with the row at which its run ends.
+//! Run-length encoding: each value once, with the row at which its run ends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use tessera_types::Result;
 
 use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
-use crate::column::{Column, own_strings};
+use crate::column::{Column, compact_strings};
 use crate::segment::Positions;
 
-/// Values of any type that is not nested, where runs are long. A search finds the run of the first
-/// row; from there it goes run by run.
+/// Run-length encoded values of a type that is not nested. A binary search finds the run of the
+/// first row; decoding then advances run by run.
 #[derive(Debug)]
 pub struct RunLength {
-    /// One a run.
+    /// One value per run.
     values: ArrayRef,
-    /// The row after each run, ascending.
+    /// The end of each run (exclusive), ascending.
     ends: Box<[u32]>,
 }
 
@@ -42,7 +42,7 @@ impl Encoding for RunLength {
         let bytes =
             Column::Plain(of_runs.clone()).value_bytes() + null_bytes + size_of_val::<[u32]>(ends);
         Offer::new(bytes, move || {
-            Ok(RunLength { values: own_strings(&of_runs), ends: ends.into() })
+            Ok(RunLength { values: compact_strings(&of_runs), ends: ends.into() })
         })
     }
 
@@ -76,15 +76,15 @@ impl Encoding for RunLength {
                 let bits = self.repeated_bits(&runs, &rows, |run| values.value(run));
                 Ok(Column::Plain(Arc::new(BooleanArray::new(bits, nulls))))
             }
-            // Their 16 bytes need not lie as those of a number do.
+            // The layout of an interval may differ from that of a 16-byte integer.
             (DataType::Interval(_), _) => fixed!(IntervalMonthDayNano),
             (_, Some(1)) => fixed!(u8),
             (_, Some(2)) => fixed!(u16),
             (_, Some(4)) => fixed!(u32),
             (_, Some(8)) => fixed!(u64),
             (_, Some(16)) => fixed!(i128),
-            // The dictionary is all runs' values, always the same array: what was computed of it
-            // for one chunk serves the next.
+            // All chunks share one dictionary array of run values, so results computed for its
+            // values can be reused.
             _ => {
                 let keys = self.repeated(&runs, &rows, |run| run as u32);
                 let keys = UInt32Array::new(keys.into(), nulls);
@@ -121,7 +121,7 @@ impl Encoding for RunLength {
                 Ok(BooleanArray::new(bits, nulls))
             }
             Positions::Listed(list) => {
-                // Runs are compared and not rows; of few rows only theirs.
+                // Compare runs instead of rows, and only the runs that contain listed rows.
                 let runs = self.runs_at(list);
                 let mut distinct = runs.clone();
                 distinct.sort_unstable();
@@ -151,7 +151,7 @@ impl Encoding for RunLength {
 }
 
 impl RunLength {
-    /// The runs that a range of rows touches.
+    /// The runs that overlap a range of rows.
     fn runs(&self, rows: &Range<usize>) -> Range<usize> {
         let first = self.ends.partition_point(|end| *end as usize <= rows.start);
         if rows.is_empty() {
@@ -161,14 +161,14 @@ impl RunLength {
         first..last + 1
     }
 
-    /// The run of each position: near that of the position before it, or searched for.
+    /// Finds the run of each position, by galloping from the previous one or by binary search.
     fn runs_at(&self, positions: &[u32]) -> Vec<u32> {
         let (mut run, mut start) = (0, 0);
         let find = |position: &u32| {
             if *position < start {
                 run = self.ends.partition_point(|end| end <= position);
             } else {
-                // Each step is twice as long as the one before it, so that a far run is not far.
+                // Galloping: each step is twice as long as the previous one.
                 let mut step = 1;
                 while self.ends.get(run + step).is_some_and(|end| end <= position) {
                     run += step;
@@ -183,7 +183,7 @@ impl RunLength {
         positions.iter().map(find).collect()
     }
 
-    /// What each run has, for each of its rows within a range.
+    /// Repeats a property of each run for each of its rows within a range.
     fn repeated<T: Copy>(
         &self,
         runs: &Range<usize>,

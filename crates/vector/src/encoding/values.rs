@@ -1,4 +1,4 @@
-//! Values that are to be encoded, and what several encodings ask of them, found once.
+//! Values to be encoded, with cached properties that several encodings need.
 
 use std::cell::OnceCell;
 
@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 
 use crate::column::Column;
 
-/// A run has at least so many rows on average, or runs are not looked at: short ones decode slowly.
+/// The minimum average length of a run. Shorter runs decode slowly and are not considered.
 const ROWS_OF_RUN_MIN: usize = 4;
 
-/// Plain values that are to be encoded.
+/// Plain values to be encoded.
 #[derive(Debug)]
 pub struct Values {
     array: ArrayRef,
@@ -21,50 +21,49 @@ pub struct Values {
 }
 
 impl Values {
-    /// Of an array in plain form.
+    /// Creates values from an array in plain form.
     pub fn new(array: &ArrayRef) -> Values {
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         Values { array: array.clone(), nulls, numbers: OnceCell::new(), run_ends: OnceCell::new() }
     }
 
-    /// The values.
+    /// The plain values.
     pub fn array(&self) -> &ArrayRef {
         &self.array
     }
 
-    /// Which are NULL; nothing where none is.
+    /// The NULLs; `None` if there are no NULLs.
     pub fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
     }
 
-    /// Bytes of a bitmap of NULLs, where one is needed.
+    /// The size of the NULL bitmap in bytes; 0 if there are no NULLs.
     pub fn null_bytes(&self) -> usize {
         self.nulls.as_ref().map_or(0, |nulls| nulls.len().div_ceil(8))
     }
 
-    /// Bytes of the values in plain form.
+    /// The size of the values in plain form, in bytes.
     pub fn plain_bytes(&self) -> usize {
         Column::Plain(self.array.clone()).value_bytes()
     }
 
-    /// Whether all are NULL, or there are none.
+    /// Whether all values are NULL; true without values.
     pub fn is_all_null(&self) -> bool {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count) == self.array.len()
     }
 
-    /// The values as whole numbers, where the type is kept as such and all fit. Those of NULLs may
-    /// be anything.
+    /// The values as integers, if the type is stored as integers and all values fit. Numbers at
+    /// NULL positions are arbitrary.
     pub fn numbers(&self) -> Option<&[i64]> {
         self.numbers.get_or_init(|| numbers_of(&self.array)).as_deref()
     }
 
-    /// The end of each run of values that are the same bit by bit; none of nested values, and none
-    /// where runs are short.
+    /// The end of each run of bitwise equal values; `None` for nested types or if runs are short.
     pub fn run_ends(&self) -> Option<&[u32]> {
         self.run_ends.get_or_init(|| run_ends(&self.array, self.nulls.as_ref())).as_deref()
     }
 
-    /// Whether one value stands for all of them.
+    /// Whether all values are the same.
     pub fn is_constant(&self) -> bool {
         self.is_all_null() || self.run_ends().is_some_and(|ends| ends.len() == 1)
     }
@@ -93,7 +92,7 @@ fn run_ends(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Option<Vec<u32>> {
             let values = array.as_binary_view();
             ends(len, nulls, |at| values.value(at) == values.value(at - 1))
         }
-        // Their 16 bytes need not lie as those of a number do.
+        // The layout of an interval may differ from that of a 16-byte integer.
         (DataType::Interval(_), _) => of_bits!(IntervalMonthDayNano),
         (_, Some(1)) => of_bits!(u8),
         (_, Some(2)) => of_bits!(u16),
@@ -104,8 +103,8 @@ fn run_ends(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Option<Vec<u32>> {
     }
 }
 
-/// The ends of runs; `is_same` tells whether a value is the same as the one before it. NULLs are
-/// the same as each other.
+/// The ends of runs. `is_same` says whether a value equals the previous one; NULLs equal each
+/// other.
 fn ends(
     len: usize,
     nulls: Option<&NullBuffer>,
@@ -131,7 +130,7 @@ fn ends(
     Some(ends)
 }
 
-/// The values of an array as whole numbers, where it has a type that is kept as such and all fit.
+/// The values as integers, if the type is stored as integers and all values fit.
 fn numbers_of(array: &ArrayRef) -> Option<Vec<i64>> {
     let data = array.to_data();
     let (offset, len) = (data.offset(), data.len());
@@ -148,7 +147,7 @@ fn numbers_of(array: &ArrayRef) -> Option<Vec<i64>> {
         (true, 8) => numbers!(i64),
         (true, 16) => {
             let values = &data.buffers().first()?.typed_data::<i128>()[offset..offset + len];
-            // What stands in the place of a NULL decides nothing.
+            // The stored value of a NULL is irrelevant.
             let number = |(at, value): (usize, &i128)| match i64::try_from(*value) {
                 Err(_) if array.is_null(at) => Some(0),
                 number => number.ok(),
@@ -162,8 +161,7 @@ fn numbers_of(array: &ArrayRef) -> Option<Vec<i64>> {
     }
 }
 
-/// Whether values of a type are whole numbers with a sign; none where they are not whole numbers
-/// that may fit into 64 bits.
+/// Whether an integer type is signed; `None` if values are not integers of at most 64 bits.
 fn is_signed(data_type: &DataType) -> Option<bool> {
     match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Some(false),

@@ -1,5 +1,4 @@
-//! Unpacking on processors with AVX-512 VBMI: eight numbers at once, whatever their width, or
-//! sixteen short ones.
+//! Unpacking with AVX-512 VBMI: eight numbers of any width at once, or sixteen narrow ones.
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutexvar_epi8,
@@ -10,19 +9,18 @@ use std::mem::MaybeUninit;
 
 use super::{BITS_MAX, GROUP, Number};
 
-/// Bytes of a register.
+/// The size of a register in bytes.
 const BYTES: usize = 64;
-// The last number of a group begins, and with eight bytes ends, within them.
+// The eight bytes at the last number of a group lie within one register.
 const _: () = assert!((GROUP - 1) * BITS_MAX as usize / 8 + 8 <= BYTES);
-/// How many numbers of 32 bits a register has.
+/// The number of 32-bit numbers per register.
 const SHORT: usize = 2 * GROUP;
-/// The most bits of such a number: four bytes hold it wherever in a byte it begins.
+/// The maximum width of those: four bytes hold such a number at any bit offset within a byte.
 const SHORT_BITS_MAX: usize = 25;
 const _: () = assert!((SHORT - 1) * SHORT_BITS_MAX / 8 + 4 <= BYTES);
 
-/// Unpacks groups of numbers from a group on, while there are whole registers of bytes; gives how
-/// many numbers it has written. None on other processors, and none of 128 bits, which are spread
-/// faster one by one.
+/// Unpacks groups while full registers of input remain, and returns the count of numbers written.
+/// Returns 0 without AVX-512 VBMI, and for 128-bit targets, where scalar code is faster.
 pub(super) fn unpack<N: Number>(
     bytes: &[u8],
     start: usize,
@@ -36,15 +34,15 @@ pub(super) fn unpack<N: Number>(
     let bits = bits as usize;
     let bytes = &bytes[start / GROUP * bits..];
     if size_of::<N>() == size_of::<u32>() && bits <= SHORT_BITS_MAX {
-        // SAFETY: the processor has both, and the numbers are of 32 bits.
+        // SAFETY: the processor has both features, and `N` has 32 bits.
         return unsafe { unpack_short(bytes, bits, base, out.as_chunks_mut().0) * SHORT };
     }
-    // SAFETY: the processor has both.
+    // SAFETY: the processor has both features.
     unsafe { unpack_groups(bytes, bits, base, out.as_chunks_mut().0) * GROUP }
 }
 
 /// # Safety
-/// The numbers are of 32 bits.
+/// `N` must have 32 bits.
 #[target_feature(enable = "avx512f,avx512vbmi")]
 unsafe fn unpack_short<N: Number>(
     bytes: &[u8],
@@ -64,8 +62,7 @@ unsafe fn unpack_short<N: Number>(
         };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));
         let differences = _mm512_and_si512(_mm512_srlv_epi32(spread, shifts), mask);
-        // SAFETY: sixteen numbers of 32 bits, of which every value is one of the type, are as many
-        // bytes.
+        // SAFETY: `out` is sixteen 32-bit integers, 64 bytes, and every bit pattern is a valid `N`.
         unsafe {
             _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi32(differences, base))
         };
@@ -81,7 +78,7 @@ fn unpack_groups<N: Number>(
     base: i64,
     out: &mut [[MaybeUninit<N>; GROUP]],
 ) -> usize {
-    // The bytes of each number, and at which bit of the first of them it begins.
+    // For each number: its bytes, and the bit offset of its start within the first of them.
     let places: [u8; BYTES] = std::array::from_fn(|at| (at / 8 * bits / 8 + at % 8) as u8);
     let shifts: [u64; GROUP] = std::array::from_fn(|number| (number * bits % 8) as u64);
     let (places, shifts) = (load(&places), load(&shifts));
@@ -94,7 +91,7 @@ fn unpack_groups<N: Number>(
         };
         let spread = _mm512_permutexvar_epi8(places, load(bytes));
         let differences = _mm512_and_si512(_mm512_srlv_epi64(spread, shifts), mask);
-        // SAFETY: both are 64 bytes, of which every value is one of the type.
+        // SAFETY: both types have 64 bytes, and every bit pattern is a valid `u64`.
         let differences: [u64; GROUP] = unsafe { std::mem::transmute(differences) };
         for (out, difference) in out.iter_mut().zip(differences) {
             out.write(N::of(base, difference));
@@ -104,10 +101,10 @@ fn unpack_groups<N: Number>(
     done
 }
 
-/// Numbers that are as many bytes as a register has.
+/// Loads a register from an array of the same size.
 #[target_feature(enable = "avx512f")]
 fn load<N: Copy, const LEN: usize>(numbers: &[N; LEN]) -> __m512i {
     const { assert!(size_of::<[N; LEN]>() == BYTES) };
-    // SAFETY: they are as many bytes as are read, and may begin anywhere.
+    // SAFETY: `numbers` has exactly the size of a register, and the load is unaligned.
     unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
 }

@@ -1,4 +1,4 @@
-//! Values of some rows as they leave a column chunk.
+//! Decoded values of some rows of a column chunk.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::dictionary::{Dictionary, Mask};
 use super::text;
 use super::values::{Values, Width};
 
-/// Strings with larger dictionaries leave the scan as plain views: what consumers keep per
-/// dictionary value would cost more than it saves.
+/// Strings with larger dictionaries leave the scan as plain views: the per-value state of consumers
+/// would cost more than it saves.
 const DICTIONARY_VALUES_MAX: usize = 8_192;
 
-/// Decoded values of some rows: codes into a dictionary, or the values.
+/// Decoded values of some rows: codes into a dictionary, or values.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(super) values: DecodedValues,
@@ -31,7 +31,7 @@ pub(super) enum DecodedValues {
 }
 
 impl Decoded {
-    /// Only the rows at these positions, all of which exist.
+    /// Keeps only the rows at these positions, all of which exist.
     pub(crate) fn keep(self, positions: &[u32]) -> Decoded {
         fn take<T: Copy>(values: &[T], positions: &[u32]) -> Vec<T> {
             positions.iter().map(|position| values[*position as usize]).collect()
@@ -64,7 +64,7 @@ impl Decoded {
         self.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0)
     }
 
-    /// The dictionary, where the values are codes into one.
+    /// Returns the dictionary, if the values are codes.
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match &self.values {
             DecodedValues::Codes(_, dictionary) => Some(dictionary),
@@ -72,11 +72,11 @@ impl Decoded {
         }
     }
 
-    /// Of `candidates` (or all rows), those whose value the mask lets pass.
+    /// Returns those of `candidates` (or of all rows) whose value passes the mask.
     pub(crate) fn select(&self, mask: &Mask, candidates: Option<&[u32]>) -> Vec<u32> {
         let DecodedValues::Codes(codes, _) = &self.values else { return Vec::new() };
-        // Codes were checked against the dictionary, which the mask is as long as; NULL's code may
-        // be beyond an empty one.
+        // Codes were checked against the dictionary, which has the length of the mask; the code of
+        // a NULL may be out of range of an empty one.
         let test = |row: usize| mask.values.get(codes[row] as usize).copied().unwrap_or(false);
         let passes = |row: usize| match &self.nulls {
             Some(nulls) if nulls.is_null(row) => mask.null,
@@ -84,7 +84,7 @@ impl Decoded {
         };
         let mut out = vec![0; candidates.map_or(codes.len(), <[u32]>::len)];
         let mut len = 0;
-        // Written always, kept by advancing: no branch depends on the data.
+        // Branch-free: each position is written, and kept by advancing the output.
         match (candidates, &self.nulls) {
             (None, None) => {
                 for row in 0..codes.len() {
@@ -109,7 +109,7 @@ impl Decoded {
         out
     }
 
-    /// The column that the values stand for.
+    /// Converts the values to a column.
     pub(super) fn into_column(self, width: Width, atom: &Atom) -> Result<Column, String> {
         let nulls = self.nulls;
         let values = match self.values {

@@ -1,4 +1,4 @@
-//! Dictionaries, and what is asked once for each of their values.
+//! Dictionaries, and the results of predicates on their values.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,26 +17,26 @@ use tessera_types::Atom;
 use super::page::PageValues;
 use super::values::{Values, Width, fixed_array, four_array, string_array};
 
-/// What the morsels of a row group share: decoded dictionaries, by leaf, and what predicates say of
-/// their values.
+/// The state shared by the morsels of a row group: decoded dictionaries, by leaf, and masks of
+/// predicates.
 #[derive(Debug, Default)]
-pub(crate) struct RowGroupShared {
+pub(crate) struct RowGroupState {
     dictionaries: Mutex<HashMap<usize, Arc<Dictionary>>>,
     masks: Mutex<HashMap<usize, Option<Arc<Mask>>>>,
 }
 
-/// A column chunk's dictionary.
+/// The dictionary of a column chunk.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     pub(super) values: DictionaryValues,
     /// The values in plain form.
     pub(crate) array: ArrayRef,
-    /// Of the page it was decoded from.
+    /// The size of the page it was decoded from.
     pub(super) bytes: usize,
 }
 
-/// A dictionary's values as they are stored; they share memory with its array where both look the
-/// same.
+/// The stored values of a dictionary. They share memory with its array if both have the same
+/// layout.
 #[derive(Debug, Clone)]
 pub(super) enum DictionaryValues {
     Four(ScalarBuffer<u32>),
@@ -44,19 +44,19 @@ pub(super) enum DictionaryValues {
     Views(ScalarBuffer<u128>, Vec<Buffer>),
 }
 
-/// What a predicate says of each dictionary value, and of NULL.
+/// The result of a predicate for each dictionary value, and for NULL.
 #[derive(Debug)]
 pub(crate) struct Mask {
     pub(crate) values: Vec<bool>,
     pub(crate) null: bool,
 }
 
-impl RowGroupShared {
+impl RowGroupState {
     pub(super) fn dictionary(&self, leaf: usize) -> Option<Arc<Dictionary>> {
         lock(&self.dictionaries).get(&leaf).cloned()
     }
 
-    pub(super) fn keep_dictionary(
+    pub(super) fn cache_dictionary(
         &self,
         leaf: usize,
         dictionary: Arc<Dictionary>,
@@ -65,11 +65,11 @@ impl RowGroupShared {
         dictionaries.entry(leaf).or_insert(dictionary).clone()
     }
 
-    pub(super) fn forget_dictionary(&self, leaf: usize) {
+    pub(super) fn drop_dictionary(&self, leaf: usize) {
         lock(&self.dictionaries).remove(&leaf);
     }
 
-    /// What the conjunct at `position` says of its column's dictionary, computed once.
+    /// Returns the mask of the conjunct at `position`, computed once.
     pub(crate) fn mask(
         &self,
         position: usize,
@@ -100,24 +100,24 @@ pub(crate) fn is_all_dictionary(chunk: &ColumnChunkMetaData) -> bool {
 }
 
 impl Dictionary {
-    /// The dictionary in a page.
+    /// Decodes a dictionary page.
     pub(super) fn decode(
         page: &Page,
         width: Width,
         atom: &Atom,
     ) -> Result<Arc<Dictionary>, String> {
         let Page::DictionaryPage { buf, num_values, encoding, .. } = page else {
-            return Err("a dictionary page was expected".to_string());
+            return Err("expected a dictionary page".to_string());
         };
         if !matches!(
             encoding,
             Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY
         ) {
-            return Err(format!("a dictionary in encoding {encoding}"));
+            return Err(format!("unsupported dictionary encoding {encoding}"));
         }
         let short = || "a dictionary is shorter than its header says".to_string();
         let count = *num_values as usize;
-        // A value takes at least a byte (a string four), so that a wrong count cannot ask for much
+        // A value takes at least a byte (a string four), so a wrong count cannot allocate much
         // memory.
         if count > buf.len() {
             return Err(short());
@@ -145,11 +145,11 @@ impl Dictionary {
         Ok(Arc::new(Dictionary { array, values, bytes: buf.len() }))
     }
 
-    /// Rejects codes that stand for no value.
+    /// Rejects codes without a value.
     pub(super) fn check_codes(&self, codes: &[u32]) -> Result<(), String> {
         let len = self.array.len();
         let largest = codes.iter().fold(0, |largest, code| largest.max(*code)) as usize;
-        // A NULL has code 0, also where the dictionary is empty.
+        // A NULL has code 0, even if the dictionary is empty.
         if largest >= len && !(largest == 0 && len == 0) {
             return Err(format!("code {largest} is outside a dictionary of {len} values"));
         }
@@ -157,7 +157,7 @@ impl Dictionary {
     }
 }
 
-/// The first `count` little-endian values of a page: the page itself, where it is aligned.
+/// Returns the first `count` little-endian values of a page without a copy, if it is aligned.
 fn aligned<T: ArrowNativeType>(bytes: &Bytes, count: usize) -> Option<ScalarBuffer<T>> {
     let len = count.checked_mul(size_of::<T>())?;
     let bytes = bytes.get(..len).map(|_| bytes.slice(..len))?;
@@ -168,7 +168,7 @@ fn aligned<T: ArrowNativeType>(bytes: &Bytes, count: usize) -> Option<ScalarBuff
 }
 
 impl Mask {
-    /// The mask of a predicate's answers for each dictionary value and, last, for NULL.
+    /// Creates a mask from a predicate's results for each dictionary value and, last, for NULL.
     pub(crate) fn new(answers: &BooleanArray) -> Mask {
         let passes = |i: usize| answers.is_valid(i) && answers.value(i);
         let values = answers.len().saturating_sub(1);

@@ -1,12 +1,13 @@
 //! Decodes a column chunk that is not nested: plain and dictionary pages of fixed-width values and
 //! strings.
 //!
-//! Dictionary codes stay codes as long as possible: a predicate over one column is evaluated once
-//! per dictionary, and strings leave the scan as dictionary arrays whose values are shared by all
-//! chunks of a row group. Plain strings become views into the decompressed page, without a copy.
+//! Dictionary codes are decoded as late as possible: a predicate over one column is evaluated once
+//! per dictionary value, and strings leave the scan as dictionary arrays whose values are shared by
+//! all chunks of a row group. Plain strings become views into the decompressed page, without a
+//! copy.
 //!
-//! Parts: `page` reads a data page, `dictionary` holds a chunk's dictionary and what is known of
-//! its values, `values` are numbers and views on their way to arrays, `decoded` what the scan gets.
+//! Modules: `page` reads a data page, `dictionary` a chunk's dictionary and masks over it, `values`
+//! builds arrays from values, `decoded` is the result of decoding.
 
 mod decoded;
 mod dictionary;
@@ -26,22 +27,22 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use tessera_types::{Atom, Result};
 use tessera_vector::Column;
 
-use super::fetch::Fetched;
+use super::fetch::FetchedRanges;
 use decoded::DecodedValues;
 use dictionary::Dictionary;
 use page::{PageState, PageValues, read_codes, spread};
 use values::{Values, Width};
 
 pub(super) use decoded::Decoded;
-pub(super) use dictionary::{Mask, RowGroupShared, is_all_dictionary};
+pub(super) use dictionary::{Mask, RowGroupState, is_all_dictionary};
 pub(super) use page::Pages;
 
-/// A column chunk being decoded. Errors are texts: the caller names file and column.
+/// A column chunk being decoded. Errors are texts; the caller adds file and column.
 pub(super) struct FlatColumn {
-    pages: SerializedPageReader<Fetched>,
-    /// First row of each page to come, where the page index tells; then the row after the last.
+    pages: SerializedPageReader<FetchedRanges>,
+    /// The first row of each remaining page, if there is a page index; then the row after the last.
     page_rows: Option<VecDeque<usize>>,
-    shared: Arc<RowGroupShared>,
+    shared: Arc<RowGroupState>,
     leaf: usize,
     dictionary: Option<Arc<Dictionary>>,
     page: Option<PageState>,
@@ -53,7 +54,7 @@ pub(super) struct FlatColumn {
     scratch: Vec<u32>,
 }
 
-/// Whether a chunk of `atom`, which the file holds as Arrow type `arrow`, can be decoded here.
+/// Whether this decoder supports a chunk of `atom` with Arrow type `arrow`.
 pub(super) fn is_supported(chunk: &ColumnChunkMetaData, arrow: &DataType, atom: &Atom) -> bool {
     let known = |encoding| {
         matches!(
@@ -65,18 +66,18 @@ pub(super) fn is_supported(chunk: &ColumnChunkMetaData, arrow: &DataType, atom: 
 }
 
 impl FlatColumn {
-    /// Begins to decode a chunk. With `pages`, only those hold rows that will be asked for; `end`
-    /// is the row after them.
+    /// Creates a decoder of a chunk. With `pages`, only those contain required rows, and `end` is
+    /// the row after them.
     pub(super) fn new(
-        fetched: Arc<Fetched>,
+        fetched: Arc<FetchedRanges>,
         chunk: &ColumnChunkMetaData,
         pages: Option<Pages>,
         rows: usize,
-        (leaf, shared): (usize, Arc<RowGroupShared>),
+        (leaf, shared): (usize, Arc<RowGroupState>),
         (arrow, atom): (&DataType, &Atom),
     ) -> Result<FlatColumn, String> {
-        let width =
-            Width::of(chunk.column_type(), arrow, atom).ok_or("a column of another type")?;
+        let width = Width::of(chunk.column_type(), arrow, atom)
+            .ok_or("the column has an unexpected type")?;
         let mut dictionary = shared.dictionary(leaf);
         let locations = pages.as_ref().map(|pages| pages.locations.clone());
         let mut reader =
@@ -85,8 +86,8 @@ impl FlatColumn {
         if let Some(pages) = pages {
             let starts = pages.locations.iter().map(|page| page.first_row_index.max(0) as usize);
             page_rows = Some(starts.chain([pages.end]).collect());
-            // What the reader takes for a dictionary page may span pages that were skipped: pass
-            // over it, and read the dictionary by itself.
+            // The reader's dictionary page may span skipped pages: skip it, and read the dictionary
+            // separately.
             if reader.peek_next_page().map_err(text)?.is_some_and(|page| page.is_dict) {
                 reader.skip_next_page().map_err(text)?;
             }
@@ -96,8 +97,9 @@ impl FlatColumn {
                 if let Some(page @ Page::DictionaryPage { .. }) =
                     first.get_next_page().map_err(text)?
                 {
-                    dictionary =
-                        Some(shared.keep_dictionary(leaf, Dictionary::decode(&page, width, atom)?));
+                    dictionary = Some(
+                        shared.cache_dictionary(leaf, Dictionary::decode(&page, width, atom)?),
+                    );
                 }
             }
         }
@@ -119,7 +121,7 @@ impl FlatColumn {
         })
     }
 
-    /// Makes `row` the next one to decode.
+    /// Moves to `row`.
     pub(super) fn seek(&mut self, row: usize) -> Result<(), String> {
         while self.row < row {
             match &mut self.page {
@@ -134,7 +136,7 @@ impl FlatColumn {
         Ok(())
     }
 
-    /// Passes over whole pages that end at or before `row`, then opens the next one.
+    /// Skips whole pages that end at or before `row`, then opens the next one.
     fn skip_pages(&mut self, row: usize) -> Result<(), String> {
         loop {
             let rows = match &self.page_rows {
@@ -167,7 +169,7 @@ impl FlatColumn {
             if let Page::DictionaryPage { .. } = page {
                 if self.dictionary.is_none() {
                     let dictionary = Dictionary::decode(&page, self.width, &self.atom)?;
-                    self.dictionary = Some(self.shared.keep_dictionary(self.leaf, dictionary));
+                    self.dictionary = Some(self.shared.cache_dictionary(self.leaf, dictionary));
                 }
                 continue;
             }
@@ -208,7 +210,8 @@ impl FlatColumn {
                     read_codes(codes, out, present)?
                 }
                 (PageValues::Codes(codes), None) => {
-                    let dictionary = self.dictionary.clone().ok_or("codes without a dictionary")?;
+                    let dictionary =
+                        self.dictionary.clone().ok_or("the page has codes but no dictionary")?;
                     let mut out = Vec::with_capacity(rows);
                     read_codes(codes, &mut out, present)?;
                     values = Some(DecodedValues::Codes(out, dictionary));
@@ -254,18 +257,18 @@ impl FlatColumn {
         Ok(Decoded { values, nulls: validity.map(NullBuffer::from) })
     }
 
-    /// Bytes of the page that is open and of the dictionary.
+    /// The bytes of the open page and of the dictionary.
     pub(super) fn open_bytes(&self) -> usize {
         let page = self.page.as_ref().map_or(0, |page| page.bytes);
         page + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes)
     }
 
-    /// Takes the dictionary away from what the morsels of the row group share.
-    pub(super) fn forget_dictionary(&self) {
-        self.shared.forget_dictionary(self.leaf);
+    /// Removes the dictionary from the state shared by the morsels of the row group.
+    pub(super) fn drop_dictionary(&self) {
+        self.shared.drop_dictionary(self.leaf);
     }
 
-    /// The column that decoded values stand for.
+    /// Converts decoded values to a column.
     pub(super) fn finish(&self, decoded: Decoded) -> Result<Column, String> {
         decoded.into_column(self.width, &self.atom)
     }

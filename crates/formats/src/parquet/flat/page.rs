@@ -1,4 +1,4 @@
-//! A data page: its levels and values, read from front to back.
+//! Reads the levels and values of a data page in sequence.
 
 use arrow::array::make_view;
 use arrow::buffer::Buffer;
@@ -13,19 +13,20 @@ use super::super::hybrid::Hybrid;
 use super::dictionary::Dictionary;
 use super::values::{Values, Width, block_of};
 
-/// The pages of a chunk that will be needed, as the page index tells.
+/// The required pages of a chunk, from the page index.
 #[derive(Debug, Clone)]
 pub(crate) struct Pages {
-    /// Where they lie.
+    /// The locations of the pages.
     pub(crate) locations: Vec<PageLocation>,
     /// The row after the last of them.
     pub(crate) end: usize,
-    /// Whether a dictionary stands before the first page of the chunk.
+    /// Whether the chunk has a dictionary before its first page.
     pub(crate) dictionary: bool,
 }
 
 impl Pages {
-    /// The pages that hold rows `first..end` of a chunk of `rows` rows that starts at byte `start`.
+    /// Returns the pages that contain rows `first..end` of a chunk of `rows` rows that starts at
+    /// byte `start`.
     pub(crate) fn of_rows(
         locations: &[PageLocation],
         start: u64,
@@ -44,16 +45,16 @@ impl Pages {
     }
 }
 
-/// A page that is open.
+/// An open page.
 pub(super) struct PageState {
     pub(super) rows_left: usize,
     levels: Option<Hybrid>,
     pub(super) values: PageValues,
-    /// As decompressed.
+    /// The decompressed size.
     pub(super) bytes: usize,
 }
 
-/// The values of a page that have not been read.
+/// The remaining values of a page.
 pub(super) enum PageValues {
     Fixed { bytes: Bytes, offset: usize },
     Strings { buffer: Buffer, offset: usize, valid: bool },
@@ -62,7 +63,7 @@ pub(super) enum PageValues {
 }
 
 impl PageState {
-    /// Opens a data page of a column of type `atom` whose values may be NULL where `optional`.
+    /// Opens a data page of a column of type `atom`, which is nullable if `optional`.
     pub(super) fn open(
         page: Page,
         optional: bool,
@@ -85,7 +86,9 @@ impl PageState {
                     }
                     (Some(buf.slice(4..4 + len)), buf.slice(4 + len..), encoding, num_values)
                 } else {
-                    return Err(format!("definition levels in encoding {def_level_encoding}"));
+                    return Err(format!(
+                        "unsupported definition levels in encoding {def_level_encoding}"
+                    ));
                 }
             }
             Page::DataPageV2 {
@@ -105,12 +108,12 @@ impl PageState {
                 }
                 (optional.then(|| buf.slice(start..end)), buf.slice(end..), encoding, num_values)
             }
-            Page::DictionaryPage { .. } => return Err("a second dictionary".to_string()),
+            Page::DictionaryPage { .. } => return Err("unexpected second dictionary".to_string()),
         };
         let values = match (encoding, width) {
             (Encoding::PLAIN, Width::View) => {
-                // Bytes of lengths below 128 are ASCII too, so an all-ASCII page holds only valid
-                // strings.
+                // The bytes of lengths below 128 are ASCII, too, so an all-ASCII page has only
+                // valid strings.
                 let valid = *atom == Atom::Bytes || values.is_ascii();
                 PageValues::Strings { buffer: Buffer::from(values), offset: 0, valid }
             }
@@ -125,7 +128,7 @@ impl PageState {
             }
             _ => {
                 return Err(format!(
-                    "values in encoding {encoding}, which the footer does not mention"
+                    "unexpected values in encoding {encoding}, which the footer does not list"
                 ));
             }
         };
@@ -133,7 +136,7 @@ impl PageState {
         Ok(PageState { rows_left: rows as usize, levels, values, bytes })
     }
 
-    /// Definition levels of the next rows; none when no value is NULL.
+    /// Returns the definition levels of the next rows; `None` if no value is NULL.
     pub(super) fn take_levels<'a>(
         &mut self,
         count: usize,
@@ -154,7 +157,7 @@ impl PageState {
             .map_or(count, |l| l.iter().filter(|l| **l != 0).count());
         match &mut self.values {
             PageValues::Codes(codes) => codes.skip(present)?,
-            // The width is checked when values are read; a skip beyond the end shows then.
+            // The width is checked when values are read, which also detects a skip beyond the end.
             PageValues::Fixed { .. } | PageValues::None => self.values.skip_fixed(present),
             PageValues::Strings { buffer, offset, .. } => {
                 for _ in 0..present {
@@ -204,13 +207,15 @@ impl PageValues {
                         out.extend(slice.as_chunks::<8>().0.iter().map(|v| u64::from_le_bytes(*v)));
                     }
                     Values::Views(..) => {
-                        return Err("fixed-width values in a column of strings".to_string());
+                        return Err(
+                            "unexpected fixed-width values in a column of strings".to_string()
+                        );
                     }
                 }
             }
             PageValues::Strings { buffer, offset, valid } => {
                 let Values::Views(views, buffers) = out else {
-                    return Err("strings in a column of numbers".to_string());
+                    return Err("unexpected strings in a column of numbers".to_string());
                 };
                 let block = block_of(buffers, buffer);
                 for _ in 0..count {
@@ -227,7 +232,7 @@ impl PageValues {
                 }
             }
             PageValues::Codes(codes) => {
-                let dictionary = dictionary.ok_or("codes without a dictionary")?;
+                let dictionary = dictionary.ok_or("the page has codes but no dictionary")?;
                 let mut read = Vec::new();
                 read_codes(codes, &mut read, count)?;
                 dictionary.check_codes(&read)?;
@@ -258,7 +263,7 @@ fn string_len(buffer: &[u8], offset: usize) -> Result<usize, String> {
     len.ok_or_else(|| "a page ends in the middle of a string".to_string())
 }
 
-/// Moves the last `present` values to the places whose level is not 0.
+/// Moves the last `present` values to the positions whose level is not 0.
 pub(super) fn spread<T: Copy + Default>(values: &mut Vec<T>, levels: &[u32], present: usize) {
     let start = values.len() - present;
     values.resize(start + levels.len(), T::default());

@@ -1,4 +1,4 @@
-//! Values as they are decoded, and the arrays they become.
+//! Decoded values, and their conversion to arrays.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tessera_types::Atom;
 use super::dictionary::{Dictionary, DictionaryValues};
 use super::text;
 
-/// How values are laid out while they are decoded.
+/// The memory layout of values while they are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Four,
@@ -22,8 +22,8 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// Of values of `atom`, which the file holds as type `physical` and Arrow as type `arrow`;
-    /// nothing where they cannot be decoded here.
+    /// The layout of values of `atom` with Parquet type `physical` and Arrow type `arrow`; `None`
+    /// if this decoder does not support them.
     pub(super) fn of(physical: Type, arrow: &DataType, atom: &Atom) -> Option<Width> {
         let arrow = match arrow {
             DataType::Dictionary(_, values) => values.as_ref(),
@@ -67,8 +67,8 @@ impl Values {
         }
     }
 
-    /// Adds the dictionary's values under `codes`, which are checked already; with `nulls`, the
-    /// dictionary may be empty.
+    /// Appends the dictionary values of `codes`, which were checked; with `nulls`, the dictionary
+    /// may be empty.
     pub(super) fn gather(
         &mut self,
         codes: &[u32],
@@ -82,7 +82,7 @@ impl Values {
             }
         }
         if dictionary.array.is_empty() && !nulls && !codes.is_empty() {
-            return Err("codes into an empty dictionary".to_string());
+            return Err("the page has codes into an empty dictionary".to_string());
         }
         match (self, &dictionary.values) {
             (Values::Four(out), DictionaryValues::Four(values)) => add(out, codes, values),
@@ -92,7 +92,8 @@ impl Values {
                 add(out, codes, values);
                 let block = own.first().map_or(0, |buffer| block_of(buffers, buffer));
                 if block > 0 {
-                    // Bits 64 to 95 of the view of a string longer than 12 bytes number its buffer.
+                    // Bits 64 to 95 of the view of a string longer than 12 bytes are its buffer
+                    // number.
                     for view in &mut out[start..] {
                         if *view as u32 > 12 {
                             *view += u128::from(block) << 64;
@@ -100,7 +101,7 @@ impl Values {
                     }
                 }
             }
-            _ => return Err("a dictionary of another type".to_string()),
+            _ => return Err("the dictionary has an unexpected type".to_string()),
         }
         Ok(())
     }
@@ -118,7 +119,7 @@ impl Values {
     }
 }
 
-/// The number of a buffer in a list, added where it is not the last.
+/// Returns the number of a buffer in a list, appending it unless it is the last.
 pub(super) fn block_of(buffers: &mut Vec<Buffer>, buffer: &Buffer) -> u32 {
     if buffers.last().is_none_or(|last| last.as_ptr() != buffer.as_ptr()) {
         buffers.push(buffer.clone());
@@ -126,7 +127,7 @@ pub(super) fn block_of(buffers: &mut Vec<Buffer>, buffer: &Buffer) -> u32 {
     buffers.len() as u32 - 1
 }
 
-/// Values that the file keeps in four bytes, in the width that their type has in memory.
+/// Converts values stored in four bytes to the width of their type in memory.
 pub(super) fn four_array(
     values: ScalarBuffer<u32>,
     atom: &Atom,
@@ -154,7 +155,7 @@ pub(super) fn fixed_array(
     arrow: DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, String> {
-    let width = arrow.primitive_width().ok_or("a type without a width")?;
+    let width = arrow.primitive_width().ok_or("the type has no fixed width")?;
     let data = arrow::array::ArrayData::builder(arrow)
         .len(values.len() / width)
         .add_buffer(values)
@@ -162,7 +163,7 @@ pub(super) fn fixed_array(
     data.build().map(make_array).map_err(text)
 }
 
-/// Views and the buffers they point into, as an array.
+/// Builds an array from views and the buffers they refer to.
 pub(super) fn string_array(
     views: ScalarBuffer<u128>,
     buffers: Vec<Buffer>,
@@ -171,8 +172,8 @@ pub(super) fn string_array(
 ) -> ArrayRef {
     // SAFETY: each view was made by `make_view` from bytes of one of `buffers`, which outlive it,
     // at the offset it names, or is zero (the empty string); `gather` renumbers the buffer where it
-    // stands at another position. Bytes of strings were checked to be UTF-8: the whole page as
-    // ASCII, or each value by itself.
+    // has another position. Bytes of strings were checked to be UTF-8: the whole page as ASCII, or
+    // each value by itself.
     unsafe {
         match atom {
             Atom::Bytes => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),

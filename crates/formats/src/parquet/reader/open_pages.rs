@@ -1,31 +1,31 @@
-//! How many bytes of decompressed pages a reader holds. Each column has a page open; with a
-//! thousand columns that may be more than the budget. Pages that do not fit are closed after each
-//! batch and decompressed again for the next one.
+//! Limits the decompressed pages that a reader holds. Each column has an open page; with a thousand
+//! columns they may exceed the memory budget. Pages that do not fit are closed after each batch and
+//! decompressed again for the next one.
 
 use std::sync::Arc;
 
 use tessera_context::{Context, Reservation};
 
-/// What all workers together hold without counting it: little would work without.
+/// The uncounted bytes of all workers together, a minimum that any query needs.
 const FREE_BYTES: usize = 32 << 20;
-/// The same, of one worker.
+/// The least uncounted bytes of one worker.
 const FREE_BYTES_MIN: usize = 2 << 20;
-/// The part of the budget that the pages of all workers take at most.
+/// The divisor of the memory budget for the pages of all workers.
 const BUDGET_SHARE: usize = 8;
 
-/// The pages that a reader has open.
+/// The open pages of a reader.
 #[derive(Debug)]
 pub(super) struct OpenPages {
     free_bytes: usize,
     counted_bytes_max: usize,
     reservation: Reservation,
-    /// By column.
+    /// The bytes of each column.
     bytes: Vec<usize>,
     total_bytes: usize,
 }
 
 impl OpenPages {
-    /// None of so many columns.
+    /// Creates the state for `columns` columns without open pages.
     pub(super) fn new(context: Arc<dyn Context>, columns: usize) -> Self {
         let workers = context.workers().max(1);
         OpenPages {
@@ -37,7 +37,7 @@ impl OpenPages {
         }
     }
 
-    /// Whether a column can keep so many bytes open. Where it cannot, the caller closes it.
+    /// Whether a column may keep `bytes` open. If not, the caller closes it.
     pub(super) fn keep(&mut self, column: usize, bytes: usize) -> bool {
         let others = self.total_bytes - self.bytes[column];
         let counted = (others + bytes).saturating_sub(self.free_bytes);

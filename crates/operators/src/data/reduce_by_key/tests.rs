@@ -1,4 +1,4 @@
-//! Aggregates against a naive reference.
+//! Tests aggregates against a naive reference.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,10 @@ use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Params, Role, Scalar, S
 use tessera_types::{Atom, Code, Result};
 
 mod naive;
+mod order_by;
 
 use naive::{Agg, V, agg, check, key, params, record, reference, table, values};
+use order_by::*;
 
 use tessera_context::testing::{TestContext, rows};
 use tessera_operator::testing::SETTINGS;
@@ -24,11 +26,11 @@ use tessera_operator::testing::SETTINGS;
 use super::{Limits, ReduceByKey, lower_with};
 use crate::testing::test_plan;
 
-/// ReduceByKey with other limits.
+/// `reduce_by_key` with other limits.
 #[derive(Debug)]
-struct Stressed(Limits);
+struct LimitedReduceByKey(Limits);
 
-impl Descriptor for Stressed {
+impl Descriptor for LimitedReduceByKey {
     tessera_operator::describe!(
         "stressed",
         "ReduceByKey with other limits.",
@@ -46,7 +48,7 @@ impl Descriptor for Stressed {
     }
 }
 
-impl SubOperator for Stressed {
+impl SubOperator for LimitedReduceByKey {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         lower_with(node, lowering, self.0)
     }
@@ -79,7 +81,7 @@ fn check_everywhere(batch: &RecordBatch, keys: &[&str], aggregates: &[Agg]) {
     let limits = [Limits::default(), small(u64::MAX), small(0xff00_0000_0000_0003), small(0)];
     for (number, limits) in limits.into_iter().enumerate() {
         let mut plan = test_plan();
-        plan.registry.register(Stressed(limits));
+        plan.registry.register(LimitedReduceByKey(limits));
         let given = plan.table(batch.clone());
         let root = plan.add("stressed", &[given], params(keys, aggregates));
         for (chunk_rows, workers) in SETTINGS {
@@ -131,7 +133,7 @@ fn many_groups_overflow_the_table() {
 #[test]
 fn groups_that_left_memory_are_merged() {
     let batch = table(6_000, 4_000, 5);
-    // States that can be written, and those that cannot: then tuples leave.
+    // States that can be spilled, and states that cannot: then tuples are spilled instead.
     let flat = [agg("count", "n"), agg("sum", "vl"), agg("avg", "vw"), agg("max", "vd")];
     let distinct = Agg { function: "sum", arg: Some("vl"), distinct: true, filter: None };
     let other = [agg("max", "vt"), agg("min", "vs"), distinct, agg("count", "vd")];
@@ -139,10 +141,10 @@ fn groups_that_left_memory_are_merged() {
         [(&["ki"][..], &flat), (&["ks", "kd"], &flat), (&["vt"], &flat), (&["ki"], &other)]
     {
         let wanted = reference(&batch, keys, aggregates);
-        // Whether partitions are cut again: with most bits of the hash masked, they cannot be.
+        // Most bits of the hash are masked in the last case, so partitions cannot be subdivided.
         for (budget, limits) in [(0, small(u64::MAX)), (150_000, small(u64::MAX)), (0, small(3))] {
             let mut plan = test_plan();
-            plan.registry.register(Stressed(limits));
+            plan.registry.register(LimitedReduceByKey(limits));
             let given = plan.table(batch.clone());
             let root = plan.add("stressed", &[given], params(keys, aggregates));
             for (chunk_rows, workers) in [(700, 1), (2048, 3)] {
@@ -153,7 +155,7 @@ fn groups_that_left_memory_are_merged() {
                 );
                 check(&found, keys.len(), &wanted, &what);
                 assert_eq!(context.used(), 0, "{what}");
-                assert!(context.spilled() > 0, "{what}: nothing has left memory");
+                assert!(context.spilled() > 0, "{what}: nothing was spilled");
             }
         }
     }
@@ -168,7 +170,7 @@ fn parts_that_are_passed_on_make_the_whole() {
         let wanted = reference(&batch, &["ki"], &aggregates);
         for limits in [Limits::default(), small(u64::MAX), small(0)] {
             let mut plan = test_plan();
-            plan.registry.register(Stressed(limits));
+            plan.registry.register(LimitedReduceByKey(limits));
             let given = plan.table(batch.clone());
             let parts =
                 plan.add("stressed", &[given], params(&["ki"], &aggregates).with("partial", true));
@@ -197,7 +199,7 @@ fn parts_that_are_passed_on_make_the_whole() {
 fn parts_hold_no_more_than_a_table() {
     let batch = table(20_000, 1_000_000, 7);
     let mut plan = test_plan();
-    plan.registry.register(Stressed(small(u64::MAX)));
+    plan.registry.register(LimitedReduceByKey(small(u64::MAX)));
     let given = plan.table(batch);
     let parts =
         plan.add("stressed", &[given], params(&["ki"], &[agg("max", "vt")]).with("partial", true));
@@ -207,7 +209,7 @@ fn parts_hold_no_more_than_a_table() {
     let context = TestContext::with_budget(512, 1, 200_000);
     let found = plan.run_in(root, context.clone()).unwrap();
     let parts = found.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0);
-    // Many keys come again, few of them while they are in the table.
+    // Many keys occur again, but few while they are still in the table.
     assert!((19_000..20_000).contains(&parts), "{parts} parts");
     assert_eq!(context.used(), 0);
 }
@@ -267,7 +269,7 @@ fn dictionary_keys_group_as_plain_ones() {
         let mut distinct: Vec<Option<&str>> = strings.iter().flatten().map(Some).collect();
         distinct.sort();
         distinct.dedup();
-        // NULL as a key and as a value of the dictionary are the same group.
+        // NULL as a key and as a dictionary value are the same group.
         distinct.push(None);
         if reversed {
             distinct.reverse();
@@ -306,8 +308,8 @@ fn dictionary_keys_group_as_plain_ones() {
     let (first, second) = (encode(first, false), encode(second, true));
     for limits in [Limits::default(), small(u64::MAX)] {
         let mut plan = test_plan();
-        plan.registry.register(Stressed(limits));
-        // Two nodes with dictionaries of their own, one after the other.
+        plan.registry.register(LimitedReduceByKey(limits));
+        // Two inputs with different dictionaries, one after the other.
         let (a, b) = (plan.table(first.clone()), plan.table(second.clone()));
         let mut wanted_parts = Vec::new();
         for (node, part) in [(a, &batch.slice(0, 700)), (b, &batch.slice(700, 800))] {
@@ -321,177 +323,6 @@ fn dictionary_keys_group_as_plain_ones() {
         }
     }
     assert!(wanted.len() > 10);
-}
-
-fn ordered(function: &str, args: Vec<Expr>, order: &[(&str, bool)], distinct: bool) -> Value {
-    let keys = order
-        .iter()
-        .map(|(field, descending)| {
-            SortKey { field: Arc::from(*field), descending: *descending, nulls_first: false }
-                .to_value()
-        })
-        .collect();
-    let mut more = vec![("distinct", Value::Boolean(distinct))];
-    if !order.is_empty() {
-        more.push(("order_by", Value::List(keys)));
-    }
-    record(function, args, more)
-}
-
-/// The same of the first two values.
-fn limited(call: Value) -> Value {
-    let Value::Record(mut entries) = call else { panic!("no call") };
-    entries.push(("limit".into(), Value::Integer(2)));
-    Value::Record(entries)
-}
-
-/// Of all tuples and of few groups: with and without room for the values, results are the same.
-#[test]
-fn values_that_are_kept_leave_memory() {
-    let batch = table(6_000, 3, 29);
-    let double = || Expr::field("vi").cast(Atom::Float64);
-    let fraction = |x: f64| Expr::Constant(Scalar::Float(x), Atom::Float64);
-    let n = || vec![Expr::field("n")];
-    let aggregates: Vec<(Arc<str>, Value)> = vec![
-        (
-            "continuous".into(),
-            ordered("percentile_cont", vec![double(), fraction(0.37)], &[("vi", true)], false),
-        ),
-        (
-            "discrete".into(),
-            ordered(
-                "percentile_disc",
-                vec![Expr::field("vt"), fraction(0.9)],
-                &[("vt", false)],
-                false,
-            ),
-        ),
-        ("mode".into(), ordered("mode", vec![Expr::field("vt")], &[("vt", true)], false)),
-        ("count".into(), ordered("count", vec![Expr::field("vt")], &[], true)),
-        ("sum".into(), ordered("sum", vec![Expr::field("vl")], &[], true)),
-        ("first".into(), ordered("first_value", n(), &[("vl", false), ("n", true)], false)),
-        ("last".into(), ordered("last_value", n(), &[], false)),
-        ("list".into(), ordered("array_agg", n(), &[("n", true)], false)),
-        ("least".into(), record("min", vec![Expr::field("vl")], vec![])),
-    ];
-    let mut plan = test_plan();
-    plan.registry.register(Stressed(small(u64::MAX)));
-    let given = plan.table(batch);
-    let params = Params::new().with("aggregates", aggregates);
-    let all = plan.add("reduce", &[given], params.clone());
-    let groups = plan.add("stressed", &[given], params.with("keys", Value::names(["ki"])));
-    for root in [all, groups] {
-        let wanted = sorted_rows(&plan.run(root, 2_048, 1).unwrap());
-        for (chunk_rows, workers) in [(61, 1), (700, 3)] {
-            for budget in [0, 100_000] {
-                let context = TestContext::with_state_budget(chunk_rows, workers, budget);
-                let found = plan.run_in(root, context.clone()).unwrap();
-                assert_eq!(sorted_rows(&found), wanted, "{chunk_rows} {workers} {budget}");
-                assert!(context.spilled() > 0);
-                assert_eq!(context.used(), 0);
-            }
-        }
-    }
-}
-
-fn sorted_rows(batch: &RecordBatch) -> Vec<String> {
-    let mut found = rows(batch);
-    found.sort();
-    found
-}
-
-#[test]
-fn order_within_aggregates() {
-    let batch = table(400, 5, 23);
-    let comma = || Expr::string(",");
-    let text = |name: &str| Expr::field(name).cast(Atom::String);
-    let aggregates: Vec<(Arc<str>, Value)> = vec![
-        ("source".into(), ordered("string_agg", vec![text("n"), comma()], &[], false)),
-        (
-            "sorted".into(),
-            ordered("string_agg", vec![text("n"), comma()], &[("vi", true), ("n", false)], false),
-        ),
-        ("first".into(), ordered("first_value", vec![Expr::field("n")], &[("vl", false)], false)),
-        ("last".into(), ordered("last_value", vec![Expr::field("n")], &[], false)),
-        ("array".into(), ordered("array_agg", vec![Expr::field("n")], &[("n", true)], false)),
-        ("distinct".into(), ordered("array_agg", vec![Expr::field("kb")], &[], true)),
-        (
-            "few".into(),
-            limited(ordered(
-                "array_agg",
-                vec![Expr::field("n")],
-                &[("vi", true), ("n", false)],
-                false,
-            )),
-        ),
-        ("few_of_source".into(), limited(ordered("array_agg", vec![Expr::field("n")], &[], false))),
-    ];
-    let column = |name: &str| values(batch.column_by_name(name).unwrap());
-    let (ki, vi, vl, kb) = (column("ki"), column("vi"), column("vl"), column("kb"));
-    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    (0..batch.num_rows()).for_each(|row| groups.entry(key(&ki[row])).or_default().push(row));
-    let rank = |v: &V| if let V::I(i) = v { (0, *i) } else { (1, 0) };
-    let join =
-        |rows: &[usize], by: &str| rows.iter().map(usize::to_string).collect::<Vec<_>>().join(by);
-    for limits in [Limits::default(), small(0)] {
-        let mut plan = test_plan();
-        plan.registry.register(Stressed(limits));
-        let given = plan.table(batch.clone());
-        let params =
-            Params::new().with("keys", Value::names(["ki"])).with("aggregates", aggregates.clone());
-        let root = plan.add("stressed", &[given], params);
-        // Without memory for groups, their tuples are written and come back later.
-        let budgets = [usize::MAX, 0]
-            .into_iter()
-            .flat_map(|budget| SETTINGS.map(|setting| (budget, setting)));
-        for (budget, (chunk_rows, workers)) in budgets {
-            let context = TestContext::with_state_budget(chunk_rows, workers, budget);
-            let found = plan.run_in(root, context.clone()).unwrap();
-            assert_eq!((context.used(), context.spilled() > 0), (0, budget == 0));
-            let columns: Vec<Vec<V>> = found.columns().iter().map(values).collect();
-            assert_eq!(found.num_rows(), groups.len());
-            for row in 0..found.num_rows() {
-                let rows = &groups[&key(&columns[0][row])];
-                let mut sorted = rows.clone();
-                sorted.sort_by_key(|row| {
-                    let (null, value) = rank(&vi[*row]);
-                    (null, -value, *row)
-                });
-                let mut descending = rows.clone();
-                descending.reverse();
-                let first = rows.iter().min_by_key(|row| (rank(&vl[**row]), **row)).unwrap();
-                let mut set: Vec<_> = rows.iter().map(|row| rank(&kb[*row])).collect();
-                set.sort();
-                set.dedup();
-                let set: Vec<_> = set
-                    .iter()
-                    .map(|(null, v)| match (null, v) {
-                        (0, 0) => "false",
-                        (0, _) => "true",
-                        _ => "",
-                    })
-                    .collect();
-                let wanted = [
-                    V::S(join(rows, ",")),
-                    V::S(join(&sorted, ",")),
-                    V::I(*first as i128),
-                    V::I(*rows.last().unwrap() as i128),
-                    V::S(format!("[{}]", join(&descending, ", "))),
-                    V::S(format!("[{}]", set.join(", "))),
-                    V::S(format!("[{}]", join(&sorted[..sorted.len().min(2)], ", "))),
-                    V::S(format!("[{}]", join(&rows[..rows.len().min(2)], ", "))),
-                ];
-                for (i, wanted) in wanted.iter().enumerate() {
-                    assert_eq!(
-                        &columns[1 + i][row],
-                        wanted,
-                        "{chunk_rows} {workers} {:?}",
-                        aggregates[i].0
-                    );
-                }
-            }
-        }
-    }
 }
 
 #[test]
@@ -521,7 +352,7 @@ fn library_functions_merge() {
     let mut results: BTreeMap<String, BTreeMap<String, Vec<V>>> = BTreeMap::new();
     for limits in [Limits::default(), small(u64::MAX), small(0)] {
         let mut plan = test_plan();
-        plan.registry.register(Stressed(limits));
+        plan.registry.register(LimitedReduceByKey(limits));
         let given = plan.table(batch.clone());
         for name in ["stressed", "reduce"] {
             let root = plan.add(name, &[given], params(name));
@@ -533,7 +364,7 @@ fn library_functions_merge() {
                         let all: Vec<V> = columns
                             .iter()
                             .map(|column| match &column[row] {
-                                // Merged in another order, the last digits may differ.
+                                // The last digits may depend on the order of merging.
                                 V::F(f) => V::S(format!("{f:.9}")),
                                 other => other.clone(),
                             })
@@ -649,7 +480,7 @@ fn nodes_that_are_wrong_are_rejected() {
     rejects("reduce_by_key", Params::new(), "keys is missing");
     rejects("reduce_by_key", params(&["zz"], &[]), "key zz is not a field");
     rejects("reduce", params(&[], &[agg("sum", "vs")]), "aggregate a0");
-    rejects("reduce", params(&[], &[agg("nope", "vi")]), "no aggregate function nope");
+    rejects("reduce", params(&[], &[agg("nope", "vi")]), "unknown aggregate function nope");
     let bad = Value::Record(vec![("x".into(), Value::Integer(3))]);
     rejects("reduce", Params::new().with("aggregates", bad), "aggregate x");
 }

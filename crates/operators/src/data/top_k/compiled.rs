@@ -1,42 +1,42 @@
-//! Which tuples are not behind a threshold, in compiled code: of first keys of fixed width.
+//! Compiled comparison of first keys of fixed width with a threshold.
 
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef};
 
 use tessera_codegen::{
-    Comparison, InputCode, InputPlace, Machine, Op, Select, SelectCode, ValueCode,
+    Comparison, InputCode, InputPlace, MachineType, Op, Select, SelectCode, ValueCode,
 };
 use tessera_context::Run;
-use tessera_functions::{Figures, Origin, Variants, positions_of};
+use tessera_functions::{CodeVariants, Origin, TierCounters, positions_of};
 use tessera_plan::SortKey;
 use tessera_types::{Field, Result};
 use tessera_vector::Chunk;
 
-/// What was asked of a compiler for a node. All runs share it: a nested plan has many.
-pub(super) type AskedThreshold = OnceLock<Option<Arc<Asked>>>;
+/// The compilation request of a node, shared by all runs: a nested plan has many.
+pub(super) type ThresholdRequestCell = OnceLock<Option<Arc<ThresholdRequest>>>;
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ThresholdRequest {
     key: InputCode,
     origin: Origin,
     predicate: ValueCode,
-    variants: Variants<dyn Select>,
+    variants: CodeVariants<dyn Select>,
 }
 
-/// Compares with a threshold, in one run.
+/// Compares keys with a threshold, in one run.
 #[derive(Debug)]
 pub(super) struct CompiledThreshold {
-    asked: Arc<Asked>,
-    figures: Figures,
+    request: Arc<ThresholdRequest>,
+    figures: TierCounters,
 }
 
-impl Asked {
-    /// For a key that is this field of the tuples; none where it has no code.
-    fn new(key: &SortKey, number: usize, field: &Field) -> Option<Asked> {
-        let machine = field.atom().and_then(Machine::of)?;
+impl ThresholdRequest {
+    /// Creates a request for a key that is this field; `None` if its type is not compiled.
+    fn new(key: &SortKey, number: usize, field: &Field) -> Option<ThresholdRequest> {
+        let machine = field.atom().and_then(MachineType::from_atom)?;
         let input = |number, nullable| ValueCode { op: Op::Input(number), machine, nullable };
-        let truth = |op| ValueCode { op, machine: Machine::Boolean, nullable: field.nullable };
+        let truth = |op| ValueCode { op, machine: MachineType::Boolean, nullable: field.nullable };
         let comparison = if key.descending { Comparison::GtEq } else { Comparison::LtEq };
         let operands = Box::new([input(0, field.nullable), input(1, false)]);
         let mut predicate = truth(Op::Compare(comparison, operands));
@@ -45,24 +45,26 @@ impl Asked {
             predicate = truth(Op::Or(vec![is_null, predicate]));
         }
         let (key, origin) = (InputCode::column(machine, field.nullable), Origin::Field(number));
-        Some(Asked { key, origin, predicate, variants: Variants::default() })
+        Some(ThresholdRequest { key, origin, predicate, variants: CodeVariants::default() })
     }
 }
 
 impl CompiledThreshold {
-    /// None where there is no compiler, or no code for the key.
+    /// Returns `None` without a compiler, or if the key is not compiled.
     pub(super) fn start(
-        asked: &AskedThreshold,
+        request: &ThresholdRequestCell,
         (key, number, field): (&SortKey, usize, &Field),
         run: &Run,
     ) -> Option<Arc<CompiledThreshold>> {
         run.context.compiler()?;
-        let asked = asked.get_or_init(|| Asked::new(key, number, field).map(Arc::new)).clone()?;
-        Some(Arc::new(CompiledThreshold { asked, figures: Figures::new(run) }))
+        let request = request
+            .get_or_init(|| ThresholdRequest::new(key, number, field).map(Arc::new))
+            .clone()?;
+        Some(Arc::new(CompiledThreshold { request, figures: TierCounters::new(run) }))
     }
 
-    /// The positions of the tuples of a chunk, of those that count, that are not behind a value;
-    /// none where the vectorised tier is to say.
+    /// Returns the positions of the selected tuples of a chunk that are not after a value, or
+    /// `None` if the vectorized tier must compare them.
     ///
     /// # Errors
     /// Those of compiling.
@@ -73,19 +75,20 @@ impl CompiledThreshold {
     }
 
     fn run_code(&self, chunk: &Chunk, value: &ArrayRef) -> Result<Option<Vec<u32>>> {
-        let Asked { key, origin, predicate, variants } = &*self.asked;
+        let ThresholdRequest { key, origin, predicate, variants } = &*self.request;
         let run = self.figures.run();
         let Some(compiler) = run.context.compiler().filter(|_| value.is_valid(0)) else {
             return Ok(None);
         };
-        let ask = |inputs: &[InputCode]| {
+        let compile = |inputs: &[InputCode]| {
             let once =
-                InputCode { place: InputPlace::Once, ..InputCode::column(key.machine, false) };
+                InputCode { place: InputPlace::Constant, ..InputCode::column(key.machine, false) };
             let inputs = inputs.iter().copied().chain([once]).collect();
             Some(compiler.select(SelectCode { inputs, predicate: predicate.clone() }))
         };
         let of = (std::slice::from_ref(origin), std::slice::from_ref(key));
-        let Some((promise, inputs)) = variants.find(of, (chunk, chunk.rows()), run, ask)? else {
+        let Some((promise, inputs)) = variants.find(of, (chunk, chunk.rows()), run, compile)?
+        else {
             return Ok(None);
         };
         let Some(code) = promise.get(0)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Tests of the rules of expressions.
+//! Tests of the expression rules.
 
 mod rules;
 mod simplify;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use tessera_functions::scalar::scalar_to_array;
 use tessera_functions::testing::*;
-use tessera_functions::{Bound, Library};
+use tessera_functions::{BoundExpr, Library};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result, Tuple};
 use tessera_vector::Chunk;

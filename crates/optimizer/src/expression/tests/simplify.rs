@@ -1,5 +1,5 @@
-//! Simplified expressions give what the expressions they come from give: on random rows with NULLs,
-//! NaN and errors.
+//! Simplified expressions have the same values as the originals, on random rows with NULLs, NaN and
+//! errors.
 
 use arrow::array::{
     BooleanArray, Date32Array, Decimal64Array, Float64Array, Int32Array, Int64Array,
@@ -9,23 +9,23 @@ use tessera_plan::{Scope, type_of};
 use tessera_types::TimeUnit;
 
 use super::*;
-use crate::expression::{Known, Simplifier};
+use crate::expression::{Simplifier, TypeContext};
 
 const TUPLE: &str = "<a: int32?, b: int64?, x: float64?, m: decimal(10,2)?, s: string?, d: date?, p: boolean?, q: boolean?>";
 const DAY: i128 = 86_400_000_000;
 
-/// What the tests know of expressions over the tuple.
+/// The types of expressions over the test tuple.
 struct Typed {
     tuple: Tuple,
     library: Arc<Library>,
 }
 
-impl Known for &Typed {
+impl TypeContext for &Typed {
     fn atom(&self, expr: &Expr) -> Option<Atom> {
         type_of(expr, self.scope()).ok().map(|(atom, _)| atom)
     }
 
-    fn stays(&self, expr: &Expr) -> bool {
+    fn must_stay(&self, expr: &Expr) -> bool {
         tessera_plan::rewrite::can_raise(expr, self.scope())
     }
 }
@@ -208,7 +208,7 @@ proptest! {
         let simple = simplified(expr.clone());
         for row in &rows {
             let (written, found) = (on_row(&expr, row), on_row(&simple, row));
-            // Nothing beside a NULL that is written down is evaluated.
+            // Operands beside a literal NULL are not evaluated.
             if written.is_err() && holds_null(&expr) {
                 continue;
             }
@@ -259,14 +259,14 @@ fn what_raises_or_is_long_stays() {
     assert_eq!(simplified(cut), Expr::boolean(false));
     let kept = Expr::And(vec![call("eq", [by_zero(), whole(1)]), Expr::boolean(false)]);
     assert_eq!(simplified(kept.clone()), kept);
-    // A guard of what raises stays, too.
+    // An operand that guards one that raises an error stays too.
     let raises =
         call("eq", [call("div", [whole(1), Expr::field("a").cast(Atom::Int64)]), whole(1)]);
     let guarded = Expr::And(vec![Expr::field("p"), raises, Expr::field("q"), Expr::boolean(false)]);
     let Expr::And(list) = simplified(guarded.clone()) else { panic!("the guard is gone") };
     assert_eq!(list.first(), Some(&Expr::field("p")));
     assert_eq!(list.len(), 3, "{list:?}");
-    // Beside a NULL nothing is evaluated.
+    // Operands beside a NULL are not evaluated.
     let beside = call("eq", [call("add", [by_zero(), Expr::null(Atom::Int64)]), Expr::field("b")]);
     assert_eq!(simplified(beside), Expr::null(Atom::Boolean));
     let taken = Expr::Case {

@@ -1,4 +1,4 @@
-//! How many groups there are, and what their sums and counts are like.
+//! Estimates of groupings: the number of groups, and the distribution of their aggregates.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,27 @@ use super::component::{Component, Moments};
 use super::{Column, Profile};
 use crate::logical::relation::{Aggregate, Call, Name};
 
-/// A share further out than this is not told: sums of few values are no normal distribution.
+/// The tail probability beyond which a normal distribution is not trusted, since sums of few values
+/// deviate from it.
 const TAIL: f64 = 1e-5;
 
-/// Values that are believed to be normally distributed.
+/// An assumed normal distribution of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct NormalDistribution {
     mean: f64,
     deviation: f64,
 }
 
-impl Spread {
-    /// The share of values below this one.
+impl NormalDistribution {
+    /// Returns the fraction of values below this one.
     pub(super) fn below(self, value: f64) -> f64 {
         let away = (value - self.mean) / self.deviation.max(f64::MIN_POSITIVE);
         (1.0 - erfc(away / std::f64::consts::SQRT_2) / 2.0).clamp(TAIL, 1.0 - TAIL)
     }
 }
 
-/// The complementary error function, to some 1e-7 of itself (Press et al., Numerical Recipes in C,
-/// 1992, §6.2).
+/// The complementary error function, with a relative error of about 1e-7 (Press et al., Numerical
+/// Recipes in C, 1992, §6.2).
 fn erfc(x: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,
@@ -44,32 +45,36 @@ fn erfc(x: f64) -> f64 {
     if x < 0.0 { 2.0 - found } else { found }
 }
 
-/// The sizes of groups: their mean, and their variance.
+/// Mean and variance of the group sizes.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
+struct GroupSizes {
     mean: f64,
     variance: f64,
 }
 
-impl Sizes {
-    /// Of this many groups of `rows` tuples. Where a sample tells nothing, tuples are believed to
-    /// have chosen their groups by chance.
-    fn of(rows: f64, groups: f64, sample: Option<&Component>, keys: &[Name]) -> Sizes {
+impl GroupSizes {
+    /// Estimates the sizes of `groups` groups of `rows` tuples. Without a sample, tuples are
+    /// assumed to be distributed over groups at random.
+    fn of(rows: f64, groups: f64, sample: Option<&Component>, keys: &[Name]) -> GroupSizes {
         let mean = rows / groups.max(1.0);
-        let chance = Sizes { mean, variance: mean };
-        let Some(sample) = sample.filter(|sample| (sample.whole || sample.even) && sample.rows > 0)
+        let chance = GroupSizes { mean, variance: mean };
+        let Some(sample) =
+            sample.filter(|sample| (sample.whole || sample.uniform) && sample.rows > 0)
         else {
             return chance;
         };
         let Some(pairs) = sample.pairs(keys) else { return chance };
-        // A pair of tuples of one group is in the sample if both are.
+        // A pair of tuples of one group is sampled if both tuples are.
         let share = (sample.rows as f64 / rows).min(1.0);
         let variance = pairs / (share * share) / groups.max(1.0) + mean - mean * mean;
-        Sizes { mean, variance: if sample.whole { variance.max(0.0) } else { variance.max(mean) } }
+        GroupSizes {
+            mean,
+            variance: if sample.whole { variance.max(0.0) } else { variance.max(mean) },
+        }
     }
 
-    /// What a call gives for these groups of tuples.
-    fn spread(self, call: &Call, input: &Profile) -> Option<Spread> {
+    /// Returns the distribution of an aggregate over these groups.
+    fn spread(self, call: &Call, input: &Profile) -> Option<NormalDistribution> {
         if call.distinct || call.filter.is_some() {
             return None;
         }
@@ -89,12 +94,12 @@ impl Sizes {
             }
             _ => return None,
         };
-        Some(Spread { mean, deviation: variance.max(0.0).sqrt() })
+        Some(NormalDistribution { mean, deviation: variance.max(0.0).sqrt() })
     }
 }
 
-/// What is believed of the groups of a relation.
-pub(super) fn grouped(input: &Profile, aggregate: &Aggregate) -> Profile {
+/// Estimates the profile of a grouping.
+pub(super) fn group_profile(input: &Profile, aggregate: &Aggregate) -> Profile {
     let keys: Vec<Column> = aggregate.keys.iter().map(|(_, expr)| input.column_of(expr)).collect();
     let mut rows = match keys.len() {
         0 => 1.0,
@@ -112,10 +117,10 @@ pub(super) fn grouped(input: &Profile, aggregate: &Aggregate) -> Profile {
     {
         rows = if sample.whole { groups } else { groups.min(rows) };
     }
-    let sizes = Sizes::of(input.rows, rows, sample.map(|sample| &**sample), &names);
+    let sizes = GroupSizes::of(input.rows, rows, sample.map(|sample| &**sample), &names);
     let spread =
         |call: &Call| aggregate.sets.is_none().then(|| sizes.spread(call, input)).flatten();
-    let spreads: Vec<Option<Spread>> =
+    let spreads: Vec<Option<NormalDistribution>> =
         aggregate.calls.iter().map(|(_, call)| spread(call)).collect();
     let kept =
         sample.filter(|_| aggregate.sets.is_none()).and_then(|sample| sample.groups(&fields));
@@ -140,13 +145,13 @@ mod tests {
 
     #[test]
     fn shares_of_a_normal_distribution() {
-        let spread = Spread { mean: 100.0, deviation: 10.0 };
+        let spread = NormalDistribution { mean: 100.0, deviation: 10.0 };
         for (value, share) in
             [(100.0, 0.5), (110.0, 0.841_345), (80.0, 0.022_750), (130.0, 0.998_650)]
         {
             assert!((spread.below(value) - share).abs() < 1e-5, "{value}: {}", spread.below(value));
         }
         assert_eq!((spread.below(-1e9), spread.below(1e9)), (TAIL, 1.0 - TAIL));
-        assert_eq!(Spread { mean: 1.0, deviation: 0.0 }.below(2.0), 1.0 - TAIL);
+        assert_eq!(NormalDistribution { mean: 1.0, deviation: 0.0 }.below(2.0), 1.0 - TAIL);
     }
 }

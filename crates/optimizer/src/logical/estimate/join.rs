@@ -1,4 +1,4 @@
-//! How many tuples a join yields.
+//! Cardinality estimates of joins.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use super::component::Component;
 use super::{Column, FEW_ROWS, Profile, bounded};
 use crate::logical::relation::{Kind, Name};
 
-/// Two fields or expressions that a join makes equal.
+/// Returns the two sides of an equality.
 fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
     match condition {
         Expr::Call { function, args } if matches!(&**function, "eq" | "is_not_distinct") => {
@@ -22,14 +22,14 @@ fn equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
     }
 }
 
-/// The values that two fields can be equal in. The smallest or largest value of a group equals one
-/// of its tuples, if their keys are equal, too; which is why it was asked for.
+/// The number of values in which two fields can be equal. The minimum or maximum of a group equals
+/// one of the group's tuples if their keys are equal too, which is the usual reason to compute it.
 fn values(left: &Column, right: &Column) -> f64 {
     let all = left.domain.max(right.domain);
     left.group_rows.or(right.group_rows).map_or(all, |rows| rows.min(all)).max(1.0)
 }
 
-/// The share of all pairs of tuples that match these conditions, by distinct values.
+/// Estimates the fraction of all pairs that match these conditions, by distinct values.
 fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     let mut other = 1.0;
     let mut sides: Vec<(Column, Column)> = Vec::new();
@@ -54,7 +54,7 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
             let product: f64 = many.iter().map(|(l, r)| values(l, r)).product();
             let base =
                 |side: &dyn Fn(&(Column, Column)) -> f64| many.iter().map(side).fold(1.0, f64::max);
-            // A key of several fields has no more values than the smaller table has tuples.
+            // A composite key has no more values than the smaller table has tuples.
             let smaller = base(&|(l, _)| l.base).min(base(&|(_, r)| r.base)).max(1.0);
             1.0 / product.min(smaller)
         }
@@ -62,8 +62,8 @@ fn pair_share(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     share * other
 }
 
-/// The most pairs where tuples are compared with the smallest or largest value of their group: each
-/// of these values meets its own.
+/// The maximum number of pairs where tuples are compared with the minimum or maximum of their
+/// group: each such value matches its own group.
 fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     let of = |expr: &Expr| {
         let Expr::Field(name) = expr else { return None };
@@ -74,27 +74,26 @@ fn extremes(left: &Profile, right: &Profile, conditions: &[&Expr]) -> f64 {
     compared.flat_map(|(a, b)| [of(a), of(b)]).flatten().fold(f64::INFINITY, f64::min)
 }
 
-/// What samples say of a join.
-struct Sampled<'c> {
-    /// The sample of the join, and the positions of those it takes the place of, where enough was
-    /// found.
+/// The estimate of a join from samples.
+struct SampledJoin<'c> {
+    /// The sample of the join and the positions of the components that it replaces, if it has
+    /// enough rows.
     component: Option<(usize, usize, Rc<Component>)>,
-    /// The conditions that were not tried.
+    /// The conditions that the samples do not cover.
     rest: Vec<&'c Expr>,
-    /// The share of pairs of tuples that match.
+    /// The fraction of pairs that match.
     share: f64,
-    /// The share of the left tuples that have a match, where samples tell.
+    /// The fraction of left tuples with a match, if the samples determine it.
     matched: Option<f64>,
 }
 
-/// Joins the samples of two relations that most conditions compare, if what comes of it can be
-/// relied on.
+/// Joins the two samples that most conditions compare, if the result is reliable.
 fn sampled<'c>(
     left: &Profile,
     right: &Profile,
     kind: Kind,
     conditions: &[&'c Expr],
-) -> Option<Sampled<'c>> {
+) -> Option<SampledJoin<'c>> {
     let fields = |condition: &'c Expr| -> Option<((usize, usize), (Name, Name))> {
         let Expr::Call { function, .. } = condition else { return None };
         let (Expr::Field(a), Expr::Field(b)) =
@@ -124,31 +123,30 @@ fn sampled<'c>(
     let rest =
         conditions.iter().copied().filter(|c| !tried.iter().any(|known| std::ptr::eq(*known, *c)));
     let (a, b) = (left.components.get(sides.0)?, right.components.get(sides.1)?);
-    if a.rows == 0 || b.rows == 0 || !(a.whole || b.whole || a.even && b.even) {
+    if a.rows == 0 || b.rows == 0 || !(a.whole || b.whole || a.uniform && b.uniform) {
         return None;
     }
     let joined = a.joined(b, kind, groups.get(&sides)?)?;
     let draws = a.rows as f64 * b.rows as f64;
     let known = a.whole && b.whole;
-    let believed = pair_share(left, right, &tried);
+    let estimate = pair_share(left, right, &tried);
     let share = match joined.pairs {
         pairs if known || pairs >= FEW_ROWS => pairs / draws,
-        pairs => bounded(believed, pairs, draws),
+        pairs => bounded(estimate, pairs, draws),
     };
-    // Of a part of the right side, most tuples of the left find no match.
+    // If the right side is only partly sampled, most left tuples find no match.
     let matched = b.whole.then(|| match joined.matched {
         matched if a.whole || matched >= FEW_ROWS => matched / a.rows as f64,
         matched => (matched + 0.5) / (a.rows as f64 + 1.0),
     });
     let enough = known || joined.pairs >= FEW_ROWS || kind == Kind::Anti;
     let component = enough.then(|| (sides.0, sides.1, joined.component.clone()));
-    Some(Sampled { component, rest: rest.collect(), share, matched })
+    Some(SampledJoin { component, rest: rest.collect(), share, matched })
 }
 
 impl Profile {
-    /// The tuples of both relations together, with the sample of the join in the place of those
-    /// that were joined.
-    fn with_sample(&self, right: &Profile, rows: f64, sampled: Option<Sampled<'_>>) -> Profile {
+    /// Merges both profiles; the sample of the join replaces those of its inputs.
+    fn with_sample(&self, right: &Profile, rows: f64, sampled: Option<SampledJoin<'_>>) -> Profile {
         let mut profile = self.merged(right, rows);
         let Some((left, other, component)) = sampled.and_then(|found| found.component) else {
             return profile;
@@ -161,7 +159,7 @@ impl Profile {
     }
 }
 
-/// What is believed of a join of two relations.
+/// Estimates the profile of a join.
 pub(crate) fn join_profiles(
     left: &Profile,
     right: &Profile,
@@ -207,20 +205,20 @@ pub(crate) fn join_profiles(
             }
             profile
         }
-        Kind::Semi | Kind::Anti => kept(left, right, kind, conditions, sampled),
+        Kind::Semi | Kind::Anti => semi_join_profile(left, right, kind, conditions, sampled),
     }
 }
 
-/// The tuples of the left side that have a match, or none.
-fn kept(
+/// Estimates the profile of a semi or anti join.
+fn semi_join_profile(
     left: &Profile,
     right: &Profile,
     kind: Kind,
     conditions: &[&Expr],
-    sampled: Option<Sampled<'_>>,
+    sampled: Option<SampledJoin<'_>>,
 ) -> Profile {
     let mut profile = left.clone();
-    if let Some(Sampled { component, rest, matched: Some(matched), .. }) = sampled
+    if let Some(SampledJoin { component, rest, matched: Some(matched), .. }) = sampled
         && rest.is_empty()
     {
         profile.scale(if kind == Kind::Semi { matched } else { 1.0 - matched });
@@ -238,7 +236,7 @@ fn kept(
         let on_left = a.fields().iter().any(|name| left.columns.contains_key(name));
         let (l, r) = if on_left { (a, b) } else { (b, a) };
         let (l, r) = (left.column_of(l), right.column_of(r));
-        // Distinct values of the right among those of the left.
+        // The fraction of left values that occur on the right.
         let found = (r.distinct / l.domain.max(1.0)).min(1.0);
         share = if keyed { share.min(found) } else { found };
         keyed = true;

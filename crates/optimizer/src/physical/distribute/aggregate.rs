@@ -1,4 +1,4 @@
-//! Aggregates of parts, and what is made of them.
+//! Distributed aggregation: partial aggregates and their merge.
 
 use std::sync::Arc;
 
@@ -8,39 +8,39 @@ use tessera_plan::rule::Rule;
 use tessera_plan::value::{Params, Value};
 use tessera_types::{Atom, Item, Result};
 
-use super::place::{Class, Place, contains};
-use super::{Distributing, Placed};
+use super::place::{Class, Placement, contains};
+use super::{Distributor, PlacedNode};
 
-impl Distributing<'_> {
-    pub(super) fn reduce(&mut self, id: NodeId, mut node: Node) -> Result<Placed> {
+impl Distributor<'_> {
+    pub(super) fn reduce(&mut self, id: NodeId, mut node: Node) -> Result<PlacedNode> {
         let input = self.input(node.inputs[0])?;
         let parts = match input.place {
-            Place::First | Place::Copied => None,
-            Place::Split | Place::Keyed(_) => self.in_parts(id, &node),
+            Placement::First | Placement::Replicated => None,
+            Placement::Split | Placement::Partitioned(_) => self.in_parts(id, &node),
         };
         let Some((partial, merged)) = parts else { return self.on_first(node) };
         node.params.set("aggregates", partial);
         node.params.set("partial", true);
         node.estimated_rows = None;
         node.inputs[0] = input.id;
-        let part = Placed { id: self.out.push(node), place: Place::Split };
-        // Few tuples: cheaper at every worker than at the first and then, perhaps, at every worker.
-        let parts = self.copied(part);
+        let part = PlacedNode { id: self.out.push(node), place: Placement::Split };
+        // The partial results are few, so replicating them is cheap and avoids a later broadcast.
+        let parts = self.broadcast(part);
         let id = self.out.add("reduce", &[parts.id], Params::new().with("aggregates", merged));
-        Ok(Placed { id, place: Place::Copied })
+        Ok(PlacedNode { id, place: Placement::Replicated })
     }
 
-    pub(super) fn reduce_by_key(&mut self, id: NodeId, mut node: Node) -> Result<Placed> {
+    pub(super) fn reduce_by_key(&mut self, id: NodeId, mut node: Node) -> Result<PlacedNode> {
         let input = self.input(node.inputs[0])?;
         let keys = node.params.names("keys")?;
         let place = match &input.place {
-            Place::First | Place::Copied => return self.on_first(node),
-            Place::Keyed(classes) if contains(classes, &keys) => {
+            Placement::First | Placement::Replicated => return self.on_first(node),
+            Placement::Partitioned(classes) if contains(classes, &keys) => {
                 self.rely_on(input.id);
                 let kept = |class: &Class| {
                     class.iter().filter(|name| keys.contains(name)).cloned().collect()
                 };
-                Place::Keyed(classes.iter().map(kept).collect())
+                Placement::Partitioned(classes.iter().map(kept).collect())
             }
             _ if keys.is_empty() => return self.on_first(node),
             _ => {
@@ -51,20 +51,20 @@ impl Distributing<'_> {
                     part.params.set("aggregates", partial);
                     part.params.set("partial", true);
                     part.estimated_rows = None;
-                    parts = Placed { id: self.out.push(part), place: Place::Split };
+                    parts = PlacedNode { id: self.out.push(part), place: Placement::Split };
                     node.params.set("aggregates", merged);
                 }
-                let together = self.keyed(parts, &keys);
+                let together = self.partition(parts, &keys);
                 node.inputs[0] = together.id;
-                return Ok(Placed { id: self.out.push(node), place: together.place });
+                return Ok(PlacedNode { id: self.out.push(node), place: together.place });
             }
         };
         node.inputs[0] = input.id;
-        Ok(Placed { id: self.out.push(node), place })
+        Ok(PlacedNode { id: self.out.push(node), place })
     }
 
-    /// The aggregates of a node over a part, and those that make the node's own results of them;
-    /// none where one of them needs to see all values.
+    /// Splits the aggregates of a node into partial aggregates and those that merge them; `None` if
+    /// one of them needs all values.
     fn in_parts(&self, id: NodeId, node: &Node) -> Option<(Value, Value)> {
         if !self.rules.has(Rule::PartialAggregates) {
             return None;

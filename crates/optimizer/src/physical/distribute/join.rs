@@ -1,4 +1,4 @@
-//! Joins: where stream and table meet.
+//! Distributed joins: bringing the stream and the table together.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use tessera_plan::graph::{Node, NodeId, Plan};
 use tessera_plan::value::Value;
 use tessera_types::Result;
 
-use super::place::{Class, Place};
-use super::{Distributing, Placed};
+use super::place::{Class, Placement};
+use super::{Distributor, PlacedNode};
 
-/// A table of more tuples than this is not copied to every worker.
+/// The maximum number of tuples of a table that is replicated.
 const COPIED_ROWS_MAX: f64 = 8e6;
 
-/// The name that a parameter holds.
+/// Returns the name in a parameter value.
 pub(super) fn name(value: &Value) -> Option<&str> {
     match value {
         Value::Name(name) => Some(name),
@@ -21,22 +21,26 @@ pub(super) fn name(value: &Value) -> Option<&str> {
     }
 }
 
-/// The exchanges by keys of both sides of a join, and which of them may be divided among workers
-/// where the other is at all of them.
+/// The partitioning exchanges of both sides of a join. A side may be split among workers if the
+/// other side is replicated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meeting {
+pub(super) struct JoinExchanges {
     stream: NodeId,
     table: NodeId,
-    /// Of stream, of table.
+    /// Whether the stream and the table may be split.
     may_split: (bool, bool),
 }
 
-/// Says of exchanges whose tuples only meet in their join that those of heavy partitions may stay
-/// split, and those that they meet be copied to all workers instead. `meets` names the join, so
-/// that each finds the other.
-pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &HashSet<NodeId>) {
+/// Allows the exchanges of joins to leave heavy partitions of one side split and to replicate the
+/// matching partitions of the other side, if no other node depends on their partitioning. The
+/// parameter `meets` links both exchanges of a join.
+pub(super) fn allow_heavy(
+    plan: &mut Plan,
+    join_exchanges: &[JoinExchanges],
+    relied_on: &HashSet<NodeId>,
+) {
     let consumers = plan.consumers();
-    for (number, Meeting { stream, table, may_split }) in meetings.iter().enumerate() {
+    for (number, JoinExchanges { stream, table, may_split }) in join_exchanges.iter().enumerate() {
         let sides = [(stream, may_split.0, may_split.1), (table, may_split.1, may_split.0)];
         if sides.iter().any(|(id, ..)| relied_on.contains(id) || consumers[id.index()].len() != 1) {
             continue;
@@ -55,14 +59,14 @@ pub(super) fn allow_heavy(plan: &mut Plan, meetings: &[Meeting], relied_on: &Has
     }
 }
 
-/// Whether a kind of join yields tuples of the side because nothing, or something, of the whole
-/// stream matched them.
+/// Whether a kind of join yields build tuples depending on whether any tuple of the whole stream
+/// matches them.
 pub(super) fn emits_build(join: &str) -> bool {
     matches!(join, "right" | "full" | "build_semi" | "build_anti")
 }
 
-impl Distributing<'_> {
-    pub(super) fn probe(&mut self, mut node: Node) -> Result<Placed> {
+impl Distributor<'_> {
+    pub(super) fn probe(&mut self, mut node: Node) -> Result<PlacedNode> {
         let mut build = self.plan.node(node.inputs[0]).clone();
         if &*build.operator != "build" {
             return self.on_first(node);
@@ -70,44 +74,46 @@ impl Distributing<'_> {
         let (stream, table) = (self.input(node.inputs[1])?, self.input(build.inputs[0])?);
         let join: Arc<str> = node.params.get("join").and_then(name).unwrap_or("inner").into();
         let (stream_keys, table_keys) = (node.params.names("keys")?, build.params.names("keys")?);
-        let once = |place: &Place| matches!(place, Place::First | Place::Copied);
+        let once = |place: &Placement| matches!(place, Placement::First | Placement::Replicated);
         let (stream, table, place) = match (&stream.place, &table.place) {
-            (Place::Copied, Place::Copied) if !emits_build(&join) => (stream, table, Place::Copied),
-            (a, b) if once(a) && once(b) => (stream, table, Place::First),
-            // Every tuple of the table meets the whole stream where it is.
-            (Place::Copied, _)
+            (Placement::Replicated, Placement::Replicated) if !emits_build(&join) => {
+                (stream, table, Placement::Replicated)
+            }
+            (a, b) if once(a) && once(b) => (stream, table, Placement::First),
+            // Every worker has the whole stream, so the table may stay partitioned.
+            (Placement::Replicated, _)
                 if matches!(&*join, "inner" | "right" | "build_semi" | "build_anti") =>
             {
                 let table = match table.place {
-                    Place::Keyed(_) => table,
-                    _ => self.keyed(table, &table_keys),
+                    Placement::Partitioned(_) => table,
+                    _ => self.partition(table, &table_keys),
                 };
                 let place = table.place.clone();
                 (stream, table, place)
             }
             (a, _) if once(a) => {
-                let (stream, table) = (self.gathered(stream), self.gathered(table));
-                (stream, table, Place::First)
+                let (stream, table) = (self.gather(stream), self.gather(table));
+                (stream, table, Placement::First)
             }
             _ if node.params.flag("null_aware")?
                 || self.is_small(&node, &build, &stream, &table) =>
             {
                 let place = stream.place.clone();
-                (stream, self.copied(table), place)
+                (stream, self.broadcast(table), place)
             }
             _ => {
                 let (stream, table, positions) =
-                    self.together(&join, (stream, &stream_keys), (table, &table_keys));
+                    self.co_partition(&join, (stream, &stream_keys), (table, &table_keys));
                 let of_stream: Vec<Class> = match &stream.place {
-                    Place::Keyed(classes) => classes.clone(),
+                    Placement::Partitioned(classes) => classes.clone(),
                     _ => Vec::new(),
                 };
                 let of_table =
                     positions.iter().map(|at| Class::from([table_keys[*at].clone()])).collect();
                 let place = match &*join {
-                    "full" => Place::Split,
-                    "right" | "build_semi" | "build_anti" => Place::Keyed(of_table),
-                    _ => Place::Keyed(of_stream),
+                    "full" => Placement::Split,
+                    "right" | "build_semi" | "build_anti" => Placement::Partitioned(of_table),
+                    _ => Placement::Partitioned(of_stream),
                 };
                 (stream, table, place)
             }
@@ -115,22 +121,21 @@ impl Distributing<'_> {
         build.inputs[0] = table.id;
         node.inputs = vec![self.out.push(build), stream.id];
         let place = match place {
-            Place::Keyed(classes) if &*join == "inner" => {
-                Place::Keyed(with_equals(classes, &stream_keys, &table_keys))
+            Placement::Partitioned(classes) if &*join == "inner" => {
+                Placement::Partitioned(with_equals(classes, &stream_keys, &table_keys))
             }
             place => place,
         };
-        Ok(Placed { id: self.out.push(node), place })
+        Ok(PlacedNode { id: self.out.push(node), place })
     }
 
-    /// Whether it costs less to copy the table to every worker than to send both to where their
-    /// keys say.
-    fn is_small(&self, node: &Node, build: &Node, stream: &Placed, table: &Placed) -> bool {
+    /// Whether replicating the table is cheaper than partitioning both sides.
+    fn is_small(&self, node: &Node, build: &Node, stream: &PlacedNode, table: &PlacedNode) -> bool {
         let join = node.params.get("join").and_then(name).unwrap_or("inner");
         if emits_build(join) {
             return false;
         }
-        if matches!(table.place, Place::First | Place::Copied) {
+        if matches!(table.place, Placement::First | Placement::Replicated) {
             return true;
         }
         let rows = |node: &Node| {
@@ -138,7 +143,7 @@ impl Distributing<'_> {
         };
         let (Some(table_rows), Some(stream_rows)) = (rows(build), rows(node)) else { return false };
         let (stream_keys, table_keys) = (node.params.names("keys"), build.params.names("keys"));
-        let is_there = |placed: &Placed, keys: Result<Vec<Arc<str>>>| {
+        let is_there = |placed: &PlacedNode, keys: Result<Vec<Arc<str>>>| {
             keys.is_ok_and(|keys| placed.place.positions(&keys).is_some())
         };
         let sent = (if is_there(table, table_keys) { 0.0 } else { table_rows })
@@ -147,13 +152,13 @@ impl Distributing<'_> {
             && table_rows * (self.workers - 1.0) <= sent * (1.0 - 1.0 / self.workers)
     }
 
-    /// Both where the hash of equal keys brings them, and of which keys it is.
-    fn together(
+    /// Partitions both sides by the same keys; returns the positions of these keys.
+    fn co_partition(
         &mut self,
         join: &str,
-        (stream, stream_keys): (Placed, &[Arc<str>]),
-        (table, table_keys): (Placed, &[Arc<str>]),
-    ) -> (Placed, Placed, Vec<usize>) {
+        (stream, stream_keys): (PlacedNode, &[Arc<str>]),
+        (table, table_keys): (PlacedNode, &[Arc<str>]),
+    ) -> (PlacedNode, PlacedNode, Vec<usize>) {
         let of = |keys: &[Arc<str>], positions: &[usize]| -> Vec<Arc<str>> {
             positions.iter().map(|at| keys[*at].clone()).collect()
         };
@@ -165,32 +170,36 @@ impl Distributing<'_> {
             }
             (Some(here), _) => {
                 self.rely_on(stream.id);
-                let table = self.keyed(table, &of(table_keys, &here));
+                let table = self.partition(table, &of(table_keys, &here));
                 (stream, table, here)
             }
             (None, Some(there)) => {
                 self.rely_on(table.id);
-                let stream = self.keyed(stream, &of(stream_keys, &there));
+                let stream = self.partition(stream, &of(stream_keys, &there));
                 (stream, table, there)
             }
             (None, None) => {
                 let (stream, table) =
-                    (self.keyed(stream, stream_keys), self.keyed(table, table_keys));
-                // Who is split meets all of the other side; a row that is copied must not come out
-                // more than once.
+                    (self.partition(stream, stream_keys), self.partition(table, table_keys));
+                // Tuples of a split side meet all tuples of the other side, but a replicated row
+                // must be emitted only once.
                 let may_split = match join {
                     "inner" => (true, true),
                     "full" => (false, false),
                     join => (!emits_build(join), emits_build(join)),
                 };
-                self.meetings.push(Meeting { stream: stream.id, table: table.id, may_split });
+                self.join_exchanges.push(JoinExchanges {
+                    stream: stream.id,
+                    table: table.id,
+                    may_split,
+                });
                 (stream, table, (0..stream_keys.len()).collect())
             }
         }
     }
 }
 
-/// Classes to which the keys that an inner join found equal have been added.
+/// Adds the keys that an inner join equates to the classes.
 fn with_equals(
     mut classes: Vec<Class>,
     stream_keys: &[Arc<str>],

@@ -1,11 +1,11 @@
-//! The plan of many workers that share no memory: where tuples have to cross between them.
+//! Distribution of a plan over workers that share no memory: inserts exchanges.
 //!
-//! Every worker runs the whole plan on its own part of the leaves. A sub-operator that needs more
-//! than its part gets an *exchange* in front of it: by keys (joins, grouping), to all (small build
-//! sides, results of aggregates), or to the first worker (orders, limits, whatever is not known to
-//! work on parts). Aggregates and limits are computed on the parts first. Platforms call
-//! [`distribute`] and put their own exchange in the place of the abstract one (Modularis §2.3.1
-//! step 5; the choice of join: §2.4.2, and Barthels et al. for the shuffle).
+//! Every worker runs the whole plan on its own part of the leaves. Before a sub-operator that needs
+//! more than its part, there is an *exchange*: by keys (joins, grouping), to all workers (small
+//! build sides, results of aggregates), or to the first worker (sorts, limits, and all
+//! sub-operators not known to work on parts). Aggregates and limits are first computed on the
+//! parts. Platforms call [`distribute`] and replace the abstract exchange by their own (Modularis
+//! §2.3.1 step 5; the choice of join: §2.4.2, and Barthels et al. for the shuffle).
 
 mod aggregate;
 mod join;
@@ -14,10 +14,10 @@ mod place;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tessera_plan::catalogue::{Catalogue, Role};
 use tessera_plan::edge::{Edge, Locality, Order, Parallelism, Traits};
 use tessera_plan::expr::Expr;
 use tessera_plan::graph::{Builder, Node, NodeId, Plan};
+use tessera_plan::operator_catalog::{OperatorCatalog, Role};
 use tessera_plan::rewrite::{expressions, is_volatile};
 use tessera_plan::rule::{Rule, Rules};
 use tessera_plan::value::{Params, Value};
@@ -26,87 +26,87 @@ use tessera_types::{Result, Tuple};
 use super::key_filters::place_key_filters_in;
 use super::merge::insert_merges_with_edges;
 
-use self::join::Meeting;
-use self::place::{Class, Place, contains};
+use self::join::JoinExchanges;
+use self::place::{Class, Placement, contains};
 
-/// A plan for many workers.
+/// A plan for several workers.
 #[derive(Debug, Clone)]
-pub struct Distributed {
-    /// What every worker runs; the result is that of the first one.
+pub struct DistributedPlan {
+    /// The plan that every worker runs; its result is that of the first worker.
     pub workers: Plan,
-    /// What the driver does with the result: writes it to a file.
+    /// The node that the driver runs on the result: writing a file.
     pub driver: Option<Node>,
 }
 
-/// Inserts exchanges into a plan that `workers` workers will run together, each on its part of the
+/// Inserts exchanges into a plan that `workers` workers run together, each on its part of the
 /// leaves.
 ///
 /// # Errors
-/// The plan does not verify.
+/// The plan is invalid.
 pub fn distribute(
     plan: &Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     workers: usize,
     rules: Rules,
-) -> Result<Distributed> {
-    let verified = tessera_plan::verify_in(plan, catalogue, tessera_plan::Traits::DRIVER)?;
-    let mut distributing = Distributing {
+) -> Result<DistributedPlan> {
+    let verified = tessera_plan::verify_in(plan, catalog, tessera_plan::Traits::DRIVER)?;
+    let mut distributor = Distributor {
         plan,
-        catalogue,
+        catalog,
         edges: &verified.edges,
         workers: workers.max(1) as f64,
         rules,
         out: Builder::new(plan.parameters.clone()),
         placed: Vec::with_capacity(plan.nodes.len()),
         exchanged: HashMap::new(),
-        meetings: Vec::new(),
+        join_exchanges: Vec::new(),
         relied_on: HashSet::new(),
     };
-    // A file is written by the driver: the other workers would write it too.
+    // Only the driver writes a file; otherwise each worker would write it.
     let root = plan.node(plan.root);
     let driver = (root.operator.ends_with("_materialize") && root.param("path").is_some())
         .then(|| root.clone());
     for id in plan.ids().filter(|id| driver.is_none() || *id != plan.root) {
-        let placed = distributing.place(id)?;
-        distributing.placed.push(placed);
+        let placed = distributor.place(id)?;
+        distributor.placed.push(placed);
     }
     let result = match &driver {
         Some(node) => node.inputs[0],
         None => plan.root,
     };
-    let result = distributing.input(result)?;
-    let root = distributing.gathered(result);
-    let Distributing { out, meetings, relied_on, .. } = distributing;
+    let result = distributor.input(result)?;
+    let root = distributor.gather(result);
+    let Distributor { out, join_exchanges, relied_on, .. } = distributor;
     let mut workers = out.finish(root.id);
-    join::allow_heavy(&mut workers, &meetings, &relied_on);
-    Ok(Distributed { workers: tessera_plan::rewrite::remove_unreachable(&workers), driver })
+    join::allow_heavy(&mut workers, &join_exchanges, &relied_on);
+    Ok(DistributedPlan { workers: tessera_plan::rewrite::remove_unreachable(&workers), driver })
 }
 
-/// The plan of a platform whose workers share no memory: [`distribute`]d, merges where many threads
-/// of a worker meet one, what `swap` makes of each exchange with its output, and the executor
-/// around it. The output's order is none where it does not matter.
+/// Returns the plan of a platform with workers that share no memory: [`distribute`] inserts
+/// exchanges, merges combine the threads of a worker, `swap` replaces each exchange given its
+/// output edge, and an executor encloses the plan. The edge has no order if order does not matter.
 ///
 /// # Errors
-/// The plan does not verify.
+/// The plan is invalid.
 pub fn run_by_workers(
     plan: &Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     (platform, workers): (&str, usize),
     rules: Rules,
     swap: &mut dyn FnMut(&mut Builder, Node, &Edge) -> Result<NodeId>,
 ) -> Result<Plan> {
-    let distributed = distribute(plan, catalogue, workers, rules)?;
+    let distributed = distribute(plan, catalog, workers, rules)?;
     let start =
         Traits { parallelism: Parallelism::Many, locality: Locality::Worker, ..Traits::DRIVER };
-    let (mut merged, mut edges) = insert_merges_with_edges(&distributed.workers, catalogue, start)?;
+    let (mut merged, mut edges) = insert_merges_with_edges(&distributed.workers, catalog, start)?;
     if rules.has(Rule::KeyFilters) {
-        let filtered = place_key_filters_in(&merged, &edges, catalogue);
+        let filtered = place_key_filters_in(&merged, &edges, catalog);
         if filtered != merged {
-            (merged, edges) = insert_merges_with_edges(&filtered, catalogue, start)?;
+            (merged, edges) = insert_merges_with_edges(&filtered, catalog, start)?;
         }
     }
     let consumers = merged.consumers();
-    // Whatever the order of its input, a sort's is its own.
+    // A sort does not depend on the order of its input.
     let is_sorted = |id: NodeId| {
         let readers = &consumers[id.index()];
         !readers.is_empty()
@@ -133,7 +133,7 @@ pub fn run_by_workers(
     Ok(outer.finish(root))
 }
 
-/// A name like this one that no field of a tuple has.
+/// Returns a name based on `name` that no field of the tuple has.
 pub fn unused_name(tuple: &Tuple, name: &str) -> Arc<str> {
     let numbered = (1..).map(|number| format!("{name}_{number}"));
     let mut names = std::iter::once(name.to_string()).chain(numbered);
@@ -141,9 +141,8 @@ pub fn unused_name(tuple: &Tuple, name: &str) -> Arc<str> {
     unused.unwrap_or_default().into()
 }
 
-/// Tuples that come with their positions in the order of their source, put in order, and without
-/// these.
-pub fn in_order_of(
+/// Sorts tuples by a field with their positions in the source, and removes this field.
+pub fn sort_by_position(
     out: &mut Builder,
     positioned: NodeId,
     position: &Arc<str>,
@@ -155,42 +154,44 @@ pub fn in_order_of(
     out.add("projection", &[sorted], Params::new().with("fields", Value::names(&names)))
 }
 
-/// A node of the new plan, and where its tuples are.
+/// A node of the new plan, and the placement of its tuples.
 #[derive(Debug, Clone)]
-struct Placed {
+struct PlacedNode {
     id: NodeId,
-    place: Place,
+    place: Placement,
 }
 
-struct Distributing<'a> {
+struct Distributor<'a> {
     plan: &'a Plan,
-    catalogue: &'a Catalogue,
+    catalog: &'a OperatorCatalog,
     edges: &'a [Edge],
     workers: f64,
     rules: Rules,
     out: Builder,
-    /// By node of the old plan; a build waits for its probe to say how it is wanted.
-    placed: Vec<Option<Placed>>,
+    /// The new nodes by old node; a build is placed when its probe is.
+    placed: Vec<Option<PlacedNode>>,
     exchanged: HashMap<(NodeId, Vec<Arc<str>>, &'static str), NodeId>,
-    /// The exchanges by keys of both sides of joins.
-    meetings: Vec<Meeting>,
-    /// Exchanges by keys that something beyond their join counts on.
+    /// The partitioning exchanges of both sides of joins.
+    join_exchanges: Vec<JoinExchanges>,
+    /// The partitioning exchanges on which other nodes than their join depend.
     relied_on: HashSet<NodeId>,
 }
 
-impl Distributing<'_> {
-    fn place(&mut self, id: NodeId) -> Result<Option<Placed>> {
+impl Distributor<'_> {
+    fn place(&mut self, id: NodeId) -> Result<Option<PlacedNode>> {
         let node = self.plan.node(id).clone();
-        let role = self.catalogue.descriptor(&node.operator)?.role(&node);
+        let role = self.catalog.descriptor(&node.operator)?.role(&node);
         Ok(Some(match &*node.operator {
             "build" => return Ok(None),
             "probe" => self.probe(node)?,
             "reduce" => self.reduce(id, node)?,
             "reduce_by_key" => self.reduce_by_key(id, node)?,
             "group_by" => self.group_by(node)?,
-            "limit" | "top_k" => self.first_ones(node)?,
+            "limit" | "top_k" => self.top_k(node)?,
             "union" => self.union(node)?,
-            _ if node.inputs.is_empty() => Placed { id: self.out.push(node), place: Place::Split },
+            _ if node.inputs.is_empty() => {
+                PlacedNode { id: self.out.push(node), place: Placement::Split }
+            }
             _ => match role {
                 Role::Stream(stream) => self.stream(id, node, stream)?,
                 _ => self.on_first(node)?,
@@ -198,8 +199,8 @@ impl Distributing<'_> {
         }))
     }
 
-    /// An input as it was placed; a build that no probe reads is made on the first worker.
-    fn input(&mut self, old: NodeId) -> Result<Placed> {
+    /// Returns the placed input; a build without a probe runs on the first worker.
+    fn input(&mut self, old: NodeId) -> Result<PlacedNode> {
         if let Some(placed) = &self.placed[old.index()] {
             return Ok(placed.clone());
         }
@@ -209,7 +210,7 @@ impl Distributing<'_> {
         Ok(placed)
     }
 
-    fn exchange(&mut self, from: &Placed, how: &'static str, keys: &[Arc<str>]) -> NodeId {
+    fn exchange(&mut self, from: &PlacedNode, how: &'static str, keys: &[Arc<str>]) -> NodeId {
         let known = (from.id, keys.to_vec(), how);
         if let Some(id) = self.exchanged.get(&known) {
             return *id;
@@ -218,7 +219,7 @@ impl Distributing<'_> {
             "keys" => Params::new().with("keys", Value::names(keys)),
             how => Params::new().with(how, true),
         };
-        if matches!(from.place, Place::Copied | Place::First) {
+        if matches!(from.place, Placement::Replicated | Placement::First) {
             params.set("first", true);
         }
         let id = self.out.add("exchange", &[from.id], params);
@@ -226,44 +227,51 @@ impl Distributing<'_> {
         id
     }
 
-    /// All of it where the first worker sees it.
-    fn gathered(&mut self, from: Placed) -> Placed {
+    /// Gathers all tuples at the first worker.
+    fn gather(&mut self, from: PlacedNode) -> PlacedNode {
         match from.place {
-            Place::First | Place::Copied => Placed { place: Place::First, ..from },
-            Place::Split | Place::Keyed(_) => {
-                Placed { id: self.exchange(&from, "gather", &[]), place: Place::First }
+            Placement::First | Placement::Replicated => {
+                PlacedNode { place: Placement::First, ..from }
+            }
+            Placement::Split | Placement::Partitioned(_) => {
+                PlacedNode { id: self.exchange(&from, "gather", &[]), place: Placement::First }
             }
         }
     }
 
-    /// All of it at every worker.
-    fn copied(&mut self, from: Placed) -> Placed {
+    /// Replicates all tuples to every worker.
+    fn broadcast(&mut self, from: PlacedNode) -> PlacedNode {
         match from.place {
-            Place::Copied => from,
-            _ => Placed { id: self.exchange(&from, "broadcast", &[]), place: Place::Copied },
+            Placement::Replicated => from,
+            _ => PlacedNode {
+                id: self.exchange(&from, "broadcast", &[]),
+                place: Placement::Replicated,
+            },
         }
     }
 
-    /// Each tuple at one worker.
-    fn split(&mut self, from: Placed) -> Placed {
+    /// Makes each tuple available at exactly one worker.
+    fn scatter(&mut self, from: PlacedNode) -> PlacedNode {
         match from.place {
-            Place::First | Place::Copied => {
-                Placed { id: self.exchange(&from, "gather", &[]), place: Place::Split }
+            Placement::First | Placement::Replicated => {
+                PlacedNode { id: self.exchange(&from, "gather", &[]), place: Placement::Split }
             }
-            Place::Split | Place::Keyed(_) => from,
+            Placement::Split | Placement::Partitioned(_) => from,
         }
     }
 
-    /// Each tuple where its keys say.
-    fn keyed(&mut self, from: Placed, keys: &[Arc<str>]) -> Placed {
+    /// Partitions tuples by the hash of keys.
+    fn partition(&mut self, from: PlacedNode, keys: &[Arc<str>]) -> PlacedNode {
         let id = self.exchange(&from, "keys", keys);
-        Placed {
+        PlacedNode {
             id,
-            place: Place::Keyed(keys.iter().map(|key| Class::from([key.clone()])).collect()),
+            place: Placement::Partitioned(
+                keys.iter().map(|key| Class::from([key.clone()])).collect(),
+            ),
         }
     }
 
-    /// Somebody counts on tuples being where their keys say.
+    /// Records that the partitioning of a node's input must be exact.
     fn rely_on(&mut self, id: NodeId) {
         let mut reached = vec![id];
         while let Some(id) = reached.pop() {
@@ -276,17 +284,17 @@ impl Distributing<'_> {
         }
     }
 
-    /// A node that is not known to work on parts: the first worker does it all.
-    fn on_first(&mut self, mut node: Node) -> Result<Placed> {
+    /// Runs a node on the first worker, because it is not known to work on parts.
+    fn on_first(&mut self, mut node: Node) -> Result<PlacedNode> {
         for position in 0..node.inputs.len() {
             let input = self.input(node.inputs[position])?;
-            node.inputs[position] = self.gathered(input).id;
+            node.inputs[position] = self.gather(input).id;
         }
-        Ok(Placed { id: self.out.push(node), place: Place::First })
+        Ok(PlacedNode { id: self.out.push(node), place: Placement::First })
     }
 
-    /// A stream: its sides are wanted wherever it is.
-    fn stream(&mut self, id: NodeId, mut node: Node, stream: usize) -> Result<Placed> {
+    /// Places a streaming node; its sides must be available where the stream is.
+    fn stream(&mut self, id: NodeId, mut node: Node, stream: usize) -> Result<PlacedNode> {
         let join = node.params.get("join").and_then(join::name).unwrap_or("inner");
         if join::emits_build(join) {
             return self.on_first(node);
@@ -296,69 +304,72 @@ impl Distributing<'_> {
         for position in (0..node.inputs.len()).filter(|position| *position != stream) {
             let side = self.input(node.inputs[position])?;
             let side = match (&place, &side.place) {
-                (Place::Copied, Place::Copied) => side,
-                (Place::First | Place::Copied, _) => {
-                    place = Place::First;
-                    self.gathered(side)
+                (Placement::Replicated, Placement::Replicated) => side,
+                (Placement::First | Placement::Replicated, _) => {
+                    place = Placement::First;
+                    self.gather(side)
                 }
-                _ => self.copied(side),
+                _ => self.broadcast(side),
             };
             node.inputs[position] = side.id;
         }
         node.inputs[stream] = input.id;
-        if place == Place::Copied && (!node.nested.is_empty() || self.is_volatile(&node)) {
-            place = Place::First;
+        if place == Placement::Replicated && (!node.nested.is_empty() || self.is_volatile(&node)) {
+            place = Placement::First;
         }
         let place = place.renamed(&renames(&node, &self.edges[id.index()]));
-        Ok(Placed { id: self.out.push(node), place })
+        Ok(PlacedNode { id: self.out.push(node), place })
     }
 
-    /// Copies of what gives another value each time differ.
+    /// Whether the node is volatile, so that its replicas would differ.
     fn is_volatile(&self, node: &Node) -> bool {
         let mut found = false;
         for (_, value) in node.params.iter() {
-            expressions(value, &mut |expr| found |= is_volatile(expr, self.catalogue.functions()));
+            expressions(value, &mut |expr| found |= is_volatile(expr, self.catalog.functions()));
         }
         found
     }
 
-    fn union(&mut self, mut node: Node) -> Result<Placed> {
+    fn union(&mut self, mut node: Node) -> Result<PlacedNode> {
         let inputs =
             node.inputs.iter().map(|input| self.input(*input)).collect::<Result<Vec<_>>>()?;
-        let once = inputs.iter().all(|input| matches!(input.place, Place::First | Place::Copied));
+        let once = inputs
+            .iter()
+            .all(|input| matches!(input.place, Placement::First | Placement::Replicated));
         node.inputs.clear();
         for input in inputs {
-            let input = if once { input } else { self.split(input) };
+            let input = if once { input } else { self.scatter(input) };
             node.inputs.push(input.id);
         }
-        let place = if once { Place::First } else { Place::Split };
-        Ok(Placed { id: self.out.push(node), place })
+        let place = if once { Placement::First } else { Placement::Split };
+        Ok(PlacedNode { id: self.out.push(node), place })
     }
 
-    fn group_by(&mut self, mut node: Node) -> Result<Placed> {
+    fn group_by(&mut self, mut node: Node) -> Result<PlacedNode> {
         let input = self.input(node.inputs[0])?;
         let keys = node.params.names("keys")?;
         let input = match &input.place {
-            Place::First | Place::Copied => self.gathered(input),
-            Place::Keyed(classes) if contains(classes, &keys) => {
+            Placement::First | Placement::Replicated => self.gather(input),
+            Placement::Partitioned(classes) if contains(classes, &keys) => {
                 self.rely_on(input.id);
                 input
             }
-            _ => self.keyed(input, &keys),
+            _ => self.partition(input, &keys),
         };
         node.inputs[0] = input.id;
         let place = input
             .place
             .renamed(&keys.into_iter().map(|key| (key.clone(), key)).collect::<Vec<_>>());
-        Ok(Placed { id: self.out.push(node), place })
+        Ok(PlacedNode { id: self.out.push(node), place })
     }
 
-    /// The first ones of all are among the first ones of each part.
-    fn first_ones(&mut self, mut node: Node) -> Result<Placed> {
+    /// The top k of all tuples are among the top k of each part.
+    fn top_k(&mut self, mut node: Node) -> Result<PlacedNode> {
         let mut input = self.input(node.inputs[0])?;
         let limit = node.params.integer_opt("limit")?;
         if self.rules.has(Rule::PartialFirst)
-            && let (Some(limit), Place::Split | Place::Keyed(_)) = (limit, &input.place)
+            && let (Some(limit), Placement::Split | Placement::Partitioned(_)) =
+                (limit, &input.place)
         {
             let offset = node.params.integer_opt("offset")?.unwrap_or(0);
             let mut part = node.clone();
@@ -367,14 +378,14 @@ impl Distributing<'_> {
             part.params.set("limit", limit.saturating_add(offset));
             part.params.set("partial", true);
             input.id = self.out.push(part);
-            input.place = Place::Split;
+            input.place = Placement::Split;
         }
-        node.inputs[0] = self.gathered(input).id;
-        Ok(Placed { id: self.out.push(node), place: Place::First })
+        node.inputs[0] = self.gather(input).id;
+        Ok(PlacedNode { id: self.out.push(node), place: Placement::First })
     }
 }
 
-/// Which fields a streaming node passes on unchanged: their names before and after.
+/// Returns the fields that a streaming node passes on unchanged, as (old name, new name).
 fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
     let same = |name: &Arc<str>| (name.clone(), name.clone());
     let all = || output.tuple.fields().iter().map(|field| same(&field.name)).collect();

@@ -1,29 +1,29 @@
-//! Where the tuples of a stream are.
+//! The placement of a stream's tuples on workers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Fields that are equal in every tuple.
+/// A set of fields that are equal in every tuple.
 pub(super) type Class = BTreeSet<Arc<str>>;
 
-/// Where the tuples of a stream are.
+/// The placement of a stream's tuples on workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Each at one worker, any.
+pub(super) enum Placement {
+    /// Each tuple is at one worker, chosen arbitrarily.
     Split,
-    /// Each at the worker that the hash of some fields names; of each class any field stands for
-    /// all.
-    Keyed(Vec<Class>),
-    /// All at every worker.
-    Copied,
-    /// All at the first worker; what the others have does not count.
+    /// Each tuple is at the worker given by the hash of one field per class; the fields of a class
+    /// are interchangeable.
+    Partitioned(Vec<Class>),
+    /// Every worker has all tuples.
+    Replicated,
+    /// The first worker has all tuples; those of other workers are ignored.
     First,
 }
 
-impl Place {
-    /// After fields have been renamed (before, after) and all others dropped.
-    pub(super) fn renamed(self, renames: &[(Arc<str>, Arc<str>)]) -> Place {
-        let Place::Keyed(classes) = self else { return self };
+impl Placement {
+    /// Returns the placement after renaming fields (old, new) and dropping all others.
+    pub(super) fn renamed(self, renames: &[(Arc<str>, Arc<str>)]) -> Placement {
+        let Placement::Partitioned(classes) = self else { return self };
         let renamed = |class: &Class| -> Class {
             renames
                 .iter()
@@ -32,17 +32,22 @@ impl Place {
                 .collect()
         };
         let classes: Vec<Class> = classes.iter().map(renamed).collect();
-        if classes.iter().any(Class::is_empty) { Place::Split } else { Place::Keyed(classes) }
+        if classes.iter().any(Class::is_empty) {
+            Placement::Split
+        } else {
+            Placement::Partitioned(classes)
+        }
     }
 
-    /// Where it is keyed: which of `keys` the hash is of, in the order of the hash.
+    /// Returns the positions of the hashed fields in `keys`, in hash order; `None` if the stream is
+    /// not partitioned by them.
     pub(super) fn positions(&self, keys: &[Arc<str>]) -> Option<Vec<usize>> {
-        let Place::Keyed(classes) = self else { return None };
+        let Placement::Partitioned(classes) = self else { return None };
         classes.iter().map(|class| keys.iter().position(|key| class.contains(key))).collect()
     }
 }
 
-/// Whether tuples of equal keys are at one worker.
+/// Whether tuples with equal keys are at the same worker.
 pub(super) fn contains(classes: &[Class], keys: &[Arc<str>]) -> bool {
     classes.iter().all(|class| keys.iter().any(|key| class.contains(key)))
 }

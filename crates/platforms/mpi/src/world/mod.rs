@@ -1,10 +1,10 @@
-//! The communication worker: the one thread of a rank that talks to MPI.
+//! The communication worker: the only thread of a rank that calls MPI.
 //!
-//! Ranks run a plan's collective steps in the order of its nodes, whatever order their workers come
-//! to them in. Each step begins with a word in which all ranks tell whether they have failed, so
-//! that all leave a failed plan at the same step; a rank that fails says so at once, to end the
-//! work of the others. Nothing here waits for one thing only: whatever is under way is asked in
-//! turn.
+//! All ranks take a plan's collective steps in the order of its nodes, whatever the order in which
+//! their workers request them. Before each step, all ranks exchange a word that says whether they
+//! have failed, so that all leave a failed plan at the same step. A rank that fails also notifies
+//! the others at once, which stops their work. The worker never waits for a single operation: it
+//! polls everything in flight in turn.
 
 mod packets;
 mod raw;
@@ -14,66 +14,66 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tessera_engine::Sent;
+use tessera_engine::DriverPlan;
 use tessera_plan::text;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::link::{Link, Outcome, Reply, Request, StepId, Work};
 use packets::{Inboxes, Outbox};
 use raw::{Pending, RawWindow, World};
-use steps::Doing;
+use steps::PlanPhase;
 
-/// A plan to run; its text follows.
+/// A plan to run; the message is its text.
 const TAG_PLAN: i32 = 1;
-/// The plan has failed on the sender; code and message follow.
+/// The plan has failed on the sender; the message has the code and text of the error.
 const TAG_FAILED: i32 = 2;
-/// Bytes of a step.
+/// Bytes of a broadcast.
 const TAG_BYTES: i32 = 3;
-/// No plan will come any more.
+/// No more plans follow.
 const TAG_QUIT: i32 = 4;
 /// A packet of tuples, two-sided.
 const TAG_PACKET: i32 = 5;
-/// What a rank's sub-operators have counted; follows.
+/// The counters of a rank's sub-operators.
 const TAG_FIGURES: i32 = 6;
 
-/// The bits of a step's first word that say that the plan has not failed, and that no packets were
-/// sent; the others are for windows that can be freed.
-const WELL: u64 = 1 << 63;
-const QUIET: u64 = 1 << 62;
-/// The most windows that are kept track of.
+/// Bits of the word that ranks exchange before a step: the plan has not failed here, and no packets
+/// were sent. The other bits mark windows that can be freed.
+const HEALTHY: u64 = 1 << 63;
+const NO_PACKETS: u64 = 1 << 62;
+/// The maximum number of windows that the word can mark.
 const WINDOWS_MAX: usize = 62;
 
-/// How often something is asked again at once, and how long it is waited between two times after
-/// that: an eighth of the time since there was anything last, within bounds. Who asks more often
-/// takes the core from the rank's worker where there is no other.
-const ASKED_AT_ONCE: u32 = 16;
+/// Number of polls without a pause, and the pause after that: an eighth of the time since the last
+/// event, within bounds. Polling more often would take the core from the rank's workers if they
+/// have no other.
+const POLLS_BEFORE_PAUSE: u32 = 16;
 const PAUSE_SHARE: u32 = 8;
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_micros(500);
-/// The same while no plan runs.
+/// The pause while no plan runs.
 const PAUSE_IDLE: Duration = Duration::from_millis(1);
 
-/// MPI has been initialised before, in this process.
+/// The error that MPI was already initialized in this process.
 #[derive(Debug)]
-pub struct AlreadyInitialised;
+pub struct AlreadyInitialized;
 
-/// The MPI library's name and version.
+/// Returns the MPI library's name and version.
 pub fn library() -> String {
     let description = mpi::environment::library_version().unwrap_or_default();
     let line = description.lines().next().unwrap_or("unknown MPI");
     line.split(", package").next().unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs this process as a rank: `work` on a thread of its own, with the link, and the communication
-/// worker on this one. Gives what `work` gives, when all ranks are done. To be called on the main
-/// thread, once.
+/// Runs this process as a rank: `work` on its own thread, with the link, and the communication
+/// worker on this one. Returns the result of `work` when all ranks have ended. Call it once, on the
+/// main thread.
 ///
 /// # Errors
-/// MPI was initialised before.
+/// MPI was initialized before.
 pub fn run<T: Send>(
     work: impl FnOnce(Arc<Link>) -> T + Send,
-) -> std::result::Result<T, AlreadyInitialised> {
-    let world = World::new().ok_or(AlreadyInitialised)?;
+) -> std::result::Result<T, AlreadyInitialized> {
+    let world = World::new().ok_or(AlreadyInitialized)?;
     let link = Link::new(world.rank(), world.ranks(), crate::cores::are_shared());
     let mut worker = Worker {
         world,
@@ -83,17 +83,17 @@ pub fn run<T: Send>(
         early_failure: None,
         sending: Vec::new(),
         outbox: Outbox::default(),
-        kept: Vec::new(),
+        retained_windows: Vec::new(),
         quit: false,
     };
     std::thread::scope(|scope| {
         let working =
             std::thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
-                // Also when it panics.
+                // The guard also quits when `work` panics.
                 let _quit = Quit(link.clone());
                 work(link)
             });
-        let Ok(working) = working else { return Err(AlreadyInitialised) };
+        let Ok(working) = working else { return Err(AlreadyInitialized) };
         worker.run();
         match working.join() {
             Ok(result) => Ok(result),
@@ -102,7 +102,7 @@ pub fn run<T: Send>(
     })
 }
 
-/// Ends the other ranks when the first one's work is done.
+/// Ends the other ranks when dropped, at the end of the first rank's work.
 struct Quit(Arc<Link>);
 
 impl Drop for Quit {
@@ -113,46 +113,45 @@ impl Drop for Quit {
 
 struct Worker {
     link: Arc<Link>,
-    plan: Option<Running>,
-    /// Of the last plan.
+    plan: Option<RunningPlan>,
+    /// The number of the last plan.
     number: u64,
-    /// That a later plan has failed, which this rank has not heard of yet: a rank can fail at once,
-    /// and MPI orders only messages of one tag.
+    /// The failure of a plan that has not arrived here yet, with its number: a rank can fail at
+    /// once, and MPI orders only messages of one tag.
     early_failure: Option<(u64, Error)>,
     sending: Vec<Pending<Arc<Vec<u8>>>>,
     outbox: Outbox,
-    /// Windows that could not be freed at the end of their plan.
-    kept: Vec<RawWindow>,
+    /// Windows that were still in use at the end of their plan.
+    retained_windows: Vec<RawWindow>,
     quit: bool,
-    /// Goes last: with it MPI ends, which what is under way still asks.
+    /// Dropped last: this finalizes MPI, which the requests in the other fields still use.
     world: World,
 }
 
-/// The plan that runs.
-struct Running {
+/// The running plan.
+struct RunningPlan {
     steps: VecDeque<StepId>,
     submitted: HashMap<StepId, (Work, Arc<Reply>)>,
     end: Option<Arc<Reply>>,
-    /// Of other ranks, on the first one.
+    /// The counters of other ranks, on the first rank.
     figures: Vec<String>,
-    /// This rank has failed, or left the plan because another has.
+    /// Whether this rank has failed, or has left the plan because another failed.
     failed: bool,
     windows: Vec<Option<RawWindow>>,
     packets: Inboxes,
-    /// Windows that nobody used any more, on any rank, when all had come to the last step: a bit
-    /// for each.
+    /// A bit for each window that no rank used any more when all had reached the last step.
     unused: u64,
-    doing: Doing,
+    phase: PlanPhase,
 }
 
-impl Running {
-    /// Whether only a request of this rank can make it go on, which is heard at once.
-    fn only_requests(&self) -> bool {
-        matches!(self.doing, Doing::Nothing) && self.packets.has_sent_none()
+impl RunningPlan {
+    /// Whether the plan waits only for requests of this rank, which wake the worker at once.
+    fn waits_for_requests_only(&self) -> bool {
+        matches!(self.phase, PlanPhase::Idle) && self.packets.has_sent_none()
     }
 
-    /// Frees the windows that nobody uses any more on any rank. That takes long (100 ms for 512 MiB
-    /// of shared memory): it is done where their memory is wanted, and when nobody waits.
+    /// Frees the windows that no rank uses any more. This takes long (100 ms for 512 MiB of shared
+    /// memory), so it is done only when memory is needed or no worker waits.
     fn free_windows(&mut self) {
         let unused = std::mem::take(&mut self.unused);
         for (position, window) in self.windows.iter_mut().enumerate().take(WINDOWS_MAX) {
@@ -170,15 +169,15 @@ impl Worker {
         let (mut idle, mut busy_at) = (0, Instant::now());
         loop {
             let pause = match &self.plan {
-                _ if idle < ASKED_AT_ONCE => Duration::ZERO,
-                Some(plan) if plan.only_requests() => PAUSE_MAX,
+                _ if idle < POLLS_BEFORE_PAUSE => Duration::ZERO,
+                Some(plan) if plan.waits_for_requests_only() => PAUSE_MAX,
                 Some(_) => (busy_at.elapsed() / PAUSE_SHARE).clamp(PAUSE_MIN, PAUSE_MAX),
                 None => PAUSE_IDLE,
             };
             let requests = self.link.requests(pause);
             let mut busy = !requests.is_empty();
             for request in requests {
-                self.take(request);
+                self.handle(request);
             }
             busy |= self.messages();
             busy |= self.advance();
@@ -195,7 +194,7 @@ impl Worker {
             if busy {
                 busy_at = Instant::now();
             }
-            if !busy && idle < ASKED_AT_ONCE {
+            if !busy && idle < POLLS_BEFORE_PAUSE {
                 std::thread::yield_now();
             }
         }
@@ -208,7 +207,7 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, request: Request) {
+    fn handle(&mut self, request: Request) {
         match request {
             Request::Begin(text, sent, steps) => {
                 self.send_to_others(TAG_PLAN, encode(&text, &sent));
@@ -216,20 +215,20 @@ impl Worker {
             }
             Request::Step(step, work, reply) => match &mut self.plan {
                 Some(plan) if plan.steps.contains(&step) => drop(plan.submitted.insert(step, (work, reply))),
-                Some(plan) if plan.failed => reply.set(self.link.check().map(|()| Outcome::Arrived)),
+                Some(plan) if plan.failed => reply.set(self.link.check().map(|()| Outcome::Complete)),
                 Some(_) => reply.set(Err(Error::unsupported(
-                    "an exchange inside a nested plan; put it beside the sub-operator that runs the nested plan",
+                    "unsupported exchange inside a nested plan; move it next to the sub-operator that runs the nested plan",
                 ))),
-                None => reply.set(self.link.check().and(Err(Error::internal("a step of no plan")))),
+                None => reply.set(self.link.check().and(Err(Error::internal("collective step without a plan")))),
             },
-            Request::Puts(regions, puts) => {
+            Request::Puts(memory, puts) => {
                 let windows = self.plan.iter_mut().flat_map(|plan| plan.windows.iter_mut().flatten());
-                if let Some(window) = windows.into_iter().find(|window| Arc::ptr_eq(&window.regions, &regions)) {
-                    drop(regions);
+                if let Some(window) = windows.into_iter().find(|window| Arc::ptr_eq(&window.memory, &memory)) {
+                    drop(memory);
                     puts.into_iter().for_each(|put| window.put(put));
                 }
             }
-            Request::Packet(rank, packet, under_way) => self.send_packet(rank, packet, under_way),
+            Request::Packet(rank, packet, in_flight) => self.send_packet(rank, packet, in_flight),
             Request::Flow(step, flow) => self.connect(step, flow),
             Request::Budget(context) => self.count_packets(&context),
             Request::Failed(error) => self.fail(&error),
@@ -239,7 +238,7 @@ impl Worker {
             }
             Request::End(reply) => match &mut self.plan {
                 Some(plan) => plan.end = Some(reply),
-                None => reply.set(self.link.check().map(|()| Outcome::Arrived)),
+                None => reply.set(self.link.check().map(|()| Outcome::Complete)),
             },
             Request::Quit => {
                 if self.world.rank() == 0 {
@@ -252,7 +251,7 @@ impl Worker {
 
     fn begin(&mut self, steps: Vec<StepId>) {
         self.number += 1;
-        self.plan = Some(Running {
+        self.plan = Some(RunningPlan {
             steps: steps.into(),
             submitted: HashMap::new(),
             end: None,
@@ -261,7 +260,7 @@ impl Worker {
             windows: Vec::new(),
             packets: Inboxes::new(self.world.ranks()),
             unused: 0,
-            doing: Doing::Nothing,
+            phase: PlanPhase::Idle,
         });
         if let Some((number, error)) = self.early_failure.take()
             && number == self.number
@@ -271,42 +270,42 @@ impl Worker {
         self.deliver_early();
     }
 
-    /// Workers wait for buffers of puts: they are given back.
+    /// Frees the buffers of puts that have been read, since workers wait for them.
     fn flush_local(&mut self) {
         let windows = self.plan.iter_mut().flat_map(|plan| plan.windows.iter_mut().flatten());
         windows.for_each(RawWindow::flush_local);
     }
 
-    /// This rank cannot go on: the others are told, and its own workers stop.
+    /// Fails the plan on this rank: notifies the other ranks and stops this rank's workers.
     fn fail(&mut self, error: &Error) {
         let Some(plan) = &mut self.plan else { return };
         if std::mem::replace(&mut plan.failed, true) {
             return;
         }
         let known = self.link.check().err();
-        // Whoever fails because another has failed repeats what that one said.
-        let told = match known {
+        // A rank that fails because of another repeats that rank's error.
+        let failure = match known {
             Some(known) => known,
             None if self.world.rank() == 0 => error.clone(),
-            None => named(error, self.world.rank()),
+            None => with_rank(error, self.world.rank()),
         };
-        self.link.set_failure(Some(told.clone()));
+        self.link.set_failure(Some(failure.clone()));
         let mut bytes = self.number.to_le_bytes().to_vec();
-        bytes.extend(encode_error(&told));
+        bytes.extend(encode_error(&failure));
         self.send_to_others(TAG_FAILED, bytes);
     }
 
-    /// Takes what other ranks have sent; whether there was something.
+    /// Handles the messages of other ranks; returns whether there were any.
     fn messages(&mut self) -> bool {
         let mut any = self.receive_packets();
         while let Some((_, bytes)) = self.world.poll(TAG_FAILED) {
             any = true;
-            let Some((number, told)) = bytes.split_first_chunk::<8>() else { continue };
+            let Some((number, failure)) = bytes.split_first_chunk::<8>() else { continue };
             let number = u64::from_le_bytes(*number);
             if number > self.number {
-                self.early_failure = Some((number, decode_error(told)));
+                self.early_failure = Some((number, decode_error(failure)));
             } else if number == self.number && self.plan.is_some() && self.link.check().is_ok() {
-                self.link.set_failure(Some(decode_error(told)));
+                self.link.set_failure(Some(decode_error(failure)));
             }
         }
         while let Some((_, bytes)) = self.world.poll(TAG_FIGURES) {
@@ -321,23 +320,23 @@ impl Worker {
         if self.plan.is_none() && self.world.rank() > 0 {
             if let Some((_, bytes)) = self.world.poll(TAG_PLAN) {
                 any = true;
-                self.plan_came(&bytes);
+                self.receive_plan(&bytes);
             } else if self.world.poll(TAG_QUIT).is_some() {
                 any = true;
                 self.quit = true;
-                self.link.plan_came(None);
+                self.link.add_plan(None);
             }
         }
         any
     }
 
-    fn plan_came(&mut self, bytes: &[u8]) {
+    fn receive_plan(&mut self, bytes: &[u8]) {
         self.link.set_failure(None);
         match decode(bytes) {
             Ok(sent) => {
                 let nested = sent.plan.nodes.first().and_then(|node| node.nested.first());
                 self.begin(nested.map(crate::executor::steps).unwrap_or_default());
-                self.link.plan_came(Some(sent));
+                self.link.add_plan(Some(sent));
             }
             Err(error) => {
                 self.begin(Vec::new());
@@ -350,29 +349,29 @@ impl Worker {
     }
 }
 
-/// An error with the rank that raised it.
-fn named(error: &Error, rank: usize) -> Error {
+/// Prefixes an error with the rank that raised it.
+fn with_rank(error: &Error, rank: usize) -> Error {
     Error::new(error.code(), format!("rank {rank}: {}", error.message()))
         .with_state(error.sql_state())
 }
 
-fn encode(text: &str, sent: &Sent) -> Vec<u8> {
+fn encode(text: &str, sent: &DriverPlan) -> Vec<u8> {
     let mut bytes = (sent.chunk_rows as u64).to_le_bytes().to_vec();
     bytes.extend((sent.memory_bytes as u64).to_le_bytes());
     bytes.extend(text.as_bytes());
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Sent> {
-    let broken = || Error::internal("a plan came broken from the first rank");
+fn decode(bytes: &[u8]) -> Result<DriverPlan> {
+    let broken = || Error::internal("malformed plan from the first rank");
     let (chunk_rows, rest) = bytes.split_first_chunk::<8>().ok_or_else(broken)?;
     let (memory_bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(broken)?;
     let plan = text::parse(std::str::from_utf8(rest).map_err(|_| broken())?)?;
     let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
-    Ok(Sent { plan, chunk_rows: number(chunk_rows), memory_bytes: number(memory_bytes) })
+    Ok(DriverPlan { plan, chunk_rows: number(chunk_rows), memory_bytes: number(memory_bytes) })
 }
 
-/// An error as it crosses between ranks, which run one program.
+/// Encodes an error for other ranks, which run the same program.
 fn encode_error(error: &Error) -> Vec<u8> {
     let mut bytes = vec![error.code() as u8];
     bytes.extend(error.sql_state().as_str().as_bytes());
@@ -385,6 +384,6 @@ fn decode_error(bytes: &[u8]) -> Error {
     let code = Code::ALL.into_iter().find(|known| *known as u8 == *code).unwrap_or(Code::Internal);
     let (state, message) = message.split_at_checked(5).unwrap_or((&[], message));
     let state =
-        std::str::from_utf8(state).ok().and_then(SqlState::named).unwrap_or(code.sql_state());
+        std::str::from_utf8(state).ok().and_then(SqlState::from_name).unwrap_or(code.sql_state());
     Error::new(code, String::from_utf8_lossy(message).into_owned()).with_state(state)
 }

@@ -1,14 +1,13 @@
-//! All calls of MPI's C interface, and the only unsafe code beside them: collectives that do not
-//! wait, messages, windows.
+//! All calls of MPI's C interface: non-blocking collectives, messages, windows. Together with
+//! `window_memory`, this is the crate's unsafe code for data exchange.
 //!
 //! # Invariants
-//! * Everything here is called on the thread that initialised MPI, and between initialisation and
-//!   finalisation: it hangs on a
-//!   [`World`], which is neither `Send` nor `Sync` and of which there is one.
+//! * All functions are called on the thread that initialized MPI, between initialization and
+//!   finalization: they need a [`World`], which is neither `Send` nor `Sync` and exists once.
 //! * A buffer that MPI reads or writes is owned by the [`Pending`] of its request, in memory that
-//!   does not move, until the request is complete; a `Pending` that is dropped before leaks its
-//!   buffers rather than freeing them.
-//! * A put reads its buffer until its window was flushed: [`RawWindow`] keeps the buffers until
+//!   does not move, until the request is complete. A `Pending` dropped before that leaks its
+//!   buffers instead of freeing them.
+//! * A put reads its buffer until its window is flushed: [`RawWindow`] keeps the buffers until
 //!   then.
 
 use std::os::raw::{c_int, c_void};
@@ -18,18 +17,17 @@ use mpi::environment::Universe;
 use mpi::ffi;
 use mpi::traits::{AsRaw, Communicator};
 
-use crate::link::{Buffer, Bytes, Put, UnderWay};
-use crate::region::Regions;
+use crate::link::{Buffer, Bytes, InFlightBytes, Put};
+use crate::window_memory::WindowMemory;
 
-/// Messages are sent in pieces of at most this many bytes: counts are C integers.
+/// The maximum bytes of one MPI message: its count is a C integer, so longer messages are split.
 const PIECE_BYTES: usize = 1 << 30;
-/// Windows are a multiple of this long.
+/// Window sizes are multiples of this.
 const PAGE_BYTES: usize = 4096;
-/// Bytes of puts under way after which their buffers are given back.
+/// Bytes of puts in flight after which their buffers are flushed and freed.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
 
-/// A reduction of MPI's: numbers of this rank, room for as many, how many, their type, the
-/// operation.
+/// The signature of an MPI reduction: input numbers, output, count, type, operation.
 type Reduce = unsafe extern "C" fn(
     *const c_void,
     *mut c_void,
@@ -40,7 +38,7 @@ type Reduce = unsafe extern "C" fn(
     *mut ffi::MPI_Request,
 ) -> c_int;
 
-/// MPI, on its thread.
+/// The MPI world, bound to its thread.
 pub(crate) struct World {
     _universe: Universe,
     comm: ffi::MPI_Comm,
@@ -49,14 +47,14 @@ pub(crate) struct World {
     phantom: std::marker::PhantomData<*const ()>,
 }
 
-/// A request under way, with the memory that it uses.
+/// A pending MPI request, with the memory that it uses.
 pub(crate) struct Pending<B> {
     request: ffi::MPI_Request,
     buffer: Option<Box<B>>,
 }
 
 impl<B> Pending<B> {
-    /// Starts a request on a buffer, which does not move until it is complete.
+    /// Starts a request on a buffer that does not move until the request is complete.
     fn start(buffer: B, start: impl FnOnce(&mut B, &mut ffi::MPI_Request)) -> Pending<B> {
         let mut buffer = Box::new(buffer);
         // SAFETY: a constant of the library.
@@ -65,11 +63,11 @@ impl<B> Pending<B> {
         Pending { request, buffer: Some(buffer) }
     }
 
-    /// The buffer, once the request is complete; nothing before that.
+    /// Returns the buffer once the request is complete, `None` before that.
     pub(crate) fn test(&mut self) -> Option<B> {
         let mut done: c_int = 0;
-        // SAFETY: the request is this value's own; a completed one is the null request, for which
-        // this is defined.
+        // SAFETY: this value owns the request; a completed one is the null request, for which the
+        // call is defined.
         unsafe { ffi::MPI_Test(&mut self.request, &mut done, ffi::RSMPI_STATUS_IGNORE) };
         if done == 0 { None } else { self.buffer.take().map(|buffer| *buffer) }
     }
@@ -94,21 +92,21 @@ impl<B> Pending<B> {
     }
 }
 
-/// A packet that is being sent.
-pub(crate) type Sending = Pending<(Vec<u64>, UnderWay)>;
+/// A packet being sent.
+pub(crate) type Sending = Pending<(Vec<u64>, InFlightBytes)>;
 
 fn count(length: usize) -> c_int {
     c_int::try_from(length).unwrap_or(c_int::MAX)
 }
 
-/// The type of a word.
+/// The MPI datatype of a word.
 fn ffi_word() -> ffi::MPI_Datatype {
     // SAFETY: a constant of the library.
     unsafe { ffi::RSMPI_UINT64_T }
 }
 
 impl World {
-    /// Initialises MPI for calls from this thread; none when it has been initialised before.
+    /// Initializes MPI for calls from this thread; `None` if it was initialized before.
     pub(crate) fn new() -> Option<World> {
         let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Funneled)?;
         let world = universe.world();
@@ -125,7 +123,7 @@ impl World {
         self.ranks
     }
 
-    /// The bits that every rank has set.
+    /// Computes the bitwise AND over all ranks.
     pub(crate) fn all_and(&self, word: u64) -> Pending<(u64, u64)> {
         Pending::start((word, 0), |(own, all), request| {
             // SAFETY: both buffers are one word in the box that the pending request owns.
@@ -148,16 +146,16 @@ impl World {
         self.sums(ffi::MPI_Iallreduce, own)
     }
 
-    /// Sums over the ranks before this one; of the first rank zeros.
+    /// Sums over the ranks before this one; zeros on the first rank.
     pub(crate) fn sum_before(&self, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
         self.sums(ffi::MPI_Iexscan, own)
     }
 
-    /// What a reduction of MPI makes of all ranks' numbers; zeros where it gives nothing.
+    /// Starts an MPI reduction; results are zero where MPI leaves them undefined.
     fn sums(&self, reduce: Reduce, own: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
         let sums = vec![0; own.len()];
         Pending::start((own, sums), |(own, sums), request| {
-            // SAFETY: `reduce` is one of MPI's; both buffers have as many numbers, which do not
+            // SAFETY: `reduce` is an MPI reduction; both buffers have the same length and do not
             // move while the pending request owns the vectors.
             unsafe {
                 reduce(
@@ -173,7 +171,7 @@ impl World {
         })
     }
 
-    /// One number of each rank.
+    /// Gathers one number of each rank.
     pub(crate) fn gather(&self, own: u64) -> Pending<(u64, Vec<u64>)> {
         let all = vec![0; self.ranks];
         Pending::start((own, all), |(own, all), request| {
@@ -203,7 +201,7 @@ impl World {
         let piece = |start: usize| {
             let length = PIECE_BYTES.min(bytes.len() - start);
             Pending::start(bytes.clone(), |bytes, request| {
-                // SAFETY: the piece is inside the vector, which nobody changes while it is shared.
+                // SAFETY: the piece is inside the vector, which does not change while it is shared.
                 unsafe {
                     ffi::MPI_Isend(
                         bytes.as_ptr().add(start).cast::<c_void>().cast_mut(),
@@ -220,7 +218,7 @@ impl World {
         (0..bytes.len()).step_by(PIECE_BYTES).map(piece).collect()
     }
 
-    /// Receives as many bytes as were sent, piece by piece in the order they were sent.
+    /// Receives `length` bytes, piece by piece in the order of sending.
     pub(crate) fn receive(&self, length: usize, from: usize, tag: i32) -> Vec<Pending<Vec<u8>>> {
         let piece = |start: usize| {
             Pending::start(vec![0u8; PIECE_BYTES.min(length - start)], |bytes, request| {
@@ -241,15 +239,15 @@ impl World {
         (0..length).step_by(PIECE_BYTES).map(piece).collect()
     }
 
-    /// Sends a packet, which counts as sent only when its receiver has begun to receive it.
+    /// Sends a packet; the request completes only when the receiver has started to receive it.
     pub(crate) fn send_packet(
         &self,
         packet: Vec<u64>,
         to: usize,
         tag: i32,
-        under_way: UnderWay,
+        in_flight: InFlightBytes,
     ) -> Sending {
-        Pending::start((packet, under_way), |(packet, _), request| {
+        Pending::start((packet, in_flight), |(packet, _), request| {
             // SAFETY: the words do not move while the pending request owns the vector.
             unsafe {
                 ffi::MPI_Issend(
@@ -265,7 +263,7 @@ impl World {
         })
     }
 
-    /// A packet that has come, from whomever, and from whom.
+    /// Receives a packet that has arrived from any rank, with its sender.
     pub(crate) fn poll_packet(&self, tag: i32) -> Option<(usize, Vec<u64>)> {
         let (status, length) = self.probe(tag, ffi_word())?;
         let mut words = vec![0u64; length];
@@ -284,7 +282,7 @@ impl World {
         Some((status.MPI_SOURCE as usize, words))
     }
 
-    /// Whether a message with this tag has come, from whom, and of how many elements.
+    /// Returns the status and number of elements of an arrived message with this tag.
     fn probe(&self, tag: i32, element: ffi::MPI_Datatype) -> Option<(ffi::MPI_Status, usize)> {
         let mut there: c_int = 0;
         // SAFETY: a status is plain numbers, which the call fills in when there is a message.
@@ -295,12 +293,12 @@ impl World {
             return None;
         }
         let mut length: c_int = 0;
-        // SAFETY: the status is of the message that was just found.
+        // SAFETY: the status is that of the message just found.
         unsafe { ffi::MPI_Get_count(&status, element, &mut length) };
         Some((status, usize::try_from(length).unwrap_or(0)))
     }
 
-    /// A short message with this tag that has come, from whomever, and from whom.
+    /// Receives a short message with this tag that has arrived from any rank, with its sender.
     pub(crate) fn poll(&self, tag: i32) -> Option<(usize, Vec<u8>)> {
         // SAFETY: a constant of the library.
         let (status, length) = self.probe(tag, unsafe { ffi::RSMPI_UINT8_T })?;
@@ -320,14 +318,15 @@ impl World {
         Some((status.MPI_SOURCE as usize, bytes))
     }
 
-    /// Allocates a window on all ranks together, here of this many bytes, and opens it for puts.
+    /// Allocates a window on all ranks together, with this many bytes on this one, and opens it for
+    /// puts.
     pub(crate) fn window(&self, bytes: usize) -> RawWindow {
         let mut base: *mut c_void = std::ptr::null_mut();
         // SAFETY: constants and valid places for the outputs; all ranks take this step together.
         let (win, has_memory) = unsafe {
             let mut win = ffi::RSMPI_WIN_NULL;
-            // Whole pages: some libraries lay the windows of ranks end to end, and none gives a
-            // null address for one page.
+            // Whole pages: some libraries lay the windows of ranks end to end, and every library
+            // returns a non-null address for one page.
             let bytes = bytes.next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
             ffi::MPI_Win_allocate(
                 bytes as ffi::MPI_Aint,
@@ -341,31 +340,30 @@ impl World {
             (win, populate(base, bytes))
         };
         let words = bytes.div_ceil(8);
-        // SAFETY: MPI has just allocated them, aligned, and frees them in `free`, which needs the
-        // last reference; fresh memory of the system is zero, and what it is does not matter for
-        // words.
-        let regions = unsafe { Regions::new(base.cast(), words) };
-        RawWindow { win, regions, has_memory, in_flight: Vec::new(), in_flight_bytes: 0 }
+        // SAFETY: MPI has just allocated the words, aligned, and frees them in `free`, which needs
+        // the last reference. Fresh memory of the system is zero, and any value is valid for words.
+        let memory = unsafe { WindowMemory::new(base.cast(), words) };
+        RawWindow { win, memory, has_memory, in_flight: Vec::new(), in_flight_bytes: 0 }
     }
 }
 
-/// Has the system give all pages of a window at once, which costs half of a fault for each
-/// (measured with lab/monolith: 110 ms instead of 230 ms for 512 MiB); whether there are as many.
-/// Where it has no such advice, they come by faults.
+/// Asks the system for all pages of a window at once, which costs half as much as page faults
+/// (measured with lab/monolith: 110 ms instead of 230 ms for 512 MiB). Returns whether the system
+/// had enough memory; systems without this advice fault pages in later.
 ///
 /// # Safety
-/// So many bytes from there are memory of a window.
+/// The `bytes` bytes from `base` are the memory of a window.
 #[cfg(target_os = "linux")]
 unsafe fn populate(base: *mut c_void, bytes: usize) -> bool {
     let skip = base.cast::<u8>().align_offset(PAGE_BYTES);
     let whole = (bytes - skip) / PAGE_BYTES * PAGE_BYTES;
-    // SAFETY: whole pages inside the memory, whose contents the advice does not change.
+    // SAFETY: whole pages inside the memory; the advice does not change their contents.
     let advised = unsafe { libc::madvise(base.byte_add(skip), whole, libc::MADV_POPULATE_WRITE) };
-    // What would have been a signal on the first access.
+    // `EFAULT` stands for the SIGBUS that the first access would have caused.
     advised == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
 }
 
-/// There is no such advice.
+/// Other systems have no such advice.
 ///
 /// # Safety
 /// None is needed.
@@ -377,8 +375,8 @@ unsafe fn populate(_base: *mut c_void, _bytes: usize) -> bool {
 /// A window of memory that other ranks put into.
 pub(crate) struct RawWindow {
     win: ffi::MPI_Win,
-    pub(crate) regions: Arc<Regions>,
-    /// Whether the system has given its pages.
+    pub(crate) memory: Arc<WindowMemory>,
+    /// Whether the system has provided its pages.
     pub(crate) has_memory: bool,
     in_flight: Vec<Buffer>,
     in_flight_bytes: usize,
@@ -392,8 +390,8 @@ impl RawWindow {
             Bytes::Words(words) => (words.as_ptr().cast::<u8>(), words.len() * 8),
             Bytes::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
         };
-        // SAFETY: the buffer stays in `in_flight` until a flush; the target is a place that its
-        // rank's map, made of the same histogram, gives to this rank.
+        // SAFETY: the buffer stays in `in_flight` until a flush. The target range belongs to this
+        // rank in the owner's map, which was computed from the same histogram.
         unsafe {
             ffi::MPI_Put(
                 start.cast::<c_void>().cast_mut(),
@@ -413,7 +411,7 @@ impl RawWindow {
         }
     }
 
-    /// Waits until the buffers of all puts have been read, and gives them back.
+    /// Waits until MPI has read the buffers of all puts, and frees them.
     pub(crate) fn flush_local(&mut self) {
         if self.in_flight.is_empty() {
             return;
@@ -435,20 +433,20 @@ impl RawWindow {
         self.in_flight_bytes = 0;
     }
 
-    /// Makes what others have put visible; after all have flushed.
+    /// Makes the puts of other ranks visible, after all ranks have flushed.
     pub(crate) fn sync(&self) {
         // SAFETY: the window is open.
         unsafe { ffi::MPI_Win_sync(self.win) };
     }
 
-    /// Whether nobody here uses its memory any more.
+    /// Whether no other code on this rank uses its memory.
     pub(crate) fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.regions) == 1
+        Arc::strong_count(&self.memory) == 1
     }
 
-    /// Frees it, on all ranks together, each of which has found it unused.
+    /// Frees the window on all ranks together, after each has found it unused.
     pub(crate) fn free(mut self) {
-        // SAFETY: the window is open, and nobody has a reference to its memory.
+        // SAFETY: the window is open, and its memory has no other reference.
         unsafe {
             ffi::MPI_Win_unlock_all(self.win);
             ffi::MPI_Win_free(&mut self.win);

@@ -1,49 +1,51 @@
-//! The collective steps of a plan, one after the other, without waiting.
+//! The state machine of a plan's collective steps, advanced without waiting.
 
 use std::sync::Arc;
 
 use tessera_types::{Code, Error};
 
 use super::raw::{Pending, RawWindow};
-use super::{QUIET, TAG_BYTES, WELL, WINDOWS_MAX, Worker};
+use super::{HEALTHY, NO_PACKETS, TAG_BYTES, WINDOWS_MAX, Worker};
 use crate::link::{Outcome, Recipients, Reply, StepId, Work};
-use crate::region::Regions;
+use crate::window_memory::WindowMemory;
 
-/// What is under way.
-pub(super) enum Doing {
-    /// Nothing: the next step has not been asked for here.
-    Nothing,
-    /// All ranks say whether they are well; a step or, without one, the end of the plan comes next.
-    Greeting(Pending<(u64, u64)>, Option<StepId>),
-    /// A rank has failed, and its word on why is on the way; whether no rank has sent packets.
-    Hearing(Option<StepId>, bool),
-    /// The step's own work.
-    Step(Stepping, Arc<Reply>),
-    /// At the end of a plan that has sent packets: how many each rank is sent.
+/// The phase of the running plan.
+pub(super) enum PlanPhase {
+    /// No operation is pending: this rank's workers have not requested the next step.
+    Idle,
+    /// All ranks exchange whether they have failed; next is a step or, without one, the end of the
+    /// plan.
+    Agreeing(Pending<(u64, u64)>, Option<StepId>),
+    /// A rank has failed and its error has not arrived yet; with whether no rank has sent packets.
+    AwaitingError(Option<StepId>, bool),
+    /// The step itself is running.
+    Step(StepPhase, Arc<Reply>),
+    /// At the end of a plan that has sent packets: ranks sum how many each receives.
     Counting(Pending<(Vec<i64>, Vec<i64>)>),
-    /// As many packets have to be received, of which a failed plan may have left some on the way.
+    /// Waits until this many packets have been received; a failed plan may have left some in
+    /// flight.
     Draining(i64),
 }
 
-pub(super) enum Stepping {
+pub(super) enum StepPhase {
     Sums {
         before: Pending<(Vec<i64>, Vec<i64>)>,
         total: Pending<(Vec<i64>, Vec<i64>)>,
         done: [Option<Vec<i64>>; 2],
     },
-    /// Whether the windows of all ranks have their memory: who puts where there is none ends with a
+    /// Checks that all ranks have memory for their windows: a put into missing memory ends with a
     /// signal.
     Opening {
         have_memory: Pending<(u64, u64)>,
-        regions: Vec<Arc<Regions>>,
+        memory: Vec<Arc<WindowMemory>>,
         bytes: usize,
     },
-    /// How many packets each rank is sent.
+    /// Ranks sum how many packets each receives.
     Counting {
         of: StepId,
         sent: Pending<(Vec<i64>, Vec<i64>)>,
     },
-    /// As many are awaited.
+    /// Waits for this many packets.
     Receiving {
         of: StepId,
         expected: i64,
@@ -54,78 +56,79 @@ pub(super) enum Stepping {
         bytes: Arc<Vec<u8>>,
     },
     Bytes {
-        coming: Vec<Vec<Coming>>,
-        going: Vec<Pending<Arc<Vec<u8>>>>,
+        incoming: Vec<Vec<IncomingPiece>>,
+        outgoing: Vec<Pending<Arc<Vec<u8>>>>,
     },
 }
 
-/// A piece of what a rank sends, under way or there.
-pub(super) enum Coming {
-    UnderWay(Pending<Vec<u8>>),
-    There(Vec<u8>),
+/// A piece of a rank's bytes, pending or received.
+pub(super) enum IncomingPiece {
+    Pending(Pending<Vec<u8>>),
+    Received(Vec<u8>),
 }
 
 impl Worker {
-    /// Goes on with the plan as far as that is possible now; whether it was.
+    /// Advances the plan as far as possible now; returns whether it did.
     pub(super) fn advance(&mut self) -> bool {
         let mut any = false;
         loop {
             let Some(plan) = &mut self.plan else { return any };
-            let doing = std::mem::replace(&mut plan.doing, Doing::Nothing);
-            let (next, went_on) = match doing {
-                Doing::Nothing => self.greet(),
-                Doing::Greeting(mut greeting, step) => match greeting.test() {
-                    None => (Doing::Greeting(greeting, step), false),
+            let phase = std::mem::replace(&mut plan.phase, PlanPhase::Idle);
+            let (next, advanced) = match phase {
+                PlanPhase::Idle => self.agree(),
+                PlanPhase::Agreeing(mut agreement, step) => match agreement.test() {
+                    None => (PlanPhase::Agreeing(agreement, step), false),
                     Some((_, all)) => {
                         plan.unused = all;
-                        let is_quiet = all & QUIET != 0;
-                        match (step, all & WELL != 0) {
+                        let no_packets = all & NO_PACKETS != 0;
+                        match (step, all & HEALTHY != 0) {
                             (Some(step), true) => (self.start(step), true),
-                            (None, true) => (self.drain(is_quiet), true),
-                            (step, false) => (Doing::Hearing(step, is_quiet), true),
+                            (None, true) => (self.drain(no_packets), true),
+                            (step, false) => (PlanPhase::AwaitingError(step, no_packets), true),
                         }
                     }
                 },
-                Doing::Hearing(step, is_quiet) if self.link.check().is_ok() => {
-                    (Doing::Hearing(step, is_quiet), false)
+                PlanPhase::AwaitingError(step, no_packets) if self.link.check().is_ok() => {
+                    (PlanPhase::AwaitingError(step, no_packets), false)
                 }
-                Doing::Hearing(Some(_), _) => {
-                    self.leave();
-                    (Doing::Nothing, true)
+                PlanPhase::AwaitingError(Some(_), _) => {
+                    self.leave_plan();
+                    (PlanPhase::Idle, true)
                 }
-                Doing::Hearing(None, is_quiet) => {
-                    // A rank that has failed after the last step has no figures for the first one.
-                    self.leave();
-                    (self.drain(is_quiet), true)
+                PlanPhase::AwaitingError(None, no_packets) => {
+                    // If a rank failed after the last step, it sends no counters to the first rank.
+                    self.leave_plan();
+                    (self.drain(no_packets), true)
                 }
-                Doing::Counting(mut sent) => match sent.test() {
-                    None => (Doing::Counting(sent), false),
-                    Some((_, sent)) => (Doing::Draining(sent[self.world.rank()]), true),
+                PlanPhase::Counting(mut sent) => match sent.test() {
+                    None => (PlanPhase::Counting(sent), false),
+                    Some((_, sent)) => (PlanPhase::Draining(sent[self.world.rank()]), true),
                 },
-                Doing::Draining(expected)
-                    if self.packets_came() < expected || self.figures_miss() =>
+                PlanPhase::Draining(expected)
+                    if self.packets_received() < expected || self.lacks_figures() =>
                 {
-                    (Doing::Draining(expected), false)
+                    (PlanPhase::Draining(expected), false)
                 }
-                Doing::Draining(_) => {
+                PlanPhase::Draining(_) => {
                     self.end();
                     return true;
                 }
-                Doing::Step(stepping, reply) => self.step(stepping, reply),
+                PlanPhase::Step(stepping, reply) => self.step(stepping, reply),
             };
             if let Some(plan) = &mut self.plan {
-                plan.doing = next;
+                plan.phase = next;
             }
-            any |= went_on;
-            if !went_on {
+            any |= advanced;
+            if !advanced {
                 return any;
             }
         }
     }
 
-    /// Begins the next step, or the end, when this rank has come to it or has failed.
-    fn greet(&mut self) -> (Doing, bool) {
-        let Some(plan) = &mut self.plan else { return (Doing::Nothing, false) };
+    /// Starts the exchange before the next step or the end, once this rank has reached it or has
+    /// failed.
+    fn agree(&mut self) -> (PlanPhase, bool) {
+        let Some(plan) = &mut self.plan else { return (PlanPhase::Idle, false) };
         let step = plan.steps.front().copied();
         let is_here = match step {
             Some(step) => plan.submitted.contains_key(&step),
@@ -133,40 +136,40 @@ impl Worker {
         };
         let has_failed = plan.failed && plan.end.is_some();
         if !is_here && !has_failed {
-            return (Doing::Nothing, false);
+            return (PlanPhase::Idle, false);
         }
-        // What this rank has put has arrived when all ranks have come to the step that closes the
+        // Flush here: all puts have then arrived when all ranks reach the step that closes the
         // window.
         let window = step.and_then(|step| match plan.submitted.get(&step) {
-            Some((Work::Close(regions), _)) => Some(regions),
+            Some((Work::Close(memory), _)) => Some(memory),
             _ => None,
         });
         let is_it =
-            |raw: &&mut RawWindow| window.is_some_and(|regions| Arc::ptr_eq(&raw.regions, regions));
+            |raw: &&mut RawWindow| window.is_some_and(|memory| Arc::ptr_eq(&raw.memory, memory));
         if let Some(window) = plan.windows.iter_mut().flatten().find(is_it) {
             window.flush();
         }
-        let mut word = if plan.failed { 0 } else { WELL };
+        let mut word = if plan.failed { 0 } else { HEALTHY };
         if plan.packets.has_sent_none() {
-            word |= QUIET;
+            word |= NO_PACKETS;
         }
         for (position, window) in plan.windows.iter().enumerate().take(WINDOWS_MAX) {
             if window.as_ref().is_some_and(RawWindow::is_unused) {
                 word |= 1 << position;
             }
         }
-        (Doing::Greeting(self.world.all_and(word), step), true)
+        (PlanPhase::Agreeing(self.world.all_and(word), step), true)
     }
 
-    fn start(&mut self, step: StepId) -> Doing {
+    fn start(&mut self, step: StepId) -> PlanPhase {
         let world = &self.world;
-        let Some(plan) = &mut self.plan else { return Doing::Nothing };
+        let Some(plan) = &mut self.plan else { return PlanPhase::Idle };
         plan.steps.pop_front();
-        let Some((work, reply)) = plan.submitted.remove(&step) else { return Doing::Nothing };
+        let Some((work, reply)) = plan.submitted.remove(&step) else { return PlanPhase::Idle };
         let stepping = match work {
             Work::Sum(own) => {
                 let before = world.sum_before(own.clone());
-                Stepping::Sums { before, total: world.all_sum(own), done: [None, None] }
+                StepPhase::Sums { before, total: world.all_sum(own), done: [None, None] }
             }
             Work::Open(sizes) => {
                 plan.free_windows();
@@ -174,9 +177,9 @@ impl Worker {
                 let windows: Vec<RawWindow> =
                     sizes.into_iter().map(|bytes| world.window(bytes)).collect();
                 let has_memory = windows.iter().all(|window| window.has_memory);
-                let opening = Stepping::Opening {
+                let opening = StepPhase::Opening {
                     have_memory: world.all_and(u64::from(has_memory)),
-                    regions: windows.iter().map(|window| window.regions.clone()).collect(),
+                    memory: windows.iter().map(|window| window.memory.clone()).collect(),
                     bytes,
                 };
                 for window in windows {
@@ -187,30 +190,30 @@ impl Worker {
                 }
                 opening
             }
-            Work::Close(regions) => {
-                // All ranks have flushed before they came to this step.
+            Work::Close(memory) => {
+                // All ranks flushed before they reached this step.
                 if let Some(window) = plan
                     .windows
                     .iter()
                     .flatten()
-                    .find(|window| Arc::ptr_eq(&window.regions, &regions))
+                    .find(|window| Arc::ptr_eq(&window.memory, &memory))
                 {
                     window.sync();
                 }
-                reply.set(Ok(Outcome::Arrived));
-                return Doing::Nothing;
+                reply.set(Ok(Outcome::Complete));
+                return PlanPhase::Idle;
             }
-            Work::Receive { of, sent } => Stepping::Counting { of, sent: world.all_sum(sent) },
+            Work::Receive { of, sent } => StepPhase::Counting { of, sent: world.all_sum(sent) },
             Work::Send { to, bytes } => {
-                Stepping::Sizes { sizes: world.gather(bytes.len() as u64), to, bytes }
+                StepPhase::Sizes { sizes: world.gather(bytes.len() as u64), to, bytes }
             }
         };
-        Doing::Step(stepping, reply)
+        PlanPhase::Step(stepping, reply)
     }
 
-    fn step(&mut self, stepping: Stepping, reply: Arc<Reply>) -> (Doing, bool) {
+    fn step(&mut self, stepping: StepPhase, reply: Arc<Reply>) -> (PlanPhase, bool) {
         let (outcome, stepping) = match stepping {
-            Stepping::Sums { mut before, mut total, mut done } => {
+            StepPhase::Sums { mut before, mut total, mut done } => {
                 if done[0].is_none() {
                     done[0] = before.test().map(|(_, sums)| sums);
                 }
@@ -219,132 +222,134 @@ impl Worker {
                 }
                 match done {
                     [Some(before), Some(total)] => (Some(Outcome::Sums(before, total)), None),
-                    done => (None, Some(Stepping::Sums { before, total, done })),
+                    done => (None, Some(StepPhase::Sums { before, total, done })),
                 }
             }
-            Stepping::Opening { mut have_memory, regions, bytes } => match have_memory.test() {
-                None => (None, Some(Stepping::Opening { have_memory, regions, bytes })),
-                Some((_, 1)) => (Some(Outcome::Windows(regions)), None),
+            StepPhase::Opening { mut have_memory, memory, bytes } => match have_memory.test() {
+                None => (None, Some(StepPhase::Opening { have_memory, memory, bytes })),
+                Some((_, 1)) => (Some(Outcome::Windows(memory)), None),
                 Some((own, _)) => {
-                    let error = no_room(own == 0, bytes);
+                    let error = out_of_shared_memory(own == 0, bytes);
                     self.fail(&error);
                     reply.set(Err(error));
-                    return (Doing::Nothing, true);
+                    return (PlanPhase::Idle, true);
                 }
             },
-            Stepping::Counting { of, mut sent } => match sent.test() {
-                None => (None, Some(Stepping::Counting { of, sent })),
+            StepPhase::Counting { of, mut sent } => match sent.test() {
+                None => (None, Some(StepPhase::Counting { of, sent })),
                 Some((_, sent)) => {
                     let expected = sent[self.world.rank()];
-                    return (Doing::Step(Stepping::Receiving { of, expected }, reply), true);
+                    return (PlanPhase::Step(StepPhase::Receiving { of, expected }, reply), true);
                 }
             },
-            // What came was too much for the budget: less of it is there than is expected.
-            Stepping::Receiving { .. } if self.link.check().is_err() => {
+            // The packets exceeded the budget, so fewer than expected were kept.
+            StepPhase::Receiving { .. } if self.link.check().is_err() => {
                 (Some(Outcome::Packets(Vec::new())), None)
             }
-            Stepping::Receiving { of, expected } => match self.take_packets(of, expected) {
-                None => (None, Some(Stepping::Receiving { of, expected })),
+            StepPhase::Receiving { of, expected } => match self.take_packets(of, expected) {
+                None => (None, Some(StepPhase::Receiving { of, expected })),
                 Some(packets) => (Some(Outcome::Packets(packets)), None),
             },
-            Stepping::Sizes { mut sizes, to, bytes } => match sizes.test() {
-                None => (None, Some(Stepping::Sizes { sizes, to, bytes })),
+            StepPhase::Sizes { mut sizes, to, bytes } => match sizes.test() {
+                None => (None, Some(StepPhase::Sizes { sizes, to, bytes })),
                 Some((_, sizes)) => {
-                    return (Doing::Step(self.exchange_bytes(&sizes, to, &bytes), reply), true);
+                    return (PlanPhase::Step(self.exchange_bytes(&sizes, to, &bytes), reply), true);
                 }
             },
-            Stepping::Bytes { mut coming, mut going } => {
-                going.retain_mut(|piece| piece.test().is_none());
-                let mut all_there = going.is_empty();
-                for piece in coming.iter_mut().flatten() {
-                    if let Coming::UnderWay(pending) = piece
+            StepPhase::Bytes { mut incoming, mut outgoing } => {
+                outgoing.retain_mut(|piece| piece.test().is_none());
+                let mut all_there = outgoing.is_empty();
+                for piece in incoming.iter_mut().flatten() {
+                    if let IncomingPiece::Pending(pending) = piece
                         && let Some(bytes) = pending.test()
                     {
-                        *piece = Coming::There(bytes);
+                        *piece = IncomingPiece::Received(bytes);
                     }
-                    all_there &= matches!(piece, Coming::There(_));
+                    all_there &= matches!(piece, IncomingPiece::Received(_));
                 }
                 match all_there {
-                    false => (None, Some(Stepping::Bytes { coming, going })),
-                    true => (Some(Outcome::Bytes(coming.into_iter().map(whole).collect())), None),
+                    false => (None, Some(StepPhase::Bytes { incoming, outgoing })),
+                    true => (
+                        Some(Outcome::Bytes(incoming.into_iter().map(join_pieces).collect())),
+                        None,
+                    ),
                 }
             }
         };
         match (outcome, stepping) {
             (Some(outcome), _) => {
                 reply.set(self.link.check().map(|()| outcome));
-                (Doing::Nothing, true)
+                (PlanPhase::Idle, true)
             }
-            (None, Some(stepping)) => (Doing::Step(stepping, reply), false),
-            (None, None) => (Doing::Nothing, true),
+            (None, Some(stepping)) => (PlanPhase::Step(stepping, reply), false),
+            (None, None) => (PlanPhase::Idle, true),
         }
     }
 
-    /// Sends to whom it is for, and receives from all.
-    fn exchange_bytes(&mut self, sizes: &[u64], to: Recipients, bytes: &Arc<Vec<u8>>) -> Stepping {
+    /// Starts to send the bytes to their receivers and to receive those of all ranks.
+    fn exchange_bytes(&mut self, sizes: &[u64], to: Recipients, bytes: &Arc<Vec<u8>>) -> StepPhase {
         let (world, own) = (&self.world, self.world.rank());
         let receives = to == Recipients::All || own == 0;
-        let coming = sizes.iter().enumerate().map(|(rank, size)| match rank {
+        let incoming = sizes.iter().enumerate().map(|(rank, size)| match rank {
             _ if !receives => Vec::new(),
-            rank if rank == own => vec![Coming::There(bytes.to_vec())],
+            rank if rank == own => vec![IncomingPiece::Received(bytes.to_vec())],
             rank => world
                 .receive(*size as usize, rank, TAG_BYTES)
                 .into_iter()
-                .map(Coming::UnderWay)
+                .map(IncomingPiece::Pending)
                 .collect(),
         });
-        let coming = coming.collect();
+        let incoming = incoming.collect();
         let others =
             (0..world.ranks()).filter(|rank| *rank != own && (to == Recipients::All || *rank == 0));
-        let going = others.flat_map(|rank| world.send(bytes, rank, TAG_BYTES)).collect();
-        Stepping::Bytes { coming, going }
+        let outgoing = others.flat_map(|rank| world.send(bytes, rank, TAG_BYTES)).collect();
+        StepPhase::Bytes { incoming, outgoing }
     }
 
-    /// The plan has failed somewhere: none of its steps will be taken any more. What workers wait
-    /// for will not come; the plan is over when they have stopped, on all ranks.
-    fn leave(&mut self) {
+    /// Leaves a plan that has failed on some rank: skips its remaining steps and releases the
+    /// workers that wait for them. The plan ends when the workers of all ranks have stopped.
+    fn leave_plan(&mut self) {
         if let Some(plan) = &mut self.plan {
             plan.failed = true;
             plan.steps.clear();
-            let failed = || self.link.check().map(|()| Outcome::Arrived);
+            let failed = || self.link.check().map(|()| Outcome::Complete);
             plan.submitted.drain().for_each(|(_, (_, reply))| reply.set(failed()));
         }
     }
 
-    /// All ranks have come to the end of the plan: what is still on the way has to arrive, or a
-    /// later plan would get it.
-    fn drain(&mut self, is_quiet: bool) -> Doing {
+    /// Starts the end of a plan: packets still in flight must arrive, or a later plan would receive
+    /// them.
+    fn drain(&mut self, no_packets: bool) -> PlanPhase {
         match &self.plan {
-            Some(plan) if !is_quiet => {
-                Doing::Counting(self.world.all_sum(plan.packets.sent().to_vec()))
+            Some(plan) if !no_packets => {
+                PlanPhase::Counting(self.world.all_sum(plan.packets.sent().to_vec()))
             }
-            _ => Doing::Draining(0),
+            _ => PlanPhase::Draining(0),
         }
     }
 
-    /// Whether the first rank has not heard yet what the others have counted; of a failed plan
-    /// nobody asks.
-    fn figures_miss(&self) -> bool {
+    /// Whether counters of other ranks are still missing on the first rank; a failed plan has none.
+    fn lacks_figures(&self) -> bool {
         let others = if self.world.rank() == 0 { self.world.ranks() - 1 } else { 0 };
         self.plan.as_ref().is_some_and(|plan| !plan.failed && plan.figures.len() < others)
     }
 
-    /// The plan is over on all ranks.
+    /// Ends the plan, which has ended on all ranks.
     fn end(&mut self) {
         let Some(mut plan) = self.plan.take() else { return };
         if let Some(reply) = plan.end.take() {
             let figures = std::mem::take(&mut plan.figures);
             reply.set(self.link.check().map(|()| Outcome::Ended(figures)));
         }
-        // That takes time, and nobody waits for it now.
+        // Freeing takes time; at this point no worker waits.
         plan.free_windows();
-        // Windows that somebody still uses cannot be freed: that takes all ranks.
-        self.kept.extend(plan.windows.into_iter().flatten());
+        // Windows still in use cannot be freed now: freeing takes all ranks.
+        self.retained_windows.extend(plan.windows.into_iter().flatten());
     }
 }
 
-/// A rank, this or another, has no memory for its windows.
-fn no_room(here: bool, bytes: usize) -> Error {
+/// Returns the error for a rank, this one or another, without memory for its windows.
+fn out_of_shared_memory(here: bool, bytes: usize) -> Error {
     let whose = if here {
         format!("windows of {bytes} bytes")
     } else {
@@ -353,21 +358,21 @@ fn no_room(here: bool, bytes: usize) -> Error {
     Error::new(
         Code::Limit,
         format!(
-            "there is no room for {whose} in the memory that ranks share; make /dev/shm larger, use more machines, or \
+            "no shared memory left for {whose}; make /dev/shm larger, use more machines, or set \
              --mpi-exchange rounds"
         ),
     )
 }
 
-fn whole(mut pieces: Vec<Coming>) -> Vec<u8> {
+fn join_pieces(mut pieces: Vec<IncomingPiece>) -> Vec<u8> {
     if pieces.len() == 1
-        && let Some(Coming::There(bytes)) = pieces.pop()
+        && let Some(IncomingPiece::Received(bytes)) = pieces.pop()
     {
         return bytes;
     }
     let mut all = Vec::new();
     for piece in pieces {
-        if let Coming::There(bytes) = piece {
+        if let IncomingPiece::Received(bytes) = piece {
             all.extend(bytes);
         }
     }

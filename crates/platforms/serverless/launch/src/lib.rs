@@ -1,5 +1,7 @@
-//! Starts platform `serverless` for the program: workers of a cloud function, or services on
-//! loopback that stand in for one. The program is each worker, too.
+//! Launches platform `serverless`: workers of a cloud function, or services on loopback in its
+//! place. The same program also runs as each worker.
+
+#![forbid(unsafe_code)]
 
 mod select;
 
@@ -8,29 +10,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tessera_engine::{
-    Extension, Launch, LaunchOption, LaunchRole, LaunchValues, Launched, Launcher, Report,
+    Extension, Launch, LaunchOption, LaunchOutcome, LaunchRole, LaunchValues, Launcher, Report,
     check_number, check_timeout,
 };
-use tessera_serverless::{Cloud, Driver, NAME, Prices, Serverless, Spent, Worker};
+use tessera_serverless::{Cloud, Driver, NAME, Prices, Serverless, StoreUsage, Worker};
 use tessera_serverless_local::{Faults, Local, Options, Selector};
 use tessera_session::{Config, MEMORY_BYTES_MIN, Session, Standard, parse_size};
 use tessera_types::{Error, Result};
 
-/// The function's name, instead of `--function`.
+/// The environment variable for `--function`.
 const FUNCTION: &str = "TESSERA_FUNCTION";
-/// Where exchanged tuples lie, instead of `--scratch`.
+/// The environment variable for `--scratch`.
 const SCRATCH: &str = "TESSERA_SCRATCH";
-/// What goes wrong in the store on loopback.
+/// The environment variable for faults of the store on loopback.
 const STORE_FAULTS: &str = "TESSERA_LOCAL_STORE_FAULTS";
-/// Memory of a worker with one virtual processor.
+/// The memory of a worker with one virtual processor.
 const PROCESSOR_MIB: usize = 1769;
-/// Memory that AWS Lambda gives a function.
+/// The bounds of a function's memory on AWS Lambda.
 const WORKER_BYTES_MIN: usize = 128 << 20;
 const WORKER_BYTES_MAX: usize = 10_240 << 20;
-/// Most workers of a statement.
+/// The maximum number of workers of a statement.
 const WORKERS_MAX: u16 = 1000;
 
-/// Starts workers and what they need.
+/// The launcher of the platform.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerlessLauncher;
 
@@ -39,21 +41,21 @@ const OPTIONS: [LaunchOption; 6] = [
         name: "workers",
         value_name: "N",
         default: Some("4"),
-        help: "How many workers run a statement",
+        help: "Number of workers that run a statement",
         check: |value| check_number(value, 1..=WORKERS_MAX),
     },
     LaunchOption {
         name: "worker-memory",
         value_name: "SIZE",
         default: Some("1769MiB"),
-        help: "Memory of a worker on loopback; that of a cloud function is set there",
+        help: "Memory of a worker on loopback; a cloud function has its own setting",
         check: |value| worker_memory(value).map(|_| ()),
     },
     LaunchOption {
         name: "function",
         value_name: "NAME",
         default: None,
-        help: "The cloud function (or TESSERA_FUNCTION); without one, workers and a store are brought up on loopback",
+        help: "The cloud function (or TESSERA_FUNCTION); without one, workers and a store run on loopback",
         check: anything,
     },
     LaunchOption {
@@ -67,14 +69,14 @@ const OPTIONS: [LaunchOption; 6] = [
         name: "prices",
         value_name: "FILE",
         default: None,
-        help: "What requests and memory cost, as deploy/prices.toml",
+        help: "Prices of requests and memory, as in deploy/prices.toml",
         check: anything,
     },
     LaunchOption {
         name: "worker-timeout",
         value_name: "SECONDS",
         default: None,
-        help: "Seconds until a worker answers, its work included, or none (or TESSERA_WORKER_TIMEOUT) [default: 960]",
+        help: "Seconds to wait for a worker's answer, or none (or TESSERA_WORKER_TIMEOUT) [default: 960]",
         check: check_timeout,
     },
 ];
@@ -98,7 +100,7 @@ const DATA: LaunchOption = LaunchOption {
 const ROLES: [LaunchRole; 2] = [
     LaunchRole {
         name: "worker",
-        help: "Be a worker of a function service, which starts this",
+        help: "Run as a worker of a function service, which starts this",
         variable: Some("AWS_LAMBDA_RUNTIME_API"),
         options: &[THREADS],
         operand: None,
@@ -106,7 +108,7 @@ const ROLES: [LaunchRole; 2] = [
     },
     LaunchRole {
         name: "store",
-        help: "Be an object store on loopback that selects, with a directory as bucket `data`: for trying smart storage",
+        help: "Run an object store on loopback that supports SELECT, with a directory as bucket `data`, to try smart storage",
         variable: None,
         options: &[],
         operand: Some(DATA),
@@ -150,7 +152,7 @@ impl Launcher for ServerlessLauncher {
         Arc::new(Serverless::default())
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched> {
+    fn launch(&self, launch: &Launch<'_>) -> Result<LaunchOutcome> {
         let values = launch.values;
         let prices = match values.get("prices") {
             None => Prices::standard()?,
@@ -160,16 +162,16 @@ impl Launcher for ServerlessLauncher {
             }
         };
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let given = |name: &str| values.get(name).map(str::to_string);
-        let function = given("function").or_else(|| set(FUNCTION));
-        let scratch = given("scratch").or_else(|| set(SCRATCH));
+        let option = |name: &str| values.get(name).map(str::to_string);
+        let function = option("function").or_else(|| set(FUNCTION));
+        let scratch = option("scratch").or_else(|| set(SCRATCH));
         let mut database = launch.database.clone();
         let is_folder =
             database.as_ref().is_some_and(|path| !path.to_string_lossy().contains("://"));
         let cache = cache()?;
         let mut settings = launch.stores.clone();
         settings.extend(
-            given("worker-timeout").map(|value| ("TESSERA_WORKER_TIMEOUT".to_string(), value)),
+            option("worker-timeout").map(|value| ("TESSERA_WORKER_TIMEOUT".to_string(), value)),
         );
         let mut local = None;
         if function.is_none() {
@@ -187,7 +189,7 @@ impl Launcher for ServerlessLauncher {
             Some(scratch) => scratch,
             None => {
                 return Err(Error::semantic(format!(
-                    "workers exchange tuples through a store: name a prefix that is theirs with --scratch s3://bucket/prefix (or \
+                    "no store for exchanged tuples; name a prefix of its own with --scratch s3://bucket/prefix (or \
                      {SCRATCH})"
                 )));
             }
@@ -207,9 +209,9 @@ impl Launcher for ServerlessLauncher {
             local.as_ref().map(|local| Box::new(local.meter()) as tessera_serverless::Meter);
         let place = (values.parsed("workers")?, scratch.as_str());
         let driver = Arc::new(Driver::new(cloud()?, function.as_deref(), place, prices, meter)?);
-        let asked = driver.clone();
-        let report: Report = Arc::new(move || asked.report());
-        Ok(Launched::Here {
+        let reporter = driver.clone();
+        let report: Report = Arc::new(move || reporter.report());
+        Ok(LaunchOutcome::Here {
             extension: Arc::new(Serverless::driver(driver)),
             database,
             stores: settings,
@@ -219,7 +221,7 @@ impl Launcher for ServerlessLauncher {
     }
 }
 
-/// What an environment variable says that goes wrong.
+/// Parses the faults of an environment variable.
 fn faults(name: &str) -> Result<Faults> {
     match std::env::var(name) {
         Ok(text) => {
@@ -229,11 +231,12 @@ fn faults(name: &str) -> Result<Faults> {
     }
 }
 
-/// How the services on loopback behave; the variables are for trying what happens when they fail.
+/// Returns the options of the services on loopback; the environment variables are for tests of
+/// failures.
 fn options(values: &LaunchValues, store: bool, cache: &Path) -> Result<Options> {
     let number = |name: &str, otherwise: u64| match std::env::var(name) {
         Ok(text) => {
-            text.parse().map_err(|_| Error::semantic(format!("{name}: '{text}' is no number")))
+            text.parse().map_err(|_| Error::semantic(format!("invalid number '{text}' in {name}")))
         }
         Err(_) => Ok(otherwise),
     };
@@ -261,8 +264,8 @@ fn options(values: &LaunchValues, store: bool, cache: &Path) -> Result<Options> 
     })
 }
 
-/// Runs the store alone, until the standard input ends: says how it is reached, as variables for
-/// other programs' environment; gives the exit code.
+/// Runs only the store until standard input ends. Prints its settings as environment variables for
+/// other programs. Returns the exit code.
 fn store(values: &LaunchValues) -> Result<u8> {
     let data = PathBuf::from(values.get("data").unwrap_or_default());
     let store_faults = faults(STORE_FAULTS)?;
@@ -278,15 +281,15 @@ fn store(values: &LaunchValues) -> Result<u8> {
     Ok(0)
 }
 
-/// Where the user's programs keep what they can make again: below the user's own directory, which
-/// no other user can make first.
+/// Returns the folder for caches: below the user's own directory, which other users cannot create
+/// first.
 fn cache() -> Result<PathBuf> {
     let set =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let caches = caches.filter(|folder| folder.is_absolute()).ok_or_else(|| {
         Error::semantic(
-            "workers have no directory for what they upload: neither XDG_CACHE_HOME nor HOME is an absolute \
+            "cannot find a cache directory: neither XDG_CACHE_HOME nor HOME is an absolute \
              path; set one of them",
         )
     })?;
@@ -299,9 +302,9 @@ fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {
     let connect = move |address: &str| tessera_objects::client(address, &of_connect);
     let of_aws = settings.clone();
     let aws = move || tessera_objects::aws(&of_aws);
-    let spent = || {
+    let store_usage = || {
         let totals = tessera_objects::totals();
-        Spent {
+        StoreUsage {
             requests: totals.by_kind,
             received_bytes: totals.bytes,
             sent_bytes: totals.sent_bytes,
@@ -309,10 +312,10 @@ fn cloud(settings: Vec<(String, String)>) -> Result<Cloud> {
             selected_bytes: totals.selected_bytes,
         }
     };
-    Ok(Cloud { connect: Box::new(connect), aws: Box::new(aws), io, spent, settings })
+    Ok(Cloud { connect: Box::new(connect), aws: Box::new(aws), io, store_usage, settings })
 }
 
-/// Runs as a worker of a function service, until that is gone; gives the exit code.
+/// Runs as a worker of a function service until it ends. Returns the exit code.
 fn worker(values: &LaunchValues) -> Result<u8> {
     let served = tessera_session::with_big_stack(|| {
         let worker = Worker::new(cloud(Vec::new())?)?;

@@ -1,17 +1,15 @@
-//! What the store on loopback selects: its SQL, evaluated by a session of its own over the object's
-//! file.
+//! Evaluates the SELECT requests of the store on loopback with a session over the object's file.
 //!
-//! Fields of text are strings there, as for every such store: the SQL casts them. The store's
-//! language has other names for types than the engine's, and calls fields of CSV by their
-//! positions.
+//! Text fields are strings, as in every such store: the SQL casts them. The store's dialect names
+//! types differently from the engine, and refers to CSV fields by position.
 
 use tessera_formats::{csv, json};
 use tessera_objects::SmartStorage;
-use tessera_serverless_local::{Form, Selection};
+use tessera_serverless_local::{Format, Selection};
 use tessera_session::{Config, Session, StatementOutput, with_big_stack};
 use tessera_types::{Error, Result};
 
-/// The records of a selection as text, or what is wrong.
+/// Returns the selected records as text, or an error message.
 pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, String> {
     with_big_stack(|| evaluate(selection)).map_err(|error| error.to_string())
 }
@@ -23,10 +21,10 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
     let words = words(&selection.sql);
     check(&words)?;
     match selection.input {
-        Form::Parquet => {
+        Format::Parquet => {
             session.execute(&format!("CREATE VIEW s3object AS SELECT * FROM {file}"))?;
         }
-        Form::Csv => {
+        Format::Csv => {
             let options = format!(
                 "STORED AS csv OPTIONS ('header' '{}', 'delimiter' {}, 'quote' {}) LOCATION {file}",
                 selection.header,
@@ -39,12 +37,14 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
                 "CREATE EXTERNAL TABLE texts ({}) {options}",
                 declared(&names)
             ))?;
-            let positions =
-                names.iter().zip(1..).map(|(name, number)| format!("{} AS _{number}", named(name)));
+            let positions = names
+                .iter()
+                .zip(1..)
+                .map(|(name, number)| format!("{} AS _{number}", quoted_name(name)));
             let positions = positions.collect::<Vec<_>>().join(", ");
             session.execute(&format!("CREATE VIEW s3object AS SELECT {positions} FROM texts"))?;
         }
-        Form::Json => {
+        Format::Json => {
             let mut names: Vec<String> = Vec::new();
             for word in &words {
                 if let Word::Name(name) = word
@@ -64,20 +64,20 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
         }
     }
     let Some(StatementOutput::Rows(rows)) = session.statement(&translated(&words))? else {
-        return Err(Error::semantic("a store only selects"));
+        return Err(Error::semantic("unsupported statement; the store evaluates only SELECT"));
     };
     let mut out = Vec::new();
     for batch in rows {
         match selection.output {
-            Form::Json => json::write_batch(&batch?, &mut out)?,
-            Form::Csv | Form::Parquet => csv::write_batch(&batch?, &mut out)?,
+            Format::Json => json::write_batch(&batch?, &mut out)?,
+            Format::Csv | Format::Parquet => csv::write_batch(&batch?, &mut out)?,
         }
     }
     Ok(out)
 }
 
-/// Whoever can ask the store can read its objects, and nothing else of this machine: one SELECT
-/// from the object, and no statement or relation besides.
+/// Restricts requests to one SELECT from the object, without other statements or relations: a
+/// client of the store may read its objects but no other file of this machine.
 fn check(words: &[Word]) -> Result<()> {
     let mut plain =
         words.iter().filter(|word| !matches!(word, Word::Other(space) if space.trim().is_empty()));
@@ -86,7 +86,7 @@ fn check(words: &[Word]) -> Result<()> {
     let froms = words.iter().filter(|word| keyword(Some(word), "from")).count();
     plain.by_ref().find(|word| keyword(Some(word), "from"));
     let from_object = keyword(plain.next(), "s3object");
-    // The object may have a name of its own; then come the predicate or the end.
+    // The object may have an alias; then follow the predicate or the end.
     let behind = plain.next();
     let is_end =
         |word: Option<&Word>| word.is_none() || keyword(word, "where") || keyword(word, "limit");
@@ -95,20 +95,22 @@ fn check(words: &[Word]) -> Result<()> {
     if selects && from_object && froms == 1 && ends && !several {
         return Ok(());
     }
-    Err(Error::semantic("a store answers SELECT … FROM S3Object s WHERE … only"))
+    Err(Error::semantic(
+        "unsupported SELECT; the store evaluates only SELECT … FROM S3Object s WHERE …",
+    ))
 }
 
-/// The names of a table's columns.
+/// Returns the names of a table's columns.
 fn columns(session: &mut Session, table: &str) -> Result<Vec<String>> {
     Ok(session.query(&format!("SELECT * FROM {table} LIMIT 0"))?.names().to_vec())
 }
 
-/// Columns of text of these names.
+/// Declares text columns of these names.
 fn declared(names: &[String]) -> String {
-    names.iter().map(|name| format!("{} VARCHAR", named(name))).collect::<Vec<_>>().join(", ")
+    names.iter().map(|name| format!("{} VARCHAR", quoted_name(name))).collect::<Vec<_>>().join(", ")
 }
 
-fn named(name: &str) -> String {
+fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -116,14 +118,14 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A piece of SQL.
+/// A token of SQL.
 #[derive(Debug, PartialEq)]
 enum Word {
-    /// A name in double quotes, without them.
+    /// A quoted name, without its quotes.
     Name(String),
-    /// A keyword, function, type or name.
+    /// An unquoted keyword, function, type or name.
     Plain(String),
-    /// Whatever else, as it stands.
+    /// Any other text.
     Other(String),
 }
 
@@ -153,7 +155,7 @@ fn words(sql: &str) -> Vec<Word> {
     found
 }
 
-/// The end of a quoted text; a quote that is doubled does not end it.
+/// Returns the end of a quoted text; a doubled quote does not end it.
 fn closing(text: &str, quote: char) -> usize {
     let mut from = 1;
     while let Some(offset) = text[from..].find(quote) {
@@ -166,13 +168,13 @@ fn closing(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The SQL with the engine's names of types.
+/// Returns the SQL with the engine's type names.
 fn translated(words: &[Word]) -> String {
     let mut out = String::new();
     let mut is_type = false;
     for word in words {
         match word {
-            Word::Name(name) => out += &named(name),
+            Word::Name(name) => out += &quoted_name(name),
             Word::Plain(word) if is_type => {
                 out += match word.to_ascii_uppercase().as_str() {
                     "INT" | "INTEGER" => "BIGINT",
@@ -197,12 +199,12 @@ fn translated(words: &[Word]) -> String {
 mod tests {
     use super::*;
 
-    fn selected(name: &str, text: &str, input: Form, sql: &str) -> String {
+    fn selected(name: &str, text: &str, input: Format, sql: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
         std::fs::write(&file, text).unwrap();
         let (sql, delimiter, quote) = (sql.to_string(), "|".to_string(), "\"".to_string());
-        let output = if input == Form::Json { Form::Json } else { Form::Csv };
+        let output = if input == Format::Json { Format::Json } else { Format::Csv };
         let selection = Selection { file, sql, input, output, header: true, delimiter, quote };
         String::from_utf8(select(&selection).unwrap_or_else(String::into_bytes)).unwrap()
     }
@@ -211,12 +213,12 @@ mod tests {
     fn fields_of_csv_by_position() {
         let text = "a|b|c\n1|x|1994-01-01\n2|\"\"|1995-01-01\n|\"INT\"|1996-01-01\n";
         let all = "SELECT s._1, s._2 FROM S3Object s";
-        assert_eq!(selected("x.csv", text, Form::Csv, all), "1,x\n2,\"\"\n,INT\n");
+        assert_eq!(selected("x.csv", text, Format::Csv, all), "1,x\n2,\"\"\n,INT\n");
         let sql = "SELECT s._2 FROM S3Object s WHERE CAST(s._1 AS INT) < 3 AND CAST(s._3 AS STRING) < '1995'";
-        assert_eq!(selected("x.csv", text, Form::Csv, sql), "x\n");
+        assert_eq!(selected("x.csv", text, Format::Csv, sql), "x\n");
         let sql = "SELECT COUNT(*), MAX(CAST(s._1 AS INT)) FROM S3Object s WHERE s._2 = 'INT' OR s._1 IS NOT NULL";
-        assert_eq!(selected("x.csv", text, Form::Csv, sql), "3,2\n");
-        assert!(selected("x.csv", text, Form::Csv, "SELECT s._9 FROM S3Object s").contains("_9"));
+        assert_eq!(selected("x.csv", text, Format::Csv, sql), "3,2\n");
+        assert!(selected("x.csv", text, Format::Csv, "SELECT s._9 FROM S3Object s").contains("_9"));
     }
 
     #[test]
@@ -230,10 +232,10 @@ mod tests {
             "SELECT s._1 FROM S3Object s WHERE s._1 IN (SELECT x FROM 'other.csv')",
             "SELECT s._1 FROM S3Object s UNION SELECT 1",
         ] {
-            assert!(selected("x.csv", "a\n1\n", Form::Csv, sql).contains("only"), "{sql}");
+            assert!(selected("x.csv", "a\n1\n", Format::Csv, sql).contains("only"), "{sql}");
         }
         assert_eq!(
-            selected("x.csv", "a\n1\n", Form::Csv, "select count(*) from S3Object limit 3"),
+            selected("x.csv", "a\n1\n", Format::Csv, "select count(*) from S3Object limit 3"),
             "1\n"
         );
     }
@@ -245,6 +247,6 @@ mod tests {
             "SELECT s.\"a\", s.\"b\", s.\"none\" FROM S3Object s WHERE CAST(s.\"a\" AS FLOAT) >= 1";
         let expected =
             "{\"a\":\"1\",\"b\":\"x\",\"none\":null}\n{\"a\":\"2.50\",\"b\":null,\"none\":null}\n";
-        assert_eq!(selected("x.json", text, Form::Json, sql), expected);
+        assert_eq!(selected("x.json", text, Format::Json, sql), expected);
     }
 }

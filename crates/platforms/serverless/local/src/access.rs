@@ -1,4 +1,4 @@
-//! Who may ask: random secrets, tokens, and signatures of AWS (version 4).
+//! Authorization of requests: random secrets, tokens, and AWS signatures (version 4).
 
 use std::fmt::{self, Write};
 use std::io;
@@ -11,20 +11,20 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::date::civil_days;
 use crate::http::Request;
 
-/// A signature is good for so many seconds before and after the time it names.
+/// The maximum difference between the time of a signature and now.
 const CLOCK_SECONDS_MAX: u64 = 15 * 60;
-/// In the place of a body's digest: only the head is signed.
+/// Replaces the body's digest if only the head is signed.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-/// Text of `N` random bytes, in hexadecimal digits.
+/// Returns `N` random bytes as hexadecimal digits.
 ///
 /// # Errors
-/// The system gives no random bytes: nothing may be started without.
+/// The system provides no random bytes.
 pub(crate) fn random<const N: usize>() -> io::Result<String> {
     let mut bytes = [0; N];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| io::Error::other("there are no random bytes"))?;
+        .map_err(|_| io::Error::other("no random bytes available"))?;
     Ok(hex(&bytes))
 }
 
@@ -40,15 +40,15 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     digits.map(|pair| u8::from_str_radix(pair.filter(|pair| pair.len() == 2)?, 16).ok()).collect()
 }
 
-/// What a request must show.
+/// The authorization that a service requires.
 pub(crate) enum Access {
-    /// `Authorization: Bearer` and this token.
+    /// `Authorization: Bearer` with this token.
     Token(String),
-    /// A signature by this key and secret.
+    /// A signature with this key and secret.
     Signature { key: String, secret: String },
 }
 
-/// The secrets are in no message.
+/// Omits the secrets.
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Access")
@@ -56,14 +56,14 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// Whether the head of a request shows it. The body's digest is compared when the body was
-    /// read.
+    /// Whether the head of a request is authorized. The body's digest is compared after the body
+    /// was read.
     pub(crate) fn allows(&self, request: &Request) -> bool {
         let shown = request.header("authorization").unwrap_or_default();
         match self {
-            Access::Token(token) => {
-                shown.strip_prefix("Bearer ").is_some_and(|shown| same(shown.trim(), token))
-            }
+            Access::Token(token) => shown
+                .strip_prefix("Bearer ")
+                .is_some_and(|shown| constant_time_eq(shown.trim(), token)),
             Access::Signature { key, secret } => {
                 is_signed(request, shown, (key, secret)).unwrap_or(false)
             }
@@ -71,13 +71,13 @@ impl Access {
     }
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
-fn same(one: &str, other: &str) -> bool {
+/// Compares two texts in constant time.
+fn constant_time_eq(one: &str, other: &str) -> bool {
     let key = Key::new(HMAC_SHA256, &[0; 32]);
     hmac::verify(&key, one.as_bytes(), hmac::sign(&key, other.as_bytes()).as_ref()).is_ok()
 }
 
-/// The digest that a signed request says its body has; none where only the head is signed.
+/// Returns the signed digest of the body; `None` if only the head is signed.
 pub(crate) fn signed_digest(request: &Request) -> Option<&str> {
     request.header("x-amz-content-sha256").filter(|digest| *digest != UNSIGNED)
 }
@@ -95,7 +95,12 @@ fn is_signed(request: &Request, shown: &str, (key, secret): (&str, &str)) -> Opt
     let must = |name: &str| name == "host" || name.starts_with("x-amz-");
     let all = request.headers.keys().all(|name| !must(name) || names.contains(&name.as_str()));
     let known_payload = payload == UNSIGNED || payload.len() == 64;
-    if !same(shown_key, key) || !all || !known_payload || !time.starts_with(day) || !is_now(time) {
+    if !constant_time_eq(shown_key, key)
+        || !all
+        || !known_payload
+        || !time.starts_with(day)
+        || !is_now(time)
+    {
         return None;
     }
     let mut text = format!("{}\n{}\n{}\n", request.method, request.raw_path, query(request));
@@ -115,7 +120,7 @@ fn is_signed(request: &Request, shown: &str, (key, secret): (&str, &str)) -> Opt
     Some(hmac::verify(&signing, text.as_bytes(), &signature).is_ok())
 }
 
-/// The parameters as they are signed: in order, each with a value.
+/// Returns the query parameters as they are signed: in order, each with a value.
 fn query(request: &Request) -> String {
     let pairs =
         request.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value)));
@@ -136,7 +141,7 @@ fn encode(text: &str) -> String {
     })
 }
 
-/// Whether a time such as `20241121T235959Z` is about now.
+/// Whether a time such as `20241121T235959Z` is close to now.
 fn is_now(time: &str) -> bool {
     let Some(seconds) = seconds(time) else { return false };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -164,7 +169,11 @@ mod tests {
     fn secrets_differ_and_are_long() {
         let (one, other) = (random::<32>().unwrap(), random::<32>().unwrap());
         assert!(one.len() == 64 && one != other);
-        assert!(same(&one, &one) && !same(&one, &other) && !same(&one, &one[..63]));
+        assert!(
+            constant_time_eq(&one, &one)
+                && !constant_time_eq(&one, &other)
+                && !constant_time_eq(&one, &one[..63])
+        );
         assert_eq!(unhex("00ff").unwrap(), [0, 255]);
         assert!(unhex("0").is_none() && unhex("0g").is_none());
     }

@@ -1,8 +1,8 @@
-//! Dates as HTTP, S3 and signatures write them.
+//! Dates in the formats of HTTP, S3 and AWS signatures.
 
 use std::time::Duration;
 
-/// Year, month, day of a number of days since 1970 (Hinnant's algorithm).
+/// Converts days since 1970 to year, month and day (Hinnant's algorithm).
 fn civil(days: i64) -> (i64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -15,7 +15,7 @@ fn civil(days: i64) -> (i64, u64, u64) {
     (year as i64 + era * 400 + i64::from(month <= 2), month, of_month)
 }
 
-/// The days from 1970 to a date, the other way round; none for what is no date from 1970 on.
+/// Converts a date to days since 1970; `None` for invalid dates and dates before 1970.
 pub(crate) fn civil_days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -33,7 +33,7 @@ fn time(since: Duration) -> (i64, u64, u64, u64, u64, u64, i64) {
     (year, month, day, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60, days)
 }
 
-/// As headers have it.
+/// Formats a date for HTTP headers.
 pub(crate) fn date(since: Duration) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -43,7 +43,7 @@ pub(crate) fn date(since: Duration) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// As listings have it.
+/// Formats a date for listings.
 pub(crate) fn iso_date(since: Duration) -> String {
     let (year, month, day, hour, minute, second, _) = time(since);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")

@@ -1,34 +1,34 @@
-//! What goes wrong, and how often.
+//! Injected faults of requests, for tests.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What goes wrong with a request.
+/// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The answer is this status.
+    /// The answer has this status.
     Status(u16),
     /// The connection is closed before the answer.
     Reset,
     /// The connection is closed in the middle of the body.
     Cut,
-    /// The answer comes after this time.
+    /// The answer is delayed by this time.
     Late(Duration),
 }
 
-/// Shares of requests that go wrong, each from 0 to 1:
+/// The shares of requests with faults, each from 0 to 1:
 /// `503=0.1,reset=0.05,cut=0.05,late=0.2,late_ms=30`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Faults {
-    shares: Vec<(Kind, f64)>,
+    shares: Vec<(FaultKind, f64)>,
     late: Duration,
     seed: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum FaultKind {
     Status(u16),
     Reset,
     Cut,
@@ -36,16 +36,16 @@ enum Kind {
 }
 
 impl Faults {
-    /// Shares by name; `seed` makes them come in the same order again.
+    /// Parses shares by name; `seed` makes the sequence of faults repeatable.
     ///
     /// # Errors
-    /// What is not understood.
+    /// The text of an invalid entry.
     pub fn parse(text: &str) -> Result<Faults, String> {
         let mut faults = Faults { late: Duration::from_millis(20), ..Faults::default() };
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let bad = || {
                 format!(
-                    "'{entry}' is no fault; write 503=0.1, reset=0.1, cut=0.1, late=0.1, late_ms=20 or seed=1"
+                    "invalid fault '{entry}'; expected 503=0.1, reset=0.1, cut=0.1, late=0.1, late_ms=20 or seed=1"
                 )
             };
             let (name, value) = entry.split_once('=').ok_or_else(bad)?;
@@ -58,9 +58,9 @@ impl Faults {
             };
             let number = || value.parse::<u64>().map_err(|_| bad());
             let kind = match name {
-                "reset" => Kind::Reset,
-                "cut" => Kind::Cut,
-                "late" => Kind::Late,
+                "reset" => FaultKind::Reset,
+                "cut" => FaultKind::Cut,
+                "late" => FaultKind::Late,
                 "late_ms" => {
                     faults.late = Duration::from_millis(number()?);
                     continue;
@@ -69,7 +69,7 @@ impl Faults {
                     faults.seed = Some(number()?);
                     continue;
                 }
-                status => Kind::Status(status.parse().map_err(|_| bad())?),
+                status => FaultKind::Status(status.parse().map_err(|_| bad())?),
             };
             faults.shares.push((kind, share()?));
         }
@@ -77,22 +77,22 @@ impl Faults {
     }
 }
 
-/// Chooses which requests go wrong.
+/// Chooses the faults of requests at random.
 #[derive(Debug)]
-pub(crate) struct Chooser {
+pub(crate) struct FaultInjector {
     faults: Faults,
     state: Mutex<u64>,
 }
 
-/// A number that differs from process to process.
+/// Returns a number that differs between processes.
 pub(crate) fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-impl Chooser {
-    pub(crate) fn new(faults: Faults) -> Chooser {
+impl FaultInjector {
+    pub(crate) fn new(faults: Faults) -> FaultInjector {
         let state = Mutex::new(faults.seed.unwrap_or_else(seed) | 1);
-        Chooser { faults, state }
+        FaultInjector { faults, state }
     }
 
     pub(crate) fn choose(&self) -> Option<Fault> {
@@ -108,10 +108,10 @@ impl Chooser {
         for (kind, share) in &self.faults.shares {
             if drawn < *share {
                 return Some(match kind {
-                    Kind::Status(status) => Fault::Status(*status),
-                    Kind::Reset => Fault::Reset,
-                    Kind::Cut => Fault::Cut,
-                    Kind::Late => Fault::Late(self.faults.late),
+                    FaultKind::Status(status) => Fault::Status(*status),
+                    FaultKind::Reset => Fault::Reset,
+                    FaultKind::Cut => Fault::Cut,
+                    FaultKind::Late => Fault::Late(self.faults.late),
                 });
             }
             drawn -= share;
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn shares_are_kept() {
-        let chooser = Chooser::new(Faults::parse("503=0.25, reset=0.25,seed=5").unwrap());
+        let chooser = FaultInjector::new(Faults::parse("503=0.25, reset=0.25,seed=5").unwrap());
         let drawn: Vec<_> = (0..4_000).map(|_| chooser.choose()).collect();
         let count = |wanted: Option<Fault>| drawn.iter().filter(|fault| **fault == wanted).count();
         for fault in [Some(Fault::Status(503)), Some(Fault::Reset)] {
             assert!((800..1_200).contains(&count(fault)), "{fault:?}: {}", count(fault));
         }
-        assert_eq!(Chooser::new(Faults::default()).choose(), None);
+        assert_eq!(FaultInjector::new(Faults::default()).choose(), None);
         for wrong in ["503", "503=2", "fire=0.1", "late_ms=x"] {
             assert!(Faults::parse(wrong).is_err(), "{wrong}");
         }

@@ -1,5 +1,4 @@
-//! A function service: the Invoke API for those who want something done, the Runtime API for the
-//! workers that do it.
+//! A function service: the Invoke API for clients, and the Runtime API for workers.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,19 +11,19 @@ use serde_json::json;
 
 use crate::Options;
 use crate::http::{Answer, Request, Service, Sink};
-use crate::process::{Starter, how, kill, memory_mib};
+use crate::process::{Starter, describe_exit, kill, memory_mib};
 
-/// How often it is looked how much memory workers take.
-const LOOK: Duration = Duration::from_millis(10);
-/// Payloads of invocations that nobody waits for are shorter than those that somebody does.
+/// How often the memory of workers is checked.
+const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The maximum payloads of asynchronous invocations and of others.
 const EVENT_BYTES_MAX: u64 = 1 << 20;
 const PAYLOAD_BYTES_MAX: u64 = 6 << 20;
 
-/// In the place of a process's number: it is being started, or has ended.
+/// Process numbers of a worker that is being started, and of one that has ended.
 const STARTING: i32 = -1;
-const GONE: i32 = 0;
+const ENDED: i32 = 0;
 
-/// The service.
+/// The function service.
 #[derive(Debug)]
 pub(crate) struct Functions {
     options: Options,
@@ -32,9 +31,9 @@ pub(crate) struct Functions {
     address: OnceLock<String>,
     starter: Starter,
     state: Mutex<State>,
-    /// Something happened to a worker.
-    happened: Condvar,
-    itself: Weak<Functions>,
+    /// Signals a change of a worker.
+    worker_changed: Condvar,
+    weak_self: Weak<Functions>,
     invocations: AtomicU64,
     mebibyte_milliseconds: AtomicU64,
 }
@@ -51,15 +50,15 @@ struct State {
 #[derive(Debug)]
 struct Worker {
     process: i32,
-    /// It asks for something to do.
+    /// Whether it waits for an invocation.
     idle: bool,
-    doing: Option<Doing>,
+    invocation: Option<Invocation>,
     out_of_memory: Option<u64>,
 }
 
-/// An invocation: waiting for its worker to take it, on its way, or over.
+/// An invocation that waits for its worker, runs, or has ended.
 #[derive(Debug)]
-struct Doing {
+struct Invocation {
     id: String,
     payload: Option<Vec<u8>>,
     outcome: Option<Outcome>,
@@ -71,12 +70,12 @@ enum Outcome {
     Failed { kind: &'static str, message: String },
 }
 
-/// Whether an invocation is asynchronous: its caller does not read the answer.
+/// Whether an invocation is asynchronous: the caller does not read its answer.
 fn is_event(request: &Request) -> bool {
     request.header("x-amz-invocation-type") == Some("Event")
 }
 
-/// An error as the service says it.
+/// Returns an error in the service's format.
 fn error(status: u16, kind: &str, message: &str) -> Answer {
     let body = json!({"Type": "User", "message": message}).to_string();
     Answer::new(status, body)
@@ -85,40 +84,40 @@ fn error(status: u16, kind: &str, message: &str) -> Answer {
 }
 
 impl Functions {
-    /// The service; `settings` and the environment are what workers see.
+    /// Returns the service; workers see `settings` and the environment.
     pub(crate) fn new(
         options: Options,
         settings: Vec<(String, String)>,
     ) -> io::Result<Arc<Functions>> {
         let starter = Starter::new()?;
-        let functions = Arc::new_cyclic(|itself| Functions {
+        let functions = Arc::new_cyclic(|weak_self| Functions {
             options,
             settings,
             address: OnceLock::new(),
             starter,
             state: Mutex::default(),
-            happened: Condvar::new(),
-            itself: itself.clone(),
+            worker_changed: Condvar::new(),
+            weak_self: weak_self.clone(),
             invocations: AtomicU64::new(0),
             mebibyte_milliseconds: AtomicU64::new(0),
         });
         let watched = Arc::downgrade(&functions);
         std::thread::Builder::new().name("memory".to_string()).spawn(move || {
             while let Some(functions) =
-                watched.upgrade().filter(|functions| functions.look_at_memory())
+                watched.upgrade().filter(|functions| functions.check_memory())
             {
                 drop(functions);
-                std::thread::sleep(LOOK);
+                std::thread::sleep(MEMORY_POLL_INTERVAL);
             }
         })?;
         Ok(functions)
     }
 
-    pub(crate) fn listens_at(&self, address: &str) {
+    pub(crate) fn set_address(&self, address: &str) {
         drop(self.address.set(address.to_string()));
     }
 
-    /// Workers that wait for something to do.
+    /// The number of workers that wait for an invocation.
     pub(crate) fn idle_workers(&self) -> usize {
         self.lock().workers.values().filter(|worker| worker.idle).count()
     }
@@ -130,13 +129,18 @@ impl Functions {
         )
     }
 
-    /// As if a worker that is no process had this to do, and everything were about to end, so that
-    /// no request waits.
+    /// Adds a worker without a process that has this invocation, and marks the service as ended so
+    /// that no request waits.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn pretend(&self, id: &str, payload: &[u8]) {
-        let doing = Doing { id: id.to_string(), payload: Some(payload.to_vec()), outcome: None };
-        let worker =
-            Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
+    pub(crate) fn add_fake_worker(&self, id: &str, payload: &[u8]) {
+        let invocation =
+            Invocation { id: id.to_string(), payload: Some(payload.to_vec()), outcome: None };
+        let worker = Worker {
+            process: STARTING,
+            idle: false,
+            invocation: Some(invocation),
+            out_of_memory: None,
+        };
         let mut state = self.lock();
         state.workers.insert(1, worker);
         state.ended = true;
@@ -147,11 +151,11 @@ impl Functions {
         let mut state = self.lock();
         state.ended = true;
         state.workers.values().for_each(|worker| kill(worker.process));
-        self.happened.notify_all();
-        // Until they are gone, so that nobody finds them afterwards.
+        self.worker_changed.notify_all();
+        // Waits until the processes are gone, so that callers do not find them afterwards.
         let until = Instant::now() + Duration::from_secs(2);
         while !state.workers.is_empty() && Instant::now() < until {
-            state = self.wait(state, LOOK);
+            state = self.wait(state, MEMORY_POLL_INTERVAL);
         }
     }
 
@@ -160,13 +164,13 @@ impl Functions {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, at_most: Duration) -> MutexGuard<'a, State> {
-        self.happened.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
+        self.worker_changed.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Ends workers that take too much; whether there is more to look at.
-    fn look_at_memory(&self) -> bool {
+    /// Kills workers that use too much memory; returns whether the service is still running.
+    fn check_memory(&self) -> bool {
         let mut state = self.lock();
-        for worker in state.workers.values_mut().filter(|worker| worker.doing.is_some()) {
+        for worker in state.workers.values_mut().filter(|worker| worker.invocation.is_some()) {
             let taken = memory_mib(worker.process);
             if taken > self.options.memory_mib && worker.out_of_memory.is_none() {
                 worker.out_of_memory = Some(taken);
@@ -176,16 +180,21 @@ impl Functions {
         !state.ended
     }
 
-    /// Starts a worker's process for an invocation; it will be watched until it ends.
-    fn start_worker(&self, name: &str, doing: Doing) -> io::Result<u64> {
+    /// Starts a worker's process for an invocation and a thread that waits for its end.
+    fn start_worker(&self, name: &str, invocation: Invocation) -> io::Result<u64> {
         let address = self.address.get().cloned().unwrap_or_default();
         let number = {
             let mut state = self.lock();
             state.next += 1;
             let number = state.next;
-            // Before it runs, since it asks at once.
-            let worker =
-                Worker { process: STARTING, idle: false, doing: Some(doing), out_of_memory: None };
+            // The worker is added before its process runs, since it requests its invocation at
+            // once.
+            let worker = Worker {
+                process: STARTING,
+                idle: false,
+                invocation: Some(invocation),
+                out_of_memory: None,
+            };
             state.workers.insert(number, worker);
             number
         };
@@ -209,47 +218,47 @@ impl Functions {
             worker.process = process;
         }
         drop(state);
-        let itself = self.itself.clone();
+        let weak_self = self.weak_self.clone();
         let watch = move || {
             let status = child.wait();
-            let Some(functions) = itself.upgrade() else { return };
+            let Some(functions) = weak_self.upgrade() else { return };
             let mut state = functions.lock();
             let Some(mut worker) = state.workers.remove(&number) else { return };
-            let how = status.map_or_else(|error| error.to_string(), how);
+            let how = status.map_or_else(|error| error.to_string(), describe_exit);
             let (kind, message) = match worker.out_of_memory {
                 Some(taken) => {
-                    let may = functions.options.memory_mib;
-                    ("Runtime.OutOfMemory", format!("it took {taken} MiB and may take {may} MiB"))
+                    let limit = functions.options.memory_mib;
+                    ("Runtime.OutOfMemory", format!("it used {taken} MiB of {limit} MiB"))
                 }
                 None => ("Runtime.ExitError", how),
             };
-            if let Some(doing) = &mut worker.doing {
-                doing.outcome.get_or_insert(Outcome::Failed { kind, message });
-                // Whoever waits for it takes it away.
-                let gone = Worker { process: GONE, idle: false, ..worker };
+            if let Some(invocation) = &mut worker.invocation {
+                invocation.outcome.get_or_insert(Outcome::Failed { kind, message });
+                // The caller of the invocation removes the worker.
+                let gone = Worker { process: ENDED, idle: false, ..worker };
                 state.workers.insert(number, gone);
             }
             drop(state);
-            functions.happened.notify_all();
+            functions.worker_changed.notify_all();
         };
         std::thread::Builder::new().stack_size(256 << 10).spawn(watch)?;
         Ok(number)
     }
 
-    /// Runs an invocation to its end; counts what it costs.
+    /// Runs an invocation to its end and counts what it costs.
     fn invoke(&self, name: &str, payload: &[u8]) -> Outcome {
         let id = format!("{:08x}", self.invocations.fetch_add(1, Ordering::Relaxed) + 1);
-        let doing = Doing { id, payload: Some(payload.to_vec()), outcome: None };
+        let invocation = Invocation { id, payload: Some(payload.to_vec()), outcome: None };
         let mut state = self.lock();
         let number = match state.workers.iter_mut().find(|(_, worker)| worker.idle) {
             Some((number, worker)) => {
-                (worker.idle, worker.doing) = (false, Some(doing));
+                (worker.idle, worker.invocation) = (false, Some(invocation));
                 *number
             }
             None => {
                 drop(state);
                 std::thread::sleep(self.options.cold_start);
-                let started = self.start_worker(name, doing);
+                let started = self.start_worker(name, invocation);
                 state = self.lock();
                 match started {
                     Ok(number) => number,
@@ -262,7 +271,7 @@ impl Functions {
             }
         };
         let (started, until) = (Instant::now(), Instant::now() + self.options.timeout);
-        self.happened.notify_all();
+        self.worker_changed.notify_all();
         let outcome = loop {
             let Some(worker) = state.workers.get_mut(&number) else {
                 break Outcome::Failed {
@@ -270,16 +279,18 @@ impl Functions {
                     message: "Runtime exited".to_string(),
                 };
             };
-            if let Some(outcome) = worker.doing.as_mut().and_then(|doing| doing.outcome.take()) {
-                worker.doing = None;
-                if worker.process == GONE {
+            if let Some(outcome) =
+                worker.invocation.as_mut().and_then(|invocation| invocation.outcome.take())
+            {
+                worker.invocation = None;
+                if worker.process == ENDED {
                     state.workers.remove(&number);
                 }
                 break outcome;
             }
             if Instant::now() >= until {
                 kill(worker.process);
-                worker.doing = None;
+                worker.invocation = None;
                 let message = format!(
                     "Task timed out after {:.2} seconds",
                     self.options.timeout.as_secs_f64()
@@ -289,8 +300,9 @@ impl Functions {
             state = self.wait(state, Duration::from_millis(50));
         };
         drop(state);
-        // The worker may have asked for more before its outcome was taken: it is idle only now.
-        self.happened.notify_all();
+        // The worker may have requested the next invocation before its outcome was taken: only now
+        // is it idle.
+        self.worker_changed.notify_all();
         let milliseconds = started.elapsed().as_micros().div_ceil(1000) as u64;
         self.mebibyte_milliseconds
             .fetch_add(milliseconds * self.options.memory_mib, Ordering::Relaxed);
@@ -298,7 +310,7 @@ impl Functions {
     }
 
     /// `POST /2015-03-31/functions/NAME/invocations`
-    fn invocation(&self, name: &str, request: &Request) -> Answer {
+    fn handle_invocation(&self, name: &str, request: &Request) -> Answer {
         let event = is_event(request);
         {
             let mut state = self.lock();
@@ -307,20 +319,20 @@ impl Functions {
             }
             state.running += 1;
         }
-        let Some(itself) = self.itself.upgrade() else {
+        let Some(weak_self) = self.weak_self.upgrade() else {
             return error(500, "ServiceException", "ended");
         };
         let (name, payload) = (name.to_string(), request.body.bytes().to_vec());
         let work = move || {
-            let outcome = itself.invoke(&name, &payload);
-            itself.lock().running -= 1;
+            let outcome = weak_self.invoke(&name, &payload);
+            weak_self.lock().running -= 1;
             outcome
         };
         if event {
             let thread =
                 std::thread::Builder::new().stack_size(256 << 10).spawn(move || drop(work()));
             return thread.map_or_else(
-                |_| error(500, "ServiceException", "no thread"),
+                |_| error(500, "ServiceException", "cannot start a thread"),
                 |_| Answer::new(202, ""),
             );
         }
@@ -335,19 +347,19 @@ impl Functions {
         }
     }
 
-    /// `GET …/invocation/next`: waits for something to do.
-    fn next(&self, number: u64) -> Answer {
+    /// `GET …/invocation/next`: waits for an invocation.
+    fn next_invocation(&self, number: u64) -> Answer {
         let mut state = self.lock();
         loop {
             let Some(worker) =
-                state.workers.get_mut(&number).filter(|worker| worker.process != GONE)
+                state.workers.get_mut(&number).filter(|worker| worker.process != ENDED)
             else {
-                return error(403, "Forbidden", "no such worker");
+                return error(403, "Forbidden", "unknown worker");
             };
             let waiting = worker
-                .doing
+                .invocation
                 .as_mut()
-                .and_then(|doing| Some((doing.id.clone(), doing.payload.take()?)));
+                .and_then(|invocation| Some((invocation.id.clone(), invocation.payload.take()?)));
             match waiting {
                 Some((id, payload)) => {
                     worker.idle = false;
@@ -355,7 +367,7 @@ impl Functions {
                         .with("Lambda-Runtime-Aws-Request-Id", id)
                         .with("Content-Type", "application/json");
                 }
-                None => worker.idle = worker.doing.is_none(),
+                None => worker.idle = worker.invocation.is_none(),
             }
             if state.ended {
                 return error(403, "Forbidden", "the service has ended");
@@ -365,15 +377,16 @@ impl Functions {
     }
 
     /// `POST …/invocation/ID/response` and `…/error`.
-    fn done(&self, number: u64, id: &str, outcome: Outcome) -> Answer {
+    fn finish_invocation(&self, number: u64, id: &str, outcome: Outcome) -> Answer {
         let mut state = self.lock();
-        let doing = state.workers.get_mut(&number).and_then(|worker| worker.doing.as_mut());
-        match doing.filter(|doing| doing.id == id) {
-            Some(doing) => doing.outcome = Some(outcome),
-            None => return error(403, "Forbidden", "no such invocation"),
+        let invocation =
+            state.workers.get_mut(&number).and_then(|worker| worker.invocation.as_mut());
+        match invocation.filter(|invocation| invocation.id == id) {
+            Some(invocation) => invocation.outcome = Some(outcome),
+            None => return error(403, "Forbidden", "unknown invocation"),
         }
         drop(state);
-        self.happened.notify_all();
+        self.worker_changed.notify_all();
         Answer::new(202, "")
     }
 }
@@ -383,24 +396,30 @@ impl Service for Functions {
         let parts: Vec<&str> = request.path.split('/').collect();
         match (request.method.as_str(), &parts[..]) {
             ("POST", ["2015-03-31", "functions", name, "invocations"]) => {
-                self.invocation(name, request)
+                self.handle_invocation(name, request)
             }
             (method, ["worker", number, "2018-06-01", "runtime", rest @ ..]) => {
                 let number = number.parse().unwrap_or(0);
                 match (method, rest) {
-                    ("GET", ["invocation", "next"]) => self.next(number),
-                    ("POST", ["invocation", id, "response"]) => {
-                        self.done(number, id, Outcome::Answered(request.body.bytes().to_vec()))
-                    }
+                    ("GET", ["invocation", "next"]) => self.next_invocation(number),
+                    ("POST", ["invocation", id, "response"]) => self.finish_invocation(
+                        number,
+                        id,
+                        Outcome::Answered(request.body.bytes().to_vec()),
+                    ),
                     ("POST", ["invocation", id, "error"]) => {
                         let message = String::from_utf8_lossy(request.body.bytes()).into_owned();
-                        self.done(number, id, Outcome::Failed { kind: "Runtime.Error", message })
+                        self.finish_invocation(
+                            number,
+                            id,
+                            Outcome::Failed { kind: "Runtime.Error", message },
+                        )
                     }
                     ("POST", ["init", "error"]) => Answer::new(202, ""),
-                    _ => error(404, "NotFound", "no such path"),
+                    _ => error(404, "NotFound", "unknown path"),
                 }
             }
-            _ => error(404, "NotFound", "no such path"),
+            _ => error(404, "NotFound", "unknown path"),
         }
     }
 
@@ -408,12 +427,16 @@ impl Service for Functions {
         let most = if is_event(request) { EVENT_BYTES_MAX } else { PAYLOAD_BYTES_MAX };
         let len = request.header("content-length").and_then(|len| len.parse::<u64>().ok());
         match len.is_some_and(|len| len > most) {
-            true => Err(error(413, "RequestTooLargeException", &format!("more than {most} bytes"))),
+            true => Err(error(
+                413,
+                "RequestTooLargeException",
+                &format!("the payload exceeds {most} bytes"),
+            )),
             false => Ok(Sink::Memory(most)),
         }
     }
 
-    /// Workers are inside: their requests are not made to fail.
+    /// Requests of workers never fail by injection.
     fn may_fail(&self, request: &Request) -> bool {
         !request.path.starts_with("worker/")
     }

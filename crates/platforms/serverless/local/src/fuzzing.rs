@@ -1,5 +1,4 @@
-//! Bodies of fuzz targets: what comes in over a connection of the store and of the function
-//! service.
+//! Fuzz targets for the requests of the store and the function service.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,20 +10,20 @@ use std::time::Duration;
 
 use crate::access::Access;
 use crate::functions::Functions;
-use crate::http::{Answer, Service, talk};
-use crate::place::Scratch;
+use crate::http::{Answer, Service, answer_all};
+use crate::paths::Scratch;
 use crate::select::Selector;
 use crate::store::Store;
-use crate::{Options, place};
+use crate::{Options, paths};
 
-/// What opens both services here.
+/// The header that authorizes requests to both services in these tests.
 const TOKEN: &str = "Authorization: Bearer secret\r\n";
-/// Stands beside the buckets, where no request may reach.
+/// A file next to the buckets that no request may reach.
 const SECRET: &str = "the secret beside the buckets";
-/// So many inputs fill a store before it is made anew.
+/// The number of inputs after which the store is recreated.
 const INPUTS_MAX: usize = 500;
 
-/// A store, and what surrounds it.
+/// A store with files around it.
 struct Fixture {
     store: Store,
     scratch: Scratch,
@@ -39,7 +38,7 @@ impl Fixture {
     fn new() -> Fixture {
         let scratch = Scratch::new().expect("a directory");
         let data = scratch.path().join("home/data");
-        place::private(&data).expect("a directory");
+        paths::create_private(&data).expect("a directory");
         fs::write(data.join("a.csv"), "a\n1\n").expect("a file");
         fs::write(scratch.path().join("home/secret"), SECRET).expect("a file");
         fs::write(scratch.path().join("secret"), SECRET).expect("a file");
@@ -48,7 +47,7 @@ impl Fixture {
         Fixture { store, scratch, inputs: 0 }
     }
 
-    /// Fails where anything has changed outside the buckets.
+    /// Panics if a file outside the buckets has changed.
     fn check(&self) {
         let names = |folder: &Path| -> BTreeSet<String> {
             let entries = fs::read_dir(folder).expect("the directory is there").flatten();
@@ -67,10 +66,10 @@ impl Fixture {
 /// token added to each.
 fn converse(data: &[u8], service: &impl Service) {
     let refused = |answer: Answer, _: &str| {
-        assert_eq!(answer.status / 100, 4, "a stranger is let in: {answer:?}")
+        assert_eq!(answer.status / 100, 4, "an unauthorized request is answered: {answer:?}")
     };
     let signed = Access::Signature { key: "key".to_string(), secret: "secret".to_string() };
-    drop(talk(&mut &*data, &mut Vec::new(), &signed, service, refused));
+    drop(answer_all(&mut &*data, &mut Vec::new(), &signed, service, refused));
     let text =
         String::from_utf8_lossy(data).replace(" HTTP/1.1\r\n", &format!(" HTTP/1.1\r\n{TOKEN}"));
     let answered = |answer: Answer, method: &str| {
@@ -82,13 +81,16 @@ fn converse(data: &[u8], service: &impl Service) {
         if let Some((file, len)) = answer.file {
             drop(file.take(len).read_to_end(&mut body));
         }
-        assert!(!String::from_utf8_lossy(&body).contains(SECRET), "what lies outside is told");
+        assert!(
+            !String::from_utf8_lossy(&body).contains(SECRET),
+            "a file outside the buckets is read"
+        );
     };
     let opened = Access::Token("secret".to_string());
-    drop(talk(&mut text.as_bytes(), &mut Vec::new(), &opened, service, answered));
+    drop(answer_all(&mut text.as_bytes(), &mut Vec::new(), &opened, service, answered));
 }
 
-/// Requests to the store: nothing outside its buckets is read or changed.
+/// Sends requests to the store and checks that nothing outside its buckets is read or changed.
 pub fn store_requests(data: &[u8]) {
     STORE.with_borrow_mut(|fixture| {
         fixture.inputs += 1;
@@ -100,8 +102,7 @@ pub fn store_requests(data: &[u8]) {
     });
 }
 
-/// Reads the data as requests to the function service: invocations, and the requests of a worker
-/// that has a task.
+/// Sends requests to the function service: invocations, and requests of a worker with a task.
 pub fn function_requests(data: &[u8]) {
     let options = Options {
         program: "/no/such/program".into(),
@@ -111,7 +112,7 @@ pub fn function_requests(data: &[u8]) {
         ..Options::default()
     };
     let functions: Arc<Functions> = Functions::new(options, Vec::new()).expect("a service");
-    functions.pretend("00000001", b"an order");
+    functions.add_fake_worker("00000001", b"an order");
     converse(data, &*functions);
 }
 

@@ -1,19 +1,20 @@
-//! A function service and an object store on loopback, for trying and testing platform `serverless`
+//! A function service and an object store on loopback, to run and test platform `serverless`
 //! without a cloud.
 //!
-//! [`Local::start`] listens on two ports of this machine: one speaks as much of S3 as the engine
-//! uses (`store`), the other the Invoke and Runtime APIs of AWS Lambda (`functions`): it starts
-//! worker processes with a cold start's delay, ends those that take more memory than they may,
-//! refuses more than so many at once, and counts what would be billed. The store answers
-//! SelectObjectContent (`select`) with what the program evaluates for it. Both fail when told to
-//! (`faults`). Everything ends with the process that started it, however that ends.
+//! [`Local::start`] listens on two loopback ports. One serves the part of S3 that the engine uses
+//! (`store`), including SelectObjectContent (`select`); the program evaluates its SQL. The other
+//! serves the Invoke and Runtime APIs of AWS Lambda (`functions`): it starts worker processes with
+//! the delay of a cold start, kills those that exceed their memory, limits concurrent invocations,
+//! and counts what would be billed. Both can inject faults (`faults`). Everything ends with the
+//! process that started it, however that ends.
 //!
-//! Both listen on loopback only and refuse requests without their secrets. Each start makes new
-//! secrets: a key of 256 random bits, which signs requests to the store, and a token of 256 random
-//! bits for the function service and the workers. Child processes get both in their environment.
-//! Files are in a directory that only the user can enter.
+//! Both refuse requests without their secrets, which are new for each start: a key of 256 random
+//! bits that signs requests to the store, and a token of 256 random bits for the function service
+//! and its workers. Child processes get both in their environment. Files are in a directory that
+//! only the user can access.
 //!
-//! This crate depends on nothing of the engine: what it is asked for is what the protocols say.
+//! This crate does not depend on the engine: it implements protocols only.
+//! | Modules with `unsafe` code: `process` and `paths`.
 //!
 //! ```
 //! let local = tessera_serverless_local::Local::start(Default::default()).unwrap();
@@ -28,7 +29,7 @@ mod functions;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod http;
-mod place;
+mod paths;
 mod process;
 mod select;
 mod store;
@@ -40,37 +41,37 @@ use std::time::Duration;
 
 use access::{Access, random};
 pub use faults::Faults;
-pub use select::{Form, Selection, Selector};
+pub use select::{Format, Selection, Selector};
 
-/// The environment variable that holds the token of the function service.
+/// The environment variable with the token of the function service.
 pub const TOKEN: &str = "TESSERA_FUNCTIONS_TOKEN";
 
-/// What starts a worker, and how the services behave.
+/// The options of the services.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The program that is a worker, and its arguments.
+    /// The program of workers.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// Memory of a worker, in MiB; one that takes more is ended.
+    /// The memory limit of a worker in MiB; a worker that exceeds it is killed.
     pub memory_mib: u64,
-    /// How long the first invocation of a worker takes longer.
+    /// The delay of a worker's first invocation.
     pub cold_start: Duration,
-    /// More than so many invocations at once are refused.
+    /// The maximum number of concurrent invocations.
     pub concurrency: usize,
-    /// An invocation that takes longer is ended.
+    /// The timeout of an invocation.
     pub timeout: Duration,
-    /// Whether there is a store here; without one, workers use the environment's.
+    /// Whether to start a store; without one, workers use the environment's.
     pub store: bool,
-    /// Whether there is a function service here.
+    /// Whether to start a function service.
     pub functions: bool,
-    /// Where the bucket `data` is kept; the others go when the process ends.
+    /// The directory of the bucket `data`; other buckets are temporary.
     pub data: PathBuf,
-    /// What evaluates SQL over objects; without it, the store does not select.
+    /// The evaluator of SQL over objects; without it, the store does not support SELECT.
     pub selector: Option<Selector>,
-    /// What goes wrong in the store.
+    /// The faults of the store.
     pub store_faults: Faults,
-    /// What goes wrong when functions are invoked.
+    /// The faults of invocations.
     pub invoke_faults: Faults,
 }
 
@@ -79,7 +80,7 @@ impl Default for Options {
         Options {
             program: std::env::current_exe().unwrap_or_default(),
             arguments: vec!["worker".to_string()],
-            // One virtual processor.
+            // The memory with one virtual processor.
             memory_mib: 1769,
             cold_start: Duration::from_millis(100),
             concurrency: 1000,
@@ -94,14 +95,14 @@ impl Default for Options {
     }
 }
 
-/// The services; they end when this is dropped.
+/// The running services; dropping this ends them.
 pub struct Local {
     functions: Option<Arc<functions::Functions>>,
     settings: Vec<(String, String)>,
-    _scratch: place::Scratch,
+    _scratch: paths::Scratch,
 }
 
-/// The settings hold secrets.
+/// Omits the settings, which contain secrets.
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local").finish_non_exhaustive()
@@ -112,14 +113,14 @@ impl Local {
     /// Starts the services.
     ///
     /// # Errors
-    /// The system gives no port, thread, temporary directory or random bytes.
+    /// The system provides no port, thread, temporary directory or random bytes.
     pub fn start(options: Options) -> io::Result<Local> {
-        let scratch = place::Scratch::new()?;
+        let scratch = paths::Scratch::new()?;
         let mut settings = Vec::new();
         if options.store {
             let (key, secret) = (format!("LOCAL{}", random::<8>()?), random::<32>()?);
             let store = store::Store::new(&scratch, &options.data, options.selector.clone())?;
-            let faults = faults::Chooser::new(options.store_faults.clone());
+            let faults = faults::FaultInjector::new(options.store_faults.clone());
             let access = Access::Signature { key: key.clone(), secret: secret.clone() };
             let address = http::listen("store", access, faults, Arc::new(store))?;
             settings = [
@@ -127,7 +128,7 @@ impl Local {
                 ("AWS_ALLOW_HTTP", "true"),
                 ("AWS_ACCESS_KEY_ID", &key),
                 ("AWS_SECRET_ACCESS_KEY", &secret),
-                // Those of the user's own, if there are any, belong to another key.
+                // The user's own settings, if any, belong to another key.
                 ("AWS_SESSION_TOKEN", ""),
                 ("AWS_SKIP_SIGNATURE", "false"),
                 ("AWS_REGION", "local"),
@@ -140,32 +141,32 @@ impl Local {
         if options.functions {
             let token = random::<32>()?;
             settings.push((TOKEN.to_string(), token.clone()));
-            let faults = faults::Chooser::new(options.invoke_faults.clone());
+            let faults = faults::FaultInjector::new(options.invoke_faults.clone());
             let service = functions::Functions::new(options, settings.clone())?;
             let address = http::listen("functions", Access::Token(token), faults, service.clone())?;
-            service.listens_at(&address);
+            service.set_address(&address);
             settings.push(("AWS_ENDPOINT_URL_LAMBDA".to_string(), address));
             functions = Some(service);
         }
         Ok(Local { functions, settings, _scratch: scratch })
     }
 
-    /// What clients need to know, by the names of environment variables.
+    /// Returns the settings for clients, named like environment variables.
     pub fn settings(&self) -> &[(String, String)] {
         &self.settings
     }
 
-    /// What would be billed so far: invocations, and memory by time in MiB-milliseconds.
+    /// Returns what would be billed so far: invocations, and memory by time in MiB × ms.
     pub fn billed(&self) -> (u64, u64) {
         self.functions.as_ref().map_or((0, 0), |functions| functions.billed())
     }
 
-    /// Workers that wait for something to do.
+    /// Returns the number of workers that wait for an invocation.
     pub fn idle_workers(&self) -> usize {
         self.functions.as_ref().map_or(0, |functions| functions.idle_workers())
     }
 
-    /// As [`Local::billed`], for somebody who outlives this.
+    /// Returns [`Local::billed`] as a function that outlives this value.
     pub fn meter(&self) -> impl Fn() -> (u64, u64) + Send + Sync + 'static {
         let functions = self.functions.clone();
         move || functions.as_ref().map_or((0, 0), |functions| functions.billed())

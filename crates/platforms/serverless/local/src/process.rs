@@ -1,31 +1,30 @@
-//! Worker processes: they end with the process that started them, and when they take more memory
-//! than they may.
+//! Worker processes. The system kills them when the process that started them ends.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
-/// Ends a process at once.
+/// Kills a process.
 pub(crate) fn kill(process: i32) {
     if process > 1 {
-        // SAFETY: the call takes two numbers and touches no memory of ours.
+        // SAFETY: the call takes two numbers and does not access memory of this process.
         unsafe { libc::kill(process, libc::SIGKILL) };
     }
 }
 
-/// The memory that a process holds, in MiB.
+/// Returns the resident memory of a process in MiB.
 pub(crate) fn memory_mib(process: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     let pages: u64 =
         text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    // SAFETY: asks for a number.
+    // SAFETY: the call returns a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     (pages * u64::try_from(page).unwrap_or(4096)) >> 20
 }
 
-/// How a process ended, in the words of the function service.
-pub(crate) fn how(status: ExitStatus) -> String {
+/// Describes the exit of a process in the function service's words.
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(libc::SIGKILL), _) => "Runtime exited with error: signal: killed".to_string(),
         (Some(signal), _) => format!("Runtime exited with error: signal {signal}"),
@@ -35,8 +34,8 @@ pub(crate) fn how(status: ExitStatus) -> String {
 
 type Job = (Command, Sender<io::Result<Child>>);
 
-/// Starts processes. All by one thread, since the system ends them when the thread ends that
-/// started them.
+/// Starts processes, all on one thread: the system kills them when the thread that started them
+/// ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Starter {
     jobs: Sender<Job>,
@@ -56,7 +55,8 @@ impl Starter {
     pub(crate) fn start(&self, mut command: Command) -> io::Result<Child> {
         let parent = std::process::id();
         command.stdin(Stdio::null()).process_group(0);
-        // SAFETY: between fork and exec only system calls are made, which touch no memory of ours.
+        // SAFETY: between fork and exec, the closure makes only system calls, which do not access
+        // memory of this process.
         unsafe {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -69,7 +69,7 @@ impl Starter {
             });
         }
         let (sender, receiver) = channel();
-        let gone = || io::Error::other("nobody starts processes any more");
+        let gone = || io::Error::other("the starter thread has ended");
         self.jobs.send((command, sender)).map_err(|_| gone())?;
         receiver.recv().map_err(|_| gone())?
     }

@@ -1,4 +1,4 @@
-//! SelectObjectContent: the wire protocol. The SQL is evaluated by whoever started the store.
+//! The wire protocol of SelectObjectContent. The program that starts the store evaluates the SQL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use crate::http::Answer;
 
-/// Bytes of records in a message.
+/// The maximum size of records in a message.
 const RECORDS_BYTES: usize = 128 << 10;
 
-/// What is to be selected from which file.
+/// A selection from an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The object's file.
     pub file: PathBuf,
     /// The SQL.
     pub sql: String,
-    /// The form of the object.
-    pub input: Form,
-    /// The form of the records.
-    pub output: Form,
-    /// Of CSV: whether the first line is none of the records.
+    /// The format of the object.
+    pub input: Format,
+    /// The format of the selected records.
+    pub output: Format,
+    /// For CSV: whether the first line is a header.
     pub header: bool,
-    /// Of CSV: what stands between fields.
+    /// For CSV: the delimiter of fields.
     pub delimiter: String,
-    /// Of CSV: what stands around fields; may be nothing.
+    /// For CSV: the quote of fields; may be empty.
     pub quote: String,
 }
 
-/// Forms of objects and records.
+/// The formats of objects and records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum Format {
     /// Parquet.
     Parquet,
     /// CSV.
@@ -39,12 +39,12 @@ pub enum Form {
     Json,
 }
 
-/// What evaluates SQL: gives the records as text, without a header, or what is wrong.
+/// Evaluates selections: returns the records as text without a header, or an error message.
 #[derive(Clone)]
 pub struct Selector(Arc<dyn Fn(&Selection) -> Result<Vec<u8>, String> + Send + Sync>);
 
 impl Selector {
-    /// Evaluates SQL so.
+    /// Creates a selector from a function.
     pub fn new(
         select: impl Fn(&Selection) -> Result<Vec<u8>, String> + Send + Sync + 'static,
     ) -> Selector {
@@ -58,7 +58,7 @@ impl fmt::Debug for Selector {
     }
 }
 
-/// The answer to a request for an object's file.
+/// Answers a request to select from an object's file.
 pub(crate) fn answer(selector: &Selector, file: &Path, request: &[u8]) -> Answer {
     let refused = |code: &str, message: &str| {
         let text =
@@ -66,7 +66,7 @@ pub(crate) fn answer(selector: &Selector, file: &Path, request: &[u8]) -> Answer
         Answer::new(400, text)
     };
     let Some(selection) = parse(file, &String::from_utf8_lossy(request)) else {
-        return refused("MalformedXML", "the request is no SelectObjectContentRequest");
+        return refused("MalformedXML", "expected a SelectObjectContentRequest");
     };
     match (selector.0)(&selection) {
         Ok(records) => {
@@ -82,23 +82,23 @@ fn parse(file: &Path, text: &str) -> Option<Selection> {
         element(text, "SelectObjectContentRequest").or_else(|| element(text, "SelectRequest"))?;
     let (input, output) =
         (element(request, "InputSerialization")?, element(request, "OutputSerialization")?);
-    let form = |text: &str| {
-        let forms = [("CSV", Form::Csv), ("JSON", Form::Json), ("Parquet", Form::Parquet)];
-        forms.into_iter().find(|(tag, _)| element(text, tag).is_some()).map(|(_, form)| form)
+    let format = |text: &str| {
+        let formats = [("CSV", Format::Csv), ("JSON", Format::Json), ("Parquet", Format::Parquet)];
+        formats.into_iter().find(|(tag, _)| element(text, tag).is_some()).map(|(_, format)| format)
     };
     let of_input = |tag: &str| element(input, tag).map(unescape);
     Some(Selection {
         file: file.to_path_buf(),
         sql: unescape(element(request, "Expression")?),
-        input: form(input)?,
-        output: form(output).filter(|form| *form != Form::Parquet)?,
+        input: format(input)?,
+        output: format(output).filter(|format| *format != Format::Parquet)?,
         header: !matches!(of_input("FileHeaderInfo").as_deref(), None | Some("NONE")),
         delimiter: of_input("FieldDelimiter").unwrap_or_else(|| ",".to_string()),
         quote: of_input("QuoteCharacter").unwrap_or_else(|| "\"".to_string()),
     })
 }
 
-/// What stands within the first element of a name.
+/// Returns the content of the first element with this tag.
 fn element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     if text.contains(&format!("<{tag}/>")) {
         return Some("");
@@ -127,7 +127,7 @@ fn unescape(text: &str) -> String {
     text.replace("&#9;", "\t").replace("&#10;", "\n").replace("&#13;", "\r").replace("&amp;", "&")
 }
 
-/// The event stream: records, figures, the end.
+/// Encodes the event stream: records, statistics, end.
 fn stream(records: &[u8], scanned: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(records.len() + records.len() / 256 + 512);
     for part in records.chunks(RECORDS_BYTES) {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(selection.sql, "SELECT s._1 FROM S3Object s WHERE s._2 < 'a&b'");
         assert_eq!(
             (selection.input, selection.output, selection.header),
-            (Form::Csv, Form::Json, true)
+            (Format::Csv, Format::Json, true)
         );
         assert_eq!((&*selection.delimiter, &*selection.quote), ("\t", ""));
         assert!(parse(Path::new("x"), "<Other/>").is_none());
@@ -192,7 +192,7 @@ mod tests {
     fn an_answer_ends() {
         let selector = Selector::new(|selection| Ok(selection.sql.as_bytes().to_vec()));
         let found = answer(&selector, Path::new("/none"), REQUEST.as_bytes());
-        // The end, as Amazon's documentation spells its first bytes.
+        // The beginning of the end message, as in Amazon's documentation.
         assert!(
             found.status == 200
                 && found.body.windows(8).any(|part| part == [0, 0, 0, 56, 0, 0, 0, 40])

@@ -1,4 +1,4 @@
-//! An object store in a directory: as much of S3 as the engine uses.
+//! An object store in a directory, with the part of S3 that the engine uses.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,41 +10,41 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use crate::date::{date, iso_date};
-use crate::http::{Answer, Body, Request, Service, Sink, Spooled};
-use crate::place::{self, Scratch};
+use crate::http::{Answer, Body, Request, Service, Sink, SpooledFile};
+use crate::paths::{self, Scratch};
 use crate::select::Selector;
 
-/// Entries in a page of a listing.
+/// The number of entries in a page of a listing.
 const PAGE: usize = 1000;
-/// The bucket that outlives the process.
+/// The name of the bucket that outlives the process.
 const DATA: &str = "data";
-/// The most bytes of an object or part that comes with one request, as for Amazon's store.
+/// The maximum size of an object or part written by one request, as in Amazon's store.
 const OBJECT_BYTES_MAX: u64 = 5 << 30;
-/// The most bytes of another request.
+/// The maximum body size of other requests.
 const REQUEST_BYTES_MAX: u64 = 2 << 20;
-/// The highest number of a part.
+/// The maximum number of a part.
 const PARTS_MAX: u32 = 10_000;
 
-/// The store: `bucket/key` are files below a directory.
+/// The store: objects `bucket/key` are files below a directory.
 #[derive(Debug)]
 pub(crate) struct Store {
     scratch: PathBuf,
     data: PathBuf,
     selector: Option<Selector>,
-    /// Uploads in parts, by their names.
+    /// Multipart uploads by their names.
     uploads: Mutex<BTreeMap<String, Upload>>,
     names: AtomicU64,
     object_bytes_max: u64,
 }
 
-/// An upload in parts: the object's path and the files of its parts.
+/// A multipart upload: the object's path and the files of its parts.
 #[derive(Debug)]
 struct Upload {
     path: String,
-    parts: BTreeMap<u32, Spooled>,
+    parts: BTreeMap<u32, SpooledFile>,
 }
 
-fn of_io(io: &io::Error) -> Answer {
+fn io_error(io: &io::Error) -> Answer {
     match io.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => {
             Answer::error(404, "NoSuchKey")
@@ -57,20 +57,19 @@ fn of_io(io: &io::Error) -> Answer {
 }
 
 impl Store {
-    /// A store that keeps its buckets in `scratch`, and the bucket `data` in a directory of its
-    /// own.
+    /// Returns a store with its buckets in `scratch`, and the bucket `data` in its own directory.
     ///
     /// # Errors
-    /// One of them cannot be made.
+    /// A directory cannot be created.
     pub(crate) fn new(
         scratch: &Scratch,
         data: &Path,
         selector: Option<Selector>,
     ) -> io::Result<Store> {
-        place::private(data)?;
+        paths::create_private(data)?;
         let scratch = scratch.path().to_path_buf();
         for folder in ["buckets", "parts"] {
-            place::private(&scratch.join(folder))?;
+            paths::create_private(&scratch.join(folder))?;
         }
         Ok(Store {
             data: data.canonicalize()?,
@@ -82,63 +81,63 @@ impl Store {
         })
     }
 
-    /// The directory of a bucket; none for what can be no bucket's name.
+    /// Returns the directory of a bucket; `None` for an invalid bucket name.
     fn bucket(&self, bucket: &str) -> Option<PathBuf> {
         match bucket {
             DATA => Some(self.data.clone()),
-            _ => (place::is_name(bucket) && !bucket.starts_with('.'))
+            _ => (paths::is_name(bucket) && !bucket.starts_with('.'))
                 .then(|| self.scratch.join("buckets").join(bucket)),
         }
     }
 
-    /// The file of an object: every one that a request names is found here, and nowhere else.
+    /// Returns the file of an object. All paths from requests are resolved here.
     ///
     /// # Errors
-    /// The path is no object's.
+    /// The path is not a valid object path.
     fn file(&self, path: &str) -> io::Result<PathBuf> {
         let refused = || io::Error::from(io::ErrorKind::InvalidInput);
         let (bucket, key) = path.split_once('/').ok_or_else(refused)?;
-        place::below(&self.bucket(bucket).ok_or_else(refused)?, key)
+        paths::resolve(&self.bucket(bucket).ok_or_else(refused)?, key)
     }
 
-    /// A new file for what becomes an object, beside it: a name is all that moves then. No listing
-    /// has it.
-    fn temporary(&self, file: &Path) -> io::Result<(Spooled, File)> {
+    /// Creates a temporary file next to an object's file, so that a rename suffices to publish it.
+    /// Listings skip it.
+    fn temporary(&self, file: &Path) -> io::Result<(SpooledFile, File)> {
         let folder = file.parent().unwrap_or(file);
         let number = self.names.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".{}-{number}.tmp", std::process::id()));
         loop {
-            place::private(folder)?;
+            paths::create_private(folder)?;
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-                // Another request may delete a folder that is empty.
+                // Another request may delete an empty folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                made => return Ok((Spooled { path }, made?)),
+                created => return Ok((SpooledFile { path }, created?)),
             }
         }
     }
 
-    /// Gives a file the name of an object.
-    fn put(&self, request: &Request, spooled: &Spooled) -> io::Result<Answer> {
+    /// Publishes a file as an object.
+    fn put(&self, request: &Request, spooled: &SpooledFile) -> io::Result<Answer> {
         let file = self.file(&request.path)?;
-        // A link fails where the name is taken: of several writers one is first.
-        let done = match request.header("if-none-match") {
+        // A hard link fails if the name exists: of several writers, one succeeds.
+        let result = match request.header("if-none-match") {
             Some("*") => {
                 fs::hard_link(&spooled.path, &file).and_then(|()| fs::remove_file(&spooled.path))
             }
             _ => fs::rename(&spooled.path, &file),
         };
-        match done {
+        match result {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Ok(Answer::error(412, "PreconditionFailed"))
             }
-            done => {
-                done?;
+            result => {
+                result?;
                 Ok(Answer::new(200, "").with("ETag", tag(&fs::symlink_metadata(&file)?)))
             }
         }
     }
 
-    /// Opens an object: a regular file.
+    /// Opens an object, which must be a regular file.
     fn open(&self, path: &str) -> io::Result<(PathBuf, File)> {
         let file = self.file(path)?;
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -200,7 +199,7 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // Folders are not there when nothing is in them; the bucket is.
+        // Removes empty folders, except the bucket.
         let bucket = self.bucket(path.split('/').next().unwrap_or_default());
         let mut folder = file.parent();
         while let Some(empty) = folder
@@ -229,11 +228,11 @@ impl Store {
                 None => found.insert(key.to_string(), Some(meta)),
             };
         };
-        // Only the folder that the prefix names is walked. No key begins with one that can be no
-        // key's.
+        // Walks only the folder that the prefix names. A prefix that is not a valid key matches no
+        // object.
         match prefix.rsplit_once('/') {
             None => walk(&root, "", &mut visit)?,
-            Some((below, _)) => match place::below(&root, below) {
+            Some((below, _)) => match paths::resolve(&root, below) {
                 Ok(folder) => walk(&folder, below, &mut visit)?,
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
                 Err(error) => return Err(error),
@@ -301,8 +300,7 @@ impl Store {
         Ok(Answer::new(200, text))
     }
 
-    /// Keeps the body of a part, which is in a file: the file is no longer deleted with the
-    /// request.
+    /// Keeps the body of a part: renames its file, which would be deleted with the request.
     fn put_part(&self, request: &Request, id: &str) -> io::Result<Answer> {
         let number = request.query.get("partNumber").and_then(|number| number.parse().ok());
         let Some(number) = number.filter(|number| (1..=PARTS_MAX).contains(number)) else {
@@ -315,17 +313,17 @@ impl Store {
         let Some(upload) = uploads.get_mut(id).filter(|upload| upload.path == request.path) else {
             return Ok(Answer::error(404, "NoSuchUpload"));
         };
-        let kept = Spooled { path: spooled.path.with_extension("part") };
-        fs::rename(&spooled.path, &kept.path)?;
-        upload.parts.insert(number, kept);
+        let part = SpooledFile { path: spooled.path.with_extension("part") };
+        fs::rename(&spooled.path, &part.path)?;
+        upload.parts.insert(number, part);
         Ok(Answer::new(200, "").with("ETag", format!("\"part-{number}\"")))
     }
 
     fn end_upload(&self, request: &Request, id: &str) -> io::Result<Answer> {
         let upload = {
             let mut uploads = self.lock();
-            let is_its = uploads.get(id).is_some_and(|upload| upload.path == request.path);
-            if is_its { uploads.remove(id) } else { None }
+            let matches = uploads.get(id).is_some_and(|upload| upload.path == request.path);
+            if matches { uploads.remove(id) } else { None }
         };
         let Some(upload) = upload else { return Ok(Answer::error(404, "NoSuchUpload")) };
         if request.method == "DELETE" {
@@ -354,7 +352,7 @@ impl Store {
 impl Service for Store {
     fn answer(&self, request: &Request) -> Answer {
         let id = request.query.get("uploadId");
-        let done = match (request.method.as_str(), id, &request.body) {
+        let result = match (request.method.as_str(), id, &request.body) {
             ("GET", ..) if request.has("list-type") => self.list(request),
             ("GET" | "HEAD", ..) => self.read(request),
             ("POST", ..) if request.has("select") => self.select(request),
@@ -366,10 +364,10 @@ impl Service for Store {
             ("DELETE", None, _) => self.delete(&request.path).map(|()| Answer::new(204, "")),
             _ => Ok(Answer::error(405, "MethodNotAllowed")),
         };
-        done.unwrap_or_else(|error| of_io(&error))
+        result.unwrap_or_else(|error| io_error(&error))
     }
 
-    /// Objects and parts go to files, never through memory.
+    /// Objects and parts are written to files, not held in memory.
     fn sink(&self, request: &Request) -> Result<Sink, Answer> {
         if request.method != "PUT" {
             return Ok(Sink::Memory(REQUEST_BYTES_MAX));
@@ -379,12 +377,12 @@ impl Service for Store {
             None => self.temporary(&file),
             Some(_) => self.temporary(&self.scratch.join("parts").join("part")),
         });
-        let (spooled, file) = made.map_err(|error| of_io(&error))?;
+        let (spooled, file) = made.map_err(|error| io_error(&error))?;
         Ok(Sink::File(spooled, file, self.object_bytes_max))
     }
 }
 
-/// Visits all objects below a folder; hidden files are none.
+/// Visits all objects below a folder; skips hidden files.
 fn walk(folder: &Path, key: &str, visit: &mut dyn FnMut(&str, fs::Metadata)) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error)
@@ -399,7 +397,7 @@ fn walk(folder: &Path, key: &str, visit: &mut dyn FnMut(&str, fs::Metadata)) -> 
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
         let below = if key.is_empty() { name.to_string() } else { format!("{key}/{name}") };
-        // What is deleted meanwhile is not there. What a link leads to is looked at as little.
+        // Skips entries deleted meanwhile, and symbolic links.
         let Ok(meta) = entry.metadata() else { continue };
         if meta.is_dir() {
             walk(&entry.path(), &below, visit)?;
@@ -410,7 +408,7 @@ fn walk(folder: &Path, key: &str, visit: &mut dyn FnMut(&str, fs::Metadata)) -> 
     Ok(())
 }
 
-/// A tag that differs when the content was written again.
+/// Returns a tag that changes when the object is written again.
 fn tag(meta: &fs::Metadata) -> String {
     format!("\"{:x}-{:x}-{:x}-{:x}\"", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }

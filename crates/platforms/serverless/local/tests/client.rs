@@ -1,4 +1,4 @@
-//! A client that writes requests by hand.
+//! An HTTP client that writes requests by hand.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use tessera_serverless_local::Local;
 
-/// A request; gives status, head and body.
+/// Sends a request; returns status, head and body.
 pub(crate) fn ask(
     host: &str,
     method: &str,
@@ -40,13 +40,13 @@ pub(crate) fn ask(
     }
 }
 
-/// The value of a setting.
+/// Returns the value of a setting.
 pub(crate) fn setting(local: &Local, name: &str) -> String {
     let found = local.settings().iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value.clone()).unwrap()
 }
 
-/// Host and port of a service.
+/// Returns the host and port of a service.
 pub(crate) fn host(local: &Local, name: &str) -> String {
     setting(local, name).trim_start_matches("http://").to_string()
 }
@@ -58,7 +58,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The time as signatures have it.
+/// Returns the time in the format of signatures.
 pub(crate) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -80,8 +80,8 @@ pub(crate) fn now() -> String {
     format!("{year:04}{:02}{:02}T{:02}{:02}{:02}Z", month + 1, day + 1, clock.0, clock.1, clock.2)
 }
 
-/// Headers of a request to the store, signed with this key and secret; `query` has its names in
-/// order, each with a value.
+/// Returns the headers of a request to the store, signed with this key and secret; `query` has its
+/// names in order, each with a value.
 pub(crate) fn signed(
     (key, secret): (&str, &str),
     (host, time): (&str, &str),

@@ -1,5 +1,5 @@
-//! The doors of the services, as another user of this machine finds them: ports without knowing the
-//! secrets, directories without the right to enter. docs/design/threat-model.md names these tests.
+//! Tests what another user of this machine can reach: ports without the secrets, directories
+//! without permission. docs/design/threat-model.md names these tests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,8 +22,8 @@ fn services(store: bool, folder: &tempfile::TempDir) -> Local {
     .unwrap()
 }
 
-/// Also where the store is another one, so that there are no keys of ours: workers would run with
-/// the user's own credentials.
+/// With a remote store the services have no keys of their own, and workers would run with the
+/// user's credentials.
 #[test]
 fn workers_run_for_nobody_without_the_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,8 +123,8 @@ fn the_store_answers_signatures_only() {
     assert_eq!(ask(&host, "GET", "/b/a%20b", &get, "").2, "hello", "nothing was written");
 }
 
-/// As they come over the wire: encoded once, twice, with slashes that another program would take
-/// together.
+/// Paths as sent over the wire: encoded once, twice, with duplicate slashes that other programs
+/// merge.
 #[test]
 fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
     for path in paths {
         for method in ["GET", "HEAD", "PUT", "DELETE"] {
             let (status, _, body) = ask(&host, method, path, &sign(method, path, ""), "gone");
-            // Encoded twice it is the name of a folder, which may be there.
+            // A path encoded twice is the name of a folder, which may exist.
             let own = path.contains("%25") && matches!(status, 200 | 204 | 404);
             assert!(
                 (own || status == 400 || status == 0) && body != "secret",
@@ -170,7 +170,7 @@ fn spelled_otherwise_nothing_outside_a_bucket_is_reached() {
     assert_eq!(std::fs::read(folder.path().join("secret")).unwrap(), b"secret");
 }
 
-/// What a request says of its length is believed neither in memory nor on the disk.
+/// The declared length of a request is trusted neither in memory nor on disk.
 #[test]
 fn long_bodies_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The function service, with this test's own program as the worker.
+//! Tests the function service with this test program as the worker.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tessera_serverless_local::{Faults, Local, Options, TOKEN};
 
 use crate::client::{ask, host, setting};
 
-/// Not a test: what the service starts. It does what its orders say.
+/// Not a test: the worker process that the service starts. It follows its orders.
 #[test]
 fn worker_process() {
     let Ok(api) = std::env::var("AWS_LAMBDA_RUNTIME_API") else { return };
@@ -29,7 +29,7 @@ fn worker_process() {
             ("exit", code) => std::process::exit(code.parse().unwrap()),
             _ => {}
         }
-        // Until it is seen and ended, or its time is over.
+        // Waits until the service notices the memory and kills this process.
         if !held.is_empty() {
             std::thread::sleep(Duration::from_secs(60));
         }
@@ -64,14 +64,14 @@ impl Service {
         ask(&self.host, "POST", "/2015-03-31/functions/worker/invocations", &headers, order)
     }
 
-    /// The process that did it.
-    fn done_by(&self, order: &str) -> i32 {
+    /// Runs an order and returns the process that ran it.
+    fn process_of(&self, order: &str) -> i32 {
         let (status, head, body) = self.invoke("", order);
         assert!(
             status == 200 && !head.contains("Function-Error") && body.ends_with(order),
             "{head} {body}"
         );
-        // It asks for more, and is found idle by the next one.
+        // The worker requests the next order, and the next invocation finds it idle.
         while self.local.idle_workers() == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -89,10 +89,10 @@ impl Service {
 fn workers_stay_warm_and_are_billed() {
     let service = Service::start(|options| options.cold_start = Duration::from_millis(400));
     let started = Instant::now();
-    let first = service.done_by("hello");
+    let first = service.process_of("hello");
     assert!(started.elapsed() >= Duration::from_millis(400));
-    // A cold start would be another process.
-    assert_eq!(service.done_by("sleep 10"), first);
+    // A cold start would use another process.
+    assert_eq!(service.process_of("sleep 10"), first);
     let (invocations, mebibyte_milliseconds) = service.local.billed();
     assert_eq!(invocations, 2);
     assert!((200 * 10..200 * 60_000).contains(&mebibyte_milliseconds), "{mebibyte_milliseconds}");
@@ -101,13 +101,13 @@ fn workers_stay_warm_and_are_billed() {
 #[test]
 fn lost_workers_are_told_and_replaced() {
     let service = Service::start(|options| options.timeout = Duration::from_secs(6));
-    service.done_by("hello");
+    service.process_of("hello");
     assert!(service.failure("exit 3").contains("exit status 3"));
-    service.done_by("hello");
+    service.process_of("hello");
     let body = service.failure("eat 400");
-    assert!(body.contains("Runtime.OutOfMemory") && body.contains("may take 200 MiB"), "{body}");
+    assert!(body.contains("Runtime.OutOfMemory") && body.contains("of 200 MiB"), "{body}");
     assert!(service.failure("sleep 60000").contains("timed out after 6.00 seconds"));
-    service.done_by("hello");
+    service.process_of("hello");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn no_more_at_once_than_may_be() {
     while service.invoke("", "hello").0 == 429 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    service.done_by("hello");
+    service.process_of("hello");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn faults_happen_to_those_who_may_ask() {
 #[test]
 fn everything_ends_with_the_service() {
     let service = Service::start(|_| {});
-    let process = service.done_by("hello");
+    let process = service.process_of("hello");
     assert!(std::path::Path::new(&format!("/proc/{process}")).exists());
     drop(service);
     assert!(!std::path::Path::new(&format!("/proc/{process}")).exists());

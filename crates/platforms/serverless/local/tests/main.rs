@@ -1,4 +1,4 @@
-//! The services on loopback, as clients and strangers see them.
+//! Tests of the services on loopback, for authorized and unauthorized clients.
 
 mod client;
 mod doors;

@@ -1,16 +1,16 @@
-//! The head of what a sender has sent in parts.
+//! The head of a sender's parts.
 //!
-//! A magic word, the numbers of the attempt, of its parts and of the groups, then three words per
-//! part and group as an index has. Words are little-endian.
+//! The format: a magic word, the number of the attempt, the numbers of parts and groups, then three
+//! words per part and group as in an index. Words are little-endian.
 
 use tessera_types::{Error, Result};
 
-use crate::object::{Content, Index};
+use crate::object::{GroupSummary, Index};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tessera+");
 const START_WORDS: usize = 4;
 
-/// What a head says.
+/// A decoded head.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) attempt: u64,
@@ -28,13 +28,13 @@ pub(crate) fn bytes<'a>(
 }
 
 impl Head {
-    /// From the first bytes of a head of `size` bytes whose parts have so many groups; none where
-    /// they are not all of it.
+    /// Reads a head of `size` bytes with this many groups per part from its first bytes; `None` if
+    /// these are not all of it.
     ///
     /// # Errors
-    /// These are not the first bytes of such a head.
+    /// The bytes are not the beginning of a valid head.
     pub(crate) fn read(bytes: &[u8], size: u64, groups: usize) -> Result<Option<Head>> {
-        let damaged = || Error::data("an object of an exchange is damaged: its head does not fit");
+        let damaged = || Error::data("damaged exchange object: invalid head");
         let words = bytes.as_chunks::<8>().0;
         let word = |at: usize| words.get(at).map(|word| u64::from_le_bytes(*word));
         let (Some(MAGIC), Some(attempt), Some(parts), Some(found)) =
@@ -42,7 +42,7 @@ impl Head {
         else {
             return Err(damaged());
         };
-        let of_part = groups * Content::WORDS;
+        let of_part = groups * GroupSummary::WORDS;
         let wanted = parts.checked_mul(of_part as u64 * 8);
         let wanted = wanted.and_then(|len| len.checked_add(START_WORDS as u64 * 8));
         if found != groups as u64 || wanted != Some(size) {

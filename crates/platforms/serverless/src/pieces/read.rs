@@ -10,89 +10,92 @@ use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column, Handle};
 
 use super::head::Head;
-use super::{Plan, Shared, part_name};
-use crate::crossing::{Crossing, gone};
-use crate::object::{Checking, Content};
-use crate::task::Ending;
+use super::{PiecesSetup, Shared, part_name};
+use crate::object::{GroupSummary, PacketChecker};
+use crate::store_exchange::{StoreExchange, object_missing};
+use crate::task::AbortOnDrop;
 
 /// The share of a thread's budget that is read at once, and its bounds: every thread reads several
-/// row groups at a time.
+/// row groups at the same time.
 const PIECE_SHARE: usize = 256;
 const PIECE_BYTES_MIN: usize = 32 << 10;
 const PIECE_BYTES_MAX: usize = 4 << 20;
-/// Bytes that a head is first read with.
+/// The number of bytes of the first read of a head.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// A run of row groups of a part that are for this worker.
+/// Neighboring row groups of a part that are for this worker.
 #[derive(Debug, Clone)]
-pub(super) struct Stretch {
+pub(super) struct GroupRange {
     name: Arc<str>,
     range: Range<u64>,
-    content: Content,
+    content: GroupSummary,
 }
 
-/// What all senders have for this worker, when their heads are there.
-pub(super) async fn find(crossing: &Crossing) -> Result<Vec<Stretch>> {
-    let mine = crossing.parts.of_receiver(crossing.task.order.index);
+/// Finds the row groups that all senders have for this worker; waits for their heads.
+pub(super) async fn find(store_exchange: &StoreExchange) -> Result<Vec<GroupRange>> {
+    let mine = store_exchange.group_map.receiver_groups(store_exchange.task.order.index);
     if mine.is_empty() {
         return Ok(Vec::new());
     }
-    let senders = if crossing.only_first { 1 } else { crossing.task.order.workers };
-    // This worker's own head is read as well: that of another attempt may have been first.
-    let found = crossing
-        .as_they_appear((0..senders).collect(), |sender| open(crossing, sender, &mine))
+    let senders = if store_exchange.only_first { 1 } else { store_exchange.task.order.workers };
+    // This worker's own head is read as well: another attempt's head may have been first.
+    let found = store_exchange
+        .poll_senders((0..senders).collect(), |sender| open(store_exchange, sender, &mine))
         .await?;
     Ok(found.into_values().flatten().collect())
 }
 
-/// What a sender has for this worker; none where its head is not there yet.
+/// Returns the row groups that a sender has for this worker; `None` if its head does not exist yet.
 async fn open(
-    crossing: &Crossing,
+    store_exchange: &StoreExchange,
     sender: usize,
     mine: &Range<usize>,
-) -> Result<Option<Vec<Stretch>>> {
-    let (name, groups) = (crossing.name(sender), crossing.parts.groups());
-    let Some((first, size)) = crossing.range(&name, 0..HEAD_BYTES).await? else { return Ok(None) };
+) -> Result<Option<Vec<GroupRange>>> {
+    let (name, groups) = (store_exchange.name(sender), store_exchange.group_map.groups());
+    let Some((first, size)) = store_exchange.range(&name, 0..HEAD_BYTES).await? else {
+        return Ok(None);
+    };
     let head = match Head::read(&first, size, groups)? {
         Some(head) => head,
         None => {
-            let mut memory = crossing.reservation();
+            let mut memory = store_exchange.reservation();
             memory.grow(usize::try_from(size).unwrap_or(usize::MAX))?;
-            let (whole, size) = crossing.range(&name, 0..size).await?.ok_or_else(|| gone(&name))?;
-            let short = || Error::data("an object of an exchange is damaged: its head ends early");
+            let (whole, size) =
+                store_exchange.range(&name, 0..size).await?.ok_or_else(|| object_missing(&name))?;
+            let short = || Error::data("damaged exchange object: truncated head");
             Head::read(&whole, size, groups)?.ok_or_else(short)?
         }
     };
-    let mut stretches = Vec::new();
+    let mut ranges = Vec::new();
     for (number, part) in head.parts.iter().enumerate() {
-        let name: Arc<str> = part_name(crossing, sender, head.attempt, number as u64).into();
+        let name: Arc<str> = part_name(store_exchange, sender, head.attempt, number as u64).into();
         let of_part = part.runs_from(0, |group| mine.contains(&group));
-        lock(&crossing.memory).grow(name.len() + of_part.len() * size_of::<Stretch>())?;
-        let stretch = |(range, content)| Stretch { name: name.clone(), range, content };
-        stretches.extend(of_part.into_iter().map(stretch));
+        lock(&store_exchange.memory).grow(name.len() + of_part.len() * size_of::<GroupRange>())?;
+        let group_range = |(range, content)| GroupRange { name: name.clone(), range, content };
+        ranges.extend(of_part.into_iter().map(group_range));
     }
-    Ok(Some(stretches))
+    Ok(Some(ranges))
 }
 
-/// What there is to read, once that is known.
+/// The row groups to read, once they are known.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ReceiverRanges {
     token: Token,
-    stretches: OnceLock<Result<Box<[Stretch]>>>,
+    ranges: OnceLock<Result<Box<[GroupRange]>>>,
 }
 
-impl Found {
-    pub(super) fn set(&self, stretches: Result<Vec<Stretch>>) {
-        drop(self.stretches.set(stretches.map(Vec::into_boxed_slice)));
+impl ReceiverRanges {
+    pub(super) fn set(&self, ranges: Result<Vec<GroupRange>>) {
+        drop(self.ranges.set(ranges.map(Vec::into_boxed_slice)));
         self.token.set_ready();
     }
 }
 
-/// What has come for this worker: a morsel for each run of row groups.
+/// The output of an exchange in pieces: a morsel for each range of row groups.
 pub(super) struct Pieces {
     shared: Arc<Shared>,
-    found: Arc<Found>,
-    _ending: Ending,
+    found: Arc<ReceiverRanges>,
+    _abort_guard: AbortOnDrop,
 }
 
 impl std::fmt::Debug for Pieces {
@@ -102,15 +105,19 @@ impl std::fmt::Debug for Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(shared: Arc<Shared>, found: Arc<Found>, ending: Ending) -> Pieces {
-        Pieces { shared, found, _ending: ending }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        found: Arc<ReceiverRanges>,
+        abort_guard: AbortOnDrop,
+    ) -> Pieces {
+        Pieces { shared, found, _abort_guard: abort_guard }
     }
 
-    fn stretches(&self) -> Result<&[Stretch]> {
-        match self.found.stretches.get() {
-            Some(Ok(stretches)) => Ok(stretches),
+    fn ranges(&self) -> Result<&[GroupRange]> {
+        match self.found.ranges.get() {
+            Some(Ok(ranges)) => Ok(ranges),
             Some(Err(error)) => Err(error.clone()),
-            None => Err(Error::internal("an exchange was read before it had come")),
+            None => Err(Error::internal("exchange read before its input arrived")),
         }
     }
 }
@@ -121,75 +128,76 @@ impl SourceRun for Pieces {
     }
 
     fn morsels(&self) -> usize {
-        // One morsel to say what went wrong.
-        self.stretches().map_or(1, <[Stretch]>::len)
+        // One morsel reports the error.
+        self.ranges().map_or(1, <[GroupRange]>::len)
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let stretch = self.stretches()?.get(morsel).cloned();
-        let stretch = stretch.ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let Plan { layout, run, .. } = &self.shared.plan;
+        let group_range = self.ranges()?.get(morsel).cloned();
+        let group_range =
+            group_range.ok_or_else(|| Error::internal("unknown morsel of an exchange"))?;
+        let PiecesSetup { layout, run, .. } = &self.shared.setup;
         let share = run.context.memory_bytes() / run.context.workers().max(1) / PIECE_SHARE;
         Ok(Box::new(PieceReader {
             shared: self.shared.clone(),
-            at: stretch.range.start,
+            at: group_range.range.start,
             piece_bytes: share.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX) as u64,
             rest: Vec::new(),
-            checking: Checking::new(layout),
-            coming: None,
+            checker: PacketChecker::new(layout),
+            incoming: None,
             memory: Reservation::new(run.context.clone()),
             is_done: false,
-            stretch,
+            group_range,
         }))
     }
 }
 
-/// Reads a run of row groups piece by piece.
+/// Reads a range of row groups piece by piece.
 struct PieceReader {
     shared: Arc<Shared>,
-    stretch: Stretch,
-    /// The first byte that was not asked for.
+    group_range: GroupRange,
+    /// The first byte that was not requested.
     at: u64,
     piece_bytes: u64,
-    /// The beginning of a packet whose end has not come.
+    /// The beginning of a packet that has not been read to its end.
     rest: Vec<u8>,
-    checking: Checking,
-    coming: Option<Coming>,
-    /// For a piece, and what is left of the one before.
+    checker: PacketChecker,
+    incoming: Option<IncomingPiece>,
+    /// For a piece and the rest of the one before.
     memory: Reservation,
     is_done: bool,
 }
 
-/// A piece on its way.
-struct Coming {
+/// A piece being read.
+struct IncomingPiece {
     token: Token,
     len: u64,
     bytes: Arc<Mutex<Option<Result<Option<(Bytes, u64)>>>>>,
-    _ending: Ending,
+    _abort_guard: AbortOnDrop,
 }
 
 impl PieceReader {
-    fn ask(&mut self) -> Result<()> {
-        let end = self.stretch.range.end.min(self.at.saturating_add(self.piece_bytes));
+    fn request_next(&mut self) -> Result<()> {
+        let end = self.group_range.range.end.min(self.at.saturating_add(self.piece_bytes));
         let range = self.at..end;
         let len = end - self.at;
-        // Once as it comes, once behind what is left of the piece before.
+        // A piece is in memory twice: as it is read, and appended to the rest of the one before.
         self.memory.resize(self.rest.capacity() + 2 * len as usize)?;
         self.at = end;
-        let coming = Coming::start(&self.shared, &self.stretch.name, range);
-        self.coming = Some(coming);
+        let incoming = IncomingPiece::start(&self.shared, &self.group_range.name, range);
+        self.incoming = Some(incoming);
         Ok(())
     }
 
-    /// The tuples of a piece that has come.
+    /// Returns the tuples of a piece that was read.
     fn take(&mut self, bytes: &Bytes) -> Result<Option<Chunk>> {
-        let Plan { layout, run, .. } = &self.shared.plan;
+        let PiecesSetup { layout, run, .. } = &self.shared.setup;
         run.counters.add("exchanged_bytes", bytes.len() as u64);
         self.rest.reserve_exact(bytes.len());
         self.rest.extend_from_slice(bytes);
-        let rows = self.checking.rows(&mut self.rest, layout, &run.context)?;
-        if self.at == self.stretch.range.end {
-            self.checking.end(&self.rest, &self.stretch.content)?;
+        let rows = self.checker.rows(&mut self.rest, layout, &run.context)?;
+        if self.at == self.group_range.range.end {
+            self.checker.end(&self.rest, &self.group_range.content)?;
             self.is_done = true;
         }
         let is_some = !rows.is_empty();
@@ -197,38 +205,43 @@ impl PieceReader {
     }
 }
 
-impl Coming {
-    fn start(shared: &Arc<Shared>, name: &Arc<str>, range: Range<u64>) -> Coming {
+impl IncomingPiece {
+    fn start(shared: &Arc<Shared>, name: &Arc<str>, range: Range<u64>) -> IncomingPiece {
         let (token, len) = (Token::new(), range.end - range.start);
         let bytes: Arc<Mutex<Option<Result<Option<(Bytes, u64)>>>>> = Arc::default();
-        let (done, came, shared, name) =
+        let (done, result, shared, name) =
             (token.clone(), bytes.clone(), shared.clone(), name.clone());
-        let io = shared.plan.crossing.task.io.clone();
+        let io = shared.setup.store_exchange.task.io.clone();
         let read = async move {
-            let read = shared.plan.crossing.range(&name, range).await;
-            *lock(&came) = Some(read);
+            let read = shared.setup.store_exchange.range(&name, range).await;
+            *lock(&result) = Some(read);
             done.set_ready();
         };
-        Coming { token, len, bytes, _ending: Ending(io.spawn(read).abort_handle()) }
+        IncomingPiece {
+            token,
+            len,
+            bytes,
+            _abort_guard: AbortOnDrop(io.spawn(read).abort_handle()),
+        }
     }
 }
 
 impl Reader for PieceReader {
     fn step(&mut self) -> Result<Step> {
         while !self.is_done {
-            let Some(coming) = self.coming.take() else {
-                self.ask()?;
+            let Some(incoming) = self.incoming.take() else {
+                self.request_next()?;
                 continue;
             };
-            if !coming.token.is_ready() {
-                let token = coming.token.clone();
-                self.coming = Some(coming);
+            if !incoming.token.is_ready() {
+                let token = incoming.token.clone();
+                self.incoming = Some(incoming);
                 return Ok(Step::Blocked(token));
             }
-            let read = lock(&coming.bytes).take().unwrap_or(Ok(None))?;
-            let (bytes, _) = read.ok_or_else(|| gone(&self.stretch.name))?;
-            if bytes.len() as u64 != coming.len {
-                return Err(Error::data("an object of an exchange is damaged: it ends early"));
+            let read = lock(&incoming.bytes).take().unwrap_or(Ok(None))?;
+            let (bytes, _) = read.ok_or_else(|| object_missing(&self.group_range.name))?;
+            if bytes.len() as u64 != incoming.len {
+                return Err(Error::data("damaged exchange object: truncated part"));
             }
             if let Some(chunk) = self.take(&bytes)? {
                 return Ok(Step::HasOutput(chunk));

@@ -9,32 +9,39 @@ use tessera_rows::Rows;
 
 use super::*;
 use crate::cloud::Space;
-use crate::parts::{Parts, To};
+use crate::group_map::{Destination, GroupMap};
 use crate::task::Task;
 use crate::testing::{MEMORY, World, context, wait};
 
 impl World {
-    fn sink(&self, task: Arc<Task>, (to, only_first): (&To, bool)) -> Arc<dyn SinkRun> {
+    fn sink(&self, task: Arc<Task>, (to, only_first): (&Destination, bool)) -> Arc<dyn SinkRun> {
         let context = context();
-        let crossing = Crossing {
+        let store_exchange = StoreExchange {
             number: 3,
-            parts: Parts::new(to.clone(), self.workers),
+            group_map: GroupMap::new(to.clone(), self.workers),
             only_first,
-            meeting: None,
+            rendezvous: None,
             task,
             memory: Mutex::new(Reservation::new(context.clone())),
         };
-        let run = Run::of(context);
+        let run = Run::new(context);
         let (keys, bits) = match to {
-            To::ByKeys { bits, .. } => (vec![0].into(), (*bits, 40)),
+            Destination::ByKeys { bits, .. } => (vec![0].into(), (*bits, 40)),
             _ => (Vec::new().into(), (0, 0)),
         };
         let layout = RowLayout::bare(&"<k: int64>".parse().unwrap()).unwrap();
-        Arc::new(PiecesRun::new(Plan { layout, keys, bits, has_position: false, crossing, run }))
+        Arc::new(PiecesRun::new(PiecesSetup {
+            layout,
+            keys,
+            bits,
+            has_position: false,
+            store_exchange,
+            run,
+        }))
     }
 
-    /// What a worker has sent, and its output: rows `from * 1,000,000` and on.
-    fn send(&self, index: usize, to: (&To, bool), rows: i64) -> Arc<dyn SourceRun> {
+    /// Sends rows from `index * 1,000,000` on a worker and returns its output.
+    fn send(&self, index: usize, to: (&Destination, bool), rows: i64) -> Arc<dyn SourceRun> {
         let sink = self.sink(self.task(index), to);
         let mut worker = sink.worker().unwrap();
         worker.begin(0).unwrap();
@@ -44,7 +51,7 @@ impl World {
     }
 }
 
-/// Gives a worker some rows.
+/// Pushes rows to a sink worker.
 fn push(worker: &mut dyn SinkWorker, first: i64, rows: i64) -> Result<()> {
     for start in (first..first + rows).step_by(8192) {
         let numbers = Int64Array::from_iter_values(start..(start + 8192).min(first + rows));
@@ -56,7 +63,7 @@ fn push(worker: &mut dyn SinkWorker, first: i64, rows: i64) -> Result<()> {
     Ok(())
 }
 
-/// The rows of an output, in order.
+/// Returns the rows of an output, sorted.
 fn read(output: &dyn SourceRun) -> Result<Vec<i64>> {
     output.ready().into_iter().for_each(wait);
     let mut rows = Vec::new();
@@ -66,8 +73,8 @@ fn read(output: &dyn SourceRun) -> Result<Vec<i64>> {
             match reader.step()? {
                 Step::HasOutput(chunk) => {
                     let handle = chunk.column(0)?.handles()?[0].clone();
-                    let came = handle.get::<Rows>()?;
-                    let column = came.chunk(0..came.len() as u64)?.column(0)?.plain()?;
+                    let received = handle.get::<Rows>()?;
+                    let column = received.chunk(0..received.len() as u64)?.column(0)?.plain()?;
                     assert!(column.len() * 8 <= MEMORY / 8, "a piece is small");
                     rows.extend_from_slice(column.as_primitive::<Int64Type>().values());
                 }
@@ -87,13 +94,13 @@ fn all(workers: i64, rows: i64) -> Vec<i64> {
 #[test]
 fn much_goes_in_parts_and_comes_in_pieces() {
     let world = World::new(3);
-    let to = To::ByKeys { bits: 5, meets: None };
+    let to = Destination::ByKeys { bits: 5, meets: None };
     let outputs: Vec<_> = (0..3).map(|index| world.send(index, (&to, false), 200_000)).collect();
     let mut rows = Vec::new();
     for output in &outputs {
-        let came = read(&**output).unwrap();
-        assert!(came.len() > 150_000);
-        rows.extend(came);
+        let received = read(&**output).unwrap();
+        assert!(received.len() > 150_000);
+        rows.extend(received);
     }
     rows.sort_unstable();
     assert!(rows == all(3, 200_000));
@@ -103,25 +110,28 @@ fn much_goes_in_parts_and_comes_in_pieces() {
 #[test]
 fn of_two_attempts_the_first_head_stands() {
     let world = World::new(2);
-    let one = [world.send(0, (&To::All, false), 60_000), world.send(1, (&To::All, false), 10)];
+    let one = [
+        world.send(0, (&Destination::All, false), 60_000),
+        world.send(1, (&Destination::All, false), 10),
+    ];
     assert!(read(&*one[0]).unwrap().len() == 60_010 && read(&*one[1]).unwrap().len() == 60_010);
-    let again = world.send(0, (&To::All, false), 70_000);
+    let again = world.send(0, (&Destination::All, false), 70_000);
     assert_eq!(read(&*again).unwrap().len(), 60_010);
 }
 
 #[test]
 fn gathering_and_the_first_alone() {
-    for (to, only_first, came) in [
-        (To::First, false, [30, 0, 0]),
-        (To::All, true, [10, 10, 10]),
-        (To::First, true, [10, 0, 0]),
+    for (to, only_first, expected) in [
+        (Destination::First, false, [30, 0, 0]),
+        (Destination::All, true, [10, 10, 10]),
+        (Destination::First, true, [10, 0, 0]),
     ] {
         let world = World::new(3);
         let outputs: Vec<_> =
             (0..3).map(|index| world.send(index, (&to, only_first), 10)).collect();
         let rows: Vec<usize> =
             outputs.iter().map(|output| read(&**output).unwrap().len()).collect();
-        assert_eq!(rows, came);
+        assert_eq!(rows, expected);
     }
 }
 
@@ -133,7 +143,7 @@ fn damage_is_found() {
     assert_eq!((head.attempt, head.parts.len()), (7, 1));
     assert!(Head::read(&bytes[..40], size, 2).unwrap().is_none());
     assert!(Head::read(&bytes, size, 3).is_err() && Head::read(b"no head", 7, 2).is_err());
-    // Nothing is made room for that the object does not have.
+    // No memory is allocated for parts that the object does not have.
     assert!(Head::read(&bytes, size - 8, 2).is_err());
     let many = [&bytes[..16], &u64::MAX.to_le_bytes(), &bytes[24..]].concat();
     assert!(Head::read(&many, size, 2).is_err());
@@ -142,7 +152,7 @@ fn damage_is_found() {
             as [&dyn Fn(usize) -> Vec<u8>; 3]
     {
         let world = World::new(1);
-        let output = world.send(0, (&To::All, false), 1000);
+        let output = world.send(0, (&Destination::All, false), 1000);
         assert_eq!(read(&*output).unwrap().len(), 1000);
         let part = world.names().into_iter().find(|path| path.as_ref().contains('-')).unwrap();
         world.put(&part, change(8024));
@@ -154,10 +164,10 @@ fn damage_is_found() {
 #[test]
 fn a_part_without_a_head_is_not_read() {
     let world = World::new(1);
-    // What a lost attempt has left.
+    // A part that a lost attempt has written.
     let name = Path::from(format!("query/00003/00000-{:016x}-0", 77));
     world.put(&name, vec![3u8; 900]);
-    assert_eq!(read(&*world.send(0, (&To::All, false), 1000)).unwrap(), all(1, 1000));
+    assert_eq!(read(&*world.send(0, (&Destination::All, false), 1000)).unwrap(), all(1, 1000));
 }
 
 #[test]
@@ -166,20 +176,20 @@ fn a_part_that_cannot_be_written_ends_the_exchange() {
     let stopped = || {
         let task = world.task(0);
         task.stop.stop(Error::data("it was stopped"));
-        let sink = world.sink(task, (&To::All, false));
+        let sink = world.sink(task, (&Destination::All, false));
         (sink.worker().unwrap(), sink)
     };
     let (mut worker, sink) = stopped();
     push(&mut *worker, 0, 100).unwrap();
     let output = sink.finish(vec![worker]).unwrap().output;
     assert_eq!(read(&*output).unwrap_err().message(), "it was stopped");
-    // What sends much notices before its input has ended.
+    // A long input notices the error before its end.
     let (mut worker, _sink) = stopped();
     assert_eq!(push(&mut *worker, 0, 1_000_000).unwrap_err().message(), "it was stopped");
     assert_eq!(world.names(), []);
 }
 
-/// The query has ended before a write has: what is cleared after all writes stays so.
+/// If a query ends before a write has, deleting its objects after all writes is final.
 #[test]
 fn writes_are_over_before_a_worker_clears() {
     let world = World::new(1);
@@ -198,8 +208,8 @@ fn writes_are_over_before_a_worker_clears() {
             Duration::from_millis(1),
             task.put_new(name(), vec![1u8; 9].into()),
         );
-        assert!(write.await.is_err(), "it is given up");
-        task.written().await;
+        assert!(write.await.is_err(), "the write is abandoned");
+        task.wait_for_writes().await;
         sender.send(()).unwrap();
     });
     receiver.recv_timeout(Duration::from_secs(10)).unwrap();

@@ -14,7 +14,7 @@ fn tuple() -> Tuple {
     "<k: int64>".parse().unwrap()
 }
 
-/// Writes these rows; a multiple of a chunk's.
+/// Writes these rows, in chunks.
 fn add(writer: &mut Writer, rows: std::ops::Range<i64>) -> Result<()> {
     for start in rows.clone().step_by(8192) {
         let numbers = Int64Array::from_iter_values(start..(start + 8192).min(rows.end));
@@ -26,21 +26,21 @@ fn add(writer: &mut Writer, rows: std::ops::Range<i64>) -> Result<()> {
     Ok(())
 }
 
-fn finish(writer: &mut Writer) -> Result<Written> {
+fn finish(writer: &mut Writer) -> Result<ResultParts> {
     while let Some(token) = writer.finish()? {
         wait(token);
     }
-    Ok(lock(&writer.leaving.task.result).expect("it was written"))
+    Ok(lock(&writer.part_writer.task.result).expect("the result is written"))
 }
 
-fn write(task: Arc<Task>, rows: std::ops::Range<i64>) -> Result<Written> {
+fn write(task: Arc<Task>, rows: std::ops::Range<i64>) -> Result<ResultParts> {
     let mut writer = Writer::new(task, &tuple(), &context())?;
     add(&mut writer, rows)?;
     finish(&mut writer)
 }
 
-/// The rows of a result as they come.
-fn read(world: &World, written: Written) -> Result<Vec<i64>> {
+/// Returns the rows of a result in the order of arrival.
+fn read(world: &World, written: ResultParts) -> Result<Vec<i64>> {
     let (context, space) = (context(), world.space());
     let (sender, mut parts) = mpsc::channel(1);
     let reading = world.io.spawn(async move { written.read(&space, &context, sender).await });
@@ -93,7 +93,7 @@ fn an_empty_result_has_no_parts() {
 #[test]
 fn parts_of_two_attempts_never_mix() {
     let world = World::new(2);
-    // One is lost; two others run at the same time, and the driver hears of one.
+    // One attempt is lost; two others run at the same time, and the driver gets one answer.
     let writer = || Writer::new(world.task(0), &tuple(), &context()).unwrap();
     add(&mut writer(), 500_000..700_000).unwrap();
     let mut writers = [writer(), writer()];
@@ -103,11 +103,11 @@ fn parts_of_two_attempts_never_mix() {
         }
     }
     let others = writers.map(|mut writer| finish(&mut writer).unwrap());
-    let heard = others[1];
+    let answered = others[1];
     assert!(read(&world, others[0]).unwrap() == (0..300_000).collect::<Vec<_>>());
-    assert!(read(&world, heard).unwrap() == (1_000_000..1_300_000).collect::<Vec<_>>());
+    assert!(read(&world, answered).unwrap() == (1_000_000..1_300_000).collect::<Vec<_>>());
     world.put(&Path::from("query/00001/00000"), vec![1]);
-    // What is late takes away its own, and the driver what is not read.
+    // A late attempt deletes its own parts, and the driver those that it does not read.
     let clear = |attempt: u64| {
         let space = world.space();
         done(&world, async move { space.clear_late(attempt).await });
@@ -117,9 +117,9 @@ fn parts_of_two_attempts_never_mix() {
     assert_eq!(clear(1), all);
     assert_eq!(clear(others[0].attempt), all - others[0].parts);
     let space = world.space();
-    done(&world, async move { space.clear_others(&heard).await });
-    assert_eq!(world.names().len() as u64, heard.parts);
-    assert_eq!(read(&world, heard).unwrap().len(), 300_000);
+    done(&world, async move { space.clear_others(&answered).await });
+    assert_eq!(world.names().len() as u64, answered.parts);
+    assert_eq!(read(&world, answered).unwrap().len(), 300_000);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn damage_is_found() {
     }
     world.put(&name, bytes);
     assert_eq!(read(&world, written).unwrap().len(), 100_000);
-    let later = Written { parts: written.parts + 1, ..written };
+    let later = ResultParts { parts: written.parts + 1, ..written };
     assert_eq!(read(&world, later).unwrap_err().code(), Code::Io);
 }
 
@@ -169,7 +169,7 @@ fn a_part_that_cannot_be_written_ends_the_result() {
         task
     };
     assert_eq!(write(stopped(), 0..100).unwrap_err().message(), "it was stopped");
-    // A long result notices before its input has ended.
+    // A long result notices the error before its end.
     let mut writer = Writer::new(stopped(), &tuple(), &context()).unwrap();
     assert_eq!(add(&mut writer, 0..1_000_000).unwrap_err().message(), "it was stopped");
     assert_eq!(world.names(), []);

@@ -1,11 +1,10 @@
-//! An answer on its way: its bytes are taken as they come, and are asked for again where it breaks
-//! off.
+//! A streaming response to a select request, which is requested again if it breaks off.
 //!
-//! Records are passed on before the whole answer has come, so that it need not fit into memory. An
-//! answer that breaks off (a reset, a body that ends early, a wrong checksum, silence) is asked for
-//! again from its start; what was passed on already is skipped, after it has been compared by its
-//! checksum. Only an `End` ends it, and a look at the object that shows that it is still the
-//! version that the statement sees.
+//! Records are passed on before the whole response has arrived, so that it need not fit into
+//! memory. A response that breaks off (a reset, a body that ends early, a wrong checksum, a stall)
+//! is requested again from its start; the records that were already passed on are skipped after
+//! their checksum was compared. A response is complete only after an `End` message and a check that
+//! the object still has the version that the statement sees.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -24,26 +23,26 @@ use tessera_context::{Token, lock};
 use tessera_types::{Error, Result};
 use tokio::task::AbortHandle;
 
-use super::client::{Refused, SelectClient, innermost, not_selected};
+use super::client::{SelectClient, SendError, innermost, select_failed};
 use super::event::{Decoder, Event, crc32_more};
 use crate::error::store_error;
 use crate::io::{self, TOTALS, Transfer};
 use crate::object::Object;
 use crate::store::pause;
 
-/// Bytes of records that have come and nobody has taken, at most and about: then the store waits.
+/// The approximate limit of received bytes of records that were not taken; the store then waits.
 const WINDOW_BYTES: usize = 8 << 20;
-/// Errors within an answer that pass.
+/// The transient errors within a response.
 const PASSING: [&str; 6] =
     ["InternalError", "SlowDown", "Busy", "ServiceUnavailable", "RequestTimeout", "Throttling"];
 
-/// What an answer has cost.
+/// The cost of a response.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) requests: u64,
-    /// Bytes that the store has read.
+    /// The bytes that the store scanned.
     pub(crate) scanned: u64,
-    /// Bytes of records that it has sent.
+    /// The bytes of records that the store sent.
     pub(crate) returned: u64,
     pub(crate) wait: Duration,
 }
@@ -52,18 +51,18 @@ pub(crate) struct Cost {
 struct State {
     pieces: VecDeque<Bytes>,
     held_bytes: usize,
-    /// How it ended.
+    /// The result at the end.
     end: Option<Result<()>>,
-    /// Who waits for more.
+    /// The token of a reader that waits for more.
     token: Option<Token>,
     cost: Cost,
 }
 
-/// What an [`Answer`] gives next.
+/// The next part of an [`Answer`].
 pub(crate) enum Piece {
     Bytes(Bytes),
     Blocked(Token),
-    /// It is whole.
+    /// The response is complete.
     End,
 }
 
@@ -71,7 +70,7 @@ const QUEUED: u8 = 0;
 const CLAIMED: u8 = 1;
 const ENDED: u8 = 2;
 
-/// An answer that was asked for. Who asked must [`Answer::end`] it.
+/// A requested response. Its reader must [`Answer::end`] it.
 #[derive(Debug)]
 pub(crate) struct Answer {
     client: Arc<SelectClient>,
@@ -80,25 +79,25 @@ pub(crate) struct Answer {
     stage: AtomicU8,
     abort: Mutex<Option<AbortHandle>>,
     state: Mutex<State>,
-    /// Wakes the receiver when there is room.
+    /// Wakes the receiver when there is space.
     room: AtomicWaker,
-    /// Bytes of records that were passed on, and their checksum.
+    /// The number of bytes of records that were passed on, and their checksum.
     passed_bytes: AtomicU64,
     passed_sum: AtomicU32,
 }
 
-/// How far one request came.
-enum Broken {
-    /// It may come further the next time.
-    ForNow(String),
-    ForGood(Error),
+/// The failure of one request.
+enum AttemptError {
+    /// Another attempt may succeed.
+    Transient(String),
+    Permanent(Error),
 }
 
 impl Answer {
-    /// Asks for it.
+    /// Sends the request.
     ///
     /// # Errors
-    /// There is no I/O thread.
+    /// The I/O thread cannot be started.
     pub(crate) fn start(
         client: Arc<SelectClient>,
         object: Arc<Object>,
@@ -119,10 +118,10 @@ impl Answer {
         Ok(answer)
     }
 
-    /// What comes next.
+    /// Returns the next part.
     ///
     /// # Errors
-    /// How it failed; once.
+    /// The error of the response; it is returned once.
     pub(crate) fn next(&self) -> Result<Piece> {
         let mut state = lock(&self.state);
         if let Some(piece) = state.pieces.pop_front() {
@@ -142,7 +141,7 @@ impl Answer {
         lock(&self.state).cost
     }
 
-    /// Nobody wants it any more.
+    /// Cancels the response, which is no longer needed.
     pub(crate) fn end(&self) {
         if self.stage.swap(ENDED, Ordering::AcqRel) == CLAIMED {
             if let Some(abort) = lock(&self.abort).take() {
@@ -170,8 +169,8 @@ impl Answer {
             lock(&self.state).cost.requests += 1;
             let why = match self.attempt().await {
                 Ok(()) => return self.check_version().await,
-                Err(Broken::ForGood(error)) => return Err(error),
-                Err(Broken::ForNow(why)) => why,
+                Err(AttemptError::Permanent(error)) => return Err(error),
+                Err(AttemptError::Transient(why)) => why,
             };
             if attempt >= self.object.retries {
                 let address = &self.object.address;
@@ -185,32 +184,32 @@ impl Answer {
         }
     }
 
-    /// One request, to the end of its answer.
-    async fn attempt(&self) -> std::result::Result<(), Broken> {
+    /// Makes one request and receives its response to the end.
+    async fn attempt(&self) -> std::result::Result<(), AttemptError> {
         let sent = self.client.send(&self.object.address, &self.object.path, &self.body);
         let answer = match sent.await {
             Ok(answer) => answer,
-            Err(Refused::ForNow(why)) => return Err(Broken::ForNow(why)),
-            Err(Refused::ForGood(error)) => return Err(Broken::ForGood(error)),
+            Err(SendError::Transient(why)) => return Err(AttemptError::Transient(why)),
+            Err(SendError::Permanent(error)) => return Err(AttemptError::Permanent(error)),
         };
         self.receive(answer).await
     }
 
-    async fn receive(&self, answer: HttpResponse) -> std::result::Result<(), Broken> {
+    async fn receive(&self, answer: HttpResponse) -> std::result::Result<(), AttemptError> {
         let mut body = answer.into_body().bytes_stream();
         let mut decoder = Decoder::default();
-        let mut known = Known { left: self.passed_bytes.load(Ordering::Relaxed), sum: 0 };
+        let mut known = SkippedRecords { left: self.passed_bytes.load(Ordering::Relaxed), sum: 0 };
         loop {
-            // A store that has sent nothing for a while has stopped: working ones say every few
-            // seconds that they are alive.
+            // A store that has sent nothing for a while has stopped: working stores send a message
+            // every few seconds.
             let piece = match body.next().await {
                 Some(Ok(piece)) => piece,
-                Some(Err(error)) => return Err(Broken::ForNow(innermost(&error))),
-                None => return Err(Broken::ForNow("the answer ends before its end".to_string())),
+                Some(Err(error)) => return Err(AttemptError::Transient(innermost(&error))),
+                None => return Err(AttemptError::Transient("the response ends early".to_string())),
             };
             TOTALS.add_bytes(piece.len() as u64);
             decoder.push(&piece);
-            while let Some(event) = decoder.next().map_err(Broken::ForNow)? {
+            while let Some(event) = decoder.next().map_err(AttemptError::Transient)? {
                 match event {
                     Event::Records(records) => self.pass_on(records, &mut known).await?,
                     Event::Stats { scanned, returned } => {
@@ -222,11 +221,16 @@ impl Answer {
                     Event::End if known.left > 0 => return Err(self.differs()),
                     Event::End => return Ok(()),
                     Event::Error { code, message } if PASSING.contains(&code.as_str()) => {
-                        return Err(Broken::ForNow(format!("the store answers {code}: {message}")));
+                        return Err(AttemptError::Transient(format!(
+                            "the store answers {code}: {message}"
+                        )));
                     }
                     Event::Error { code, message } => {
                         let why = format!("the store answers {code}: {message}");
-                        return Err(Broken::ForGood(not_selected(&self.object.address, &why)));
+                        return Err(AttemptError::Permanent(select_failed(
+                            &self.object.address,
+                            &why,
+                        )));
                     }
                     Event::Alive => {}
                 }
@@ -234,12 +238,12 @@ impl Answer {
         }
     }
 
-    /// Passes on what has not been, when there is room.
+    /// Passes on the bytes that were not passed on before, when there is space.
     async fn pass_on(
         &self,
         mut records: Bytes,
-        known: &mut Known,
-    ) -> std::result::Result<(), Broken> {
+        known: &mut SkippedRecords,
+    ) -> std::result::Result<(), AttemptError> {
         if known.left > 0 {
             let len = usize::try_from(known.left).unwrap_or(usize::MAX).min(records.len());
             known.sum = crc32_more(known.sum, &records[..len]);
@@ -271,15 +275,15 @@ impl Answer {
         Ok(())
     }
 
-    fn differs(&self) -> Broken {
+    fn differs(&self) -> AttemptError {
         let address = &self.object.address;
-        Broken::ForGood(Error::io(format!(
-            "cannot select from '{address}': an answer broke off, and the store gave another one when it was asked again; run the \
+        AttemptError::Permanent(Error::io(format!(
+            "cannot select from '{address}': a response broke off, and the store returned a different one to the retry; run the \
              query again, or SET smart_storage = off"
         )))
     }
 
-    /// A request to select cannot demand a version: the object must be the same before and after.
+    /// A select request cannot require a version, so the object must be the same before and after.
     async fn check_version(&self) -> Result<()> {
         let meta = self.object.store.head(&self.object.path).await;
         let meta = meta.map_err(|error| store_error("open", &self.object.address, error))?;
@@ -287,9 +291,9 @@ impl Answer {
     }
 }
 
-/// What of an answer that is asked for again was passed on before: bytes that are still to be
-/// skipped, and the checksum of those that were.
-struct Known {
+/// The state of skipping records that an earlier attempt passed on: the bytes still to skip, and
+/// the checksum of those skipped.
+struct SkippedRecords {
     left: u64,
     sum: u32,
 }

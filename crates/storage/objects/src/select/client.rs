@@ -1,4 +1,4 @@
-//! Sends requests to select, signed as the store's other requests are.
+//! Sends select requests, signed like the store's other requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,39 +12,39 @@ use tessera_types::{Error, Result};
 
 use crate::error::reason;
 use crate::location::Location;
-use crate::store::{self, Counting, hint};
-use crate::timeouts::Shared;
+use crate::store::{self, CountingConnector, hint};
+use crate::timeouts::SharedTimeouts;
 
-/// How long the address of an object could be used by itself; it is not.
+/// The lifetime of a signed URL, which is used only to obtain an object's URL.
 const ADDRESS_LIFE: Duration = Duration::from_secs(60);
 
 /// A client of one bucket.
 #[derive(Debug)]
 pub(crate) struct SelectClient {
     http: HttpClient,
-    /// Knows addresses and credentials.
+    /// Provides URLs and credentials.
     store: AmazonS3,
     region: String,
     signed: bool,
 }
 
-/// Why a request was not answered.
-pub(crate) enum Refused {
-    /// It may be answered the next time.
-    ForNow(String),
-    /// There is no use in asking again.
-    ForGood(Error),
+/// The failure of a request.
+pub(crate) enum SendError {
+    /// Another attempt may succeed.
+    Transient(String),
+    /// Retrying is pointless.
+    Permanent(Error),
 }
 
 impl SelectClient {
-    /// A client of the bucket that a location is in; used on the I/O thread.
+    /// Creates a client of the bucket of a location, for use on the I/O thread.
     ///
     /// # Errors
-    /// What the environment says does not fit together.
+    /// The environment is inconsistent.
     pub(crate) fn new(
         location: &Location,
         settings: &[(String, String)],
-        timeouts: Shared,
+        timeouts: SharedTimeouts,
     ) -> Result<SelectClient> {
         let url = location.root.trim_end_matches('/');
         let failed = |error| {
@@ -55,23 +55,23 @@ impl SelectClient {
         let skips = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
         let signed = skips.as_deref() != Some("true");
         if !signed {
-            // Nothing is signed with it, but without one there are no addresses.
+            // Not used to sign, but the client needs credentials to provide URLs.
             builder = builder.with_access_key_id("none").with_secret_access_key("none");
         }
         let options = ClientOptions::new().with_allow_http(true);
-        let http = Counting::new(timeouts).connect(&options).map_err(failed)?;
+        let http = CountingConnector::new(timeouts).connect(&options).map_err(failed)?;
         Ok(SelectClient { http, store: builder.build().map_err(failed)?, region, signed })
     }
 
-    /// Sends a request to select; gives the answer when its head has come and says that it is one.
+    /// Sends a select request. Returns the response once its head reports success.
     pub(crate) async fn send(
         &self,
         address: &str,
         path: &Path,
         body: &str,
-    ) -> std::result::Result<HttpResponse, Refused> {
+    ) -> std::result::Result<HttpResponse, SendError> {
         let failed = |error: object_store::Error| {
-            Refused::ForGood(crate::error::store_error("select from", address, error))
+            SendError::Permanent(crate::error::store_error("select from", address, error))
         };
         let mut url = self
             .store
@@ -79,7 +79,7 @@ impl SelectClient {
             .await
             .map_err(failed)?;
         url.set_query(Some("select&select-type=2"));
-        let bad = |_| Refused::ForGood(Error::internal(format!("'{address}' has no address")));
+        let bad = |_| SendError::Permanent(Error::internal(format!("'{address}' has no URL")));
         let mut request = HttpRequest::new(body.to_string().into());
         *request.method_mut() = "POST".parse().unwrap_or_default();
         *request.uri_mut() = url.as_str().parse().map_err(bad)?;
@@ -90,7 +90,7 @@ impl SelectClient {
         }
         let answer = match self.http.execute(request).await {
             Ok(answer) => answer,
-            Err(error) => return Err(Refused::ForNow(innermost(&error))),
+            Err(error) => return Err(SendError::Transient(innermost(&error))),
         };
         let status = answer.status();
         if status.is_success() {
@@ -100,27 +100,27 @@ impl SelectClient {
         let text = String::from_utf8_lossy(&text).into_owned();
         let said = said(&text, status.as_u16());
         match status.as_u16() {
-            408 | 429 | 500.. => Err(Refused::ForNow(said)),
-            _ => Err(Refused::ForGood(not_selected(address, &said))),
+            408 | 429 | 500.. => Err(SendError::Transient(said)),
+            _ => Err(SendError::Permanent(select_failed(address, &said))),
         }
     }
 }
 
-/// What a store that answers with a status other than success says.
+/// Returns the status and message of a failed response.
 fn said(xml: &str, status: u16) -> String {
-    let element = |tag| super::event::inside(xml, tag).unwrap_or_default();
+    let element = |tag| super::event::element_text(xml, tag).unwrap_or_default();
     let said = [element("Code"), element("Message")].join(", ");
     format!("the server answers {status}: {}", said.trim_matches([',', ' ']))
 }
 
-/// The store does not select from an object.
-pub(crate) fn not_selected(address: &str, why: &str) -> Error {
+/// The error if a store cannot select from an object.
+pub(crate) fn select_failed(address: &str, why: &str) -> Error {
     Error::io(format!(
         "cannot select from '{address}': {why}; SET smart_storage = off reads the object itself"
     ))
 }
 
-/// The innermost reason: layers above it only repeat it.
+/// Returns the innermost cause; outer layers only repeat it.
 pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

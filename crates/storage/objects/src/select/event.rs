@@ -1,38 +1,38 @@
-//! The event stream in which a store answers: messages in frames, each with two checksums.
+//! Decodes the event stream of a select response: messages in frames with two checksums each.
 //!
 //! ```text
 //! | total length: 4 | length of headers: 4 | CRC of these 8 bytes: 4 | headers | payload | CRC of all before: 4 |
 //! ```
 //!
-//! Numbers are big endian. A header is a name (length: 1), a kind (1) and a value; those that
-//! matter are strings (kind 7, length: 2). `:message-type` is `event` or `error`; `:event-type` is
-//! `Records`, `Stats`, `Progress`, `Cont` or `End`. Only what an `End` stands behind is whole.
+//! Numbers are big endian. A header is a name (length: 1), a kind (1) and a value; the relevant
+//! ones are strings (kind 7, length: 2). `:message-type` is `event` or `error`; `:event-type` is
+//! `Records`, `Stats`, `Progress`, `Cont` or `End`. Only a stream that ends with `End` is complete.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Lengths and their checksum, before the headers.
+/// The lengths and their checksum, before the headers.
 const PRELUDE_BYTES: usize = 12;
-/// The checksum behind the payload.
+/// The checksum after the payload.
 const CRC_BYTES: usize = 4;
-/// The longest message; stores send some 128 KiB.
+/// The longest message; stores send about 128 KiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// What a message says.
+/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Some bytes of records; they may end within one.
+    /// Bytes of records, which may end within a record.
     Records(Bytes),
-    /// What the store has read, and what it has sent.
+    /// The bytes that the store scanned and returned.
     Stats { scanned: u64, returned: u64 },
-    /// The answer is whole.
+    /// The response is complete.
     End,
-    /// There is no answer.
+    /// The request failed.
     Error { code: String, message: String },
-    /// The store is still at it.
+    /// The store is still working.
     Alive,
 }
 
-/// Takes the stream apart as its bytes come.
+/// An incremental decoder of the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     buffer: BytesMut,
@@ -43,10 +43,10 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next message, once all of it is there.
+    /// Returns the next message once it is complete.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are malformed; describes how.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
         let Some(prelude) = self.buffer.get(..PRELUDE_BYTES) else { return Ok(None) };
         let number = |at: usize| {
@@ -58,7 +58,7 @@ impl Decoder {
         let (total, headers) = (number(0) as usize, number(4) as usize);
         let fits = total.checked_sub(PRELUDE_BYTES + CRC_BYTES).is_some_and(|rest| headers <= rest);
         if total > MESSAGE_BYTES_MAX || !fits {
-            return Err(format!("a message of {total} bytes with {headers} of headers cannot be"));
+            return Err(format!("invalid message length {total} with {headers} bytes of headers"));
         }
         let Some(message) = self.buffer.get(..total) else { return Ok(None) };
         let sum =
@@ -85,7 +85,7 @@ fn event(headers: &[u8], payload: Bytes) -> Result<Event, String> {
         "Stats" => {
             let text = String::from_utf8_lossy(&payload).into_owned();
             let number =
-                |tag| inside(&text, tag).and_then(|number| number.parse().ok()).unwrap_or(0);
+                |tag| element_text(&text, tag).and_then(|number| number.parse().ok()).unwrap_or(0);
             Event::Stats { scanned: number("BytesScanned"), returned: number("BytesReturned") }
         }
         "End" => Event::End,
@@ -93,13 +93,13 @@ fn event(headers: &[u8], payload: Bytes) -> Result<Event, String> {
     })
 }
 
-/// The text of an element of a short XML document.
-pub(crate) fn inside<'a>(xml: &'a str, tag: &str) -> Option<&'a str> {
+/// Returns the text of an element in a short XML document.
+pub(crate) fn element_text<'a>(xml: &'a str, tag: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{tag}>"))?;
     Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
 }
 
-/// Headers that are strings.
+/// The headers with string values.
 struct Headers<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Headers<'a> {
@@ -134,7 +134,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The checksum of more bytes behind those of which `sum` is.
+/// Extends the checksum `sum` by more bytes.
 pub(crate) fn crc32_more(sum: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(sum);
     hasher.update(bytes);
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_checksum_that_is_known() {
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
-        // The continuation message as Amazon's documentation spells it.
+        // The continuation message from Amazon's documentation.
         assert_eq!(
             crc32fast::hash(&[0, 0, 0, 57, 0, 0, 0, 41]),
             u32::from_be_bytes([139, 161, 157, 242])

@@ -1,21 +1,22 @@
-//! Smart storage: what a store computes itself, so that less of an object has to be sent
-//! (Modularis, section 2.4.5).
+//! Smart storage: computation pushed down to a store, so that it sends less of an object (Modularis
+//! §2.4.5).
 //!
-//! A store that offers SelectObjectContent filters an object's tuples, drops columns and counts.
-//! [`push_selects`] finds scans of objects for which that can be relied on, and puts three
-//! sub-operators in their place: `select_request` asks and gives Arrow tables,
-//! `arrow_to_collection` takes them over, `batch_scan` (the engine's own) reads them. What the
-//! store cannot be trusted with stays in the plan.
+//! A store with SelectObjectContent filters an object's tuples, drops columns and aggregates.
+//! [`push_selects`] finds scans of objects for which this is reliable, and replaces each by three
+//! sub-operators: `select_request` returns the response as Arrow tables, `arrow_to_collection`
+//! converts them, and the engine's `batch_scan` reads them. Work that the store cannot do reliably
+//! stays in the plan.
 //!
-//! Parts: `pass` which scans; `trust` which store can be trusted with what; `sql` predicates in the
-//! store's language; `operator`; `request`, `client`, `event`, `answer` the wire protocol.
+//! Modules: `pass` chooses the scans; `trust` knows what each store does reliably; `sql` writes
+//! predicates in the store's language; `operator`; `request`, `client`, `event`, `answer` implement
+//! the wire protocol.
 
 mod answer;
 mod client;
+mod estimate;
 mod event;
 mod operator;
 mod pass;
-mod pays;
 mod request;
 mod sql;
 mod trust;
@@ -23,25 +24,25 @@ mod trust;
 pub(crate) use answer::Answer;
 pub(crate) use client::{Clients, SelectClient};
 #[cfg(any(test, fuzzing))]
-pub(crate) use event::{Decoder, Event, inside};
+pub(crate) use event::{Decoder, Event, element_text};
 pub use operator::SelectRequest;
 pub use pass::push_selects;
 pub(crate) use trust::{Dialect, SELECT_AS};
 
-/// When stores are asked to select.
+/// When to push work down to stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SmartStorage {
     /// Never.
     #[default]
     Off,
-    /// Where what they would send is believed to be less than what would be read.
+    /// If the response is estimated to be smaller than the bytes a scan would read.
     Auto,
-    /// Wherever they can be trusted with it.
+    /// Wherever the store is reliable.
     On,
 }
 
 impl SmartStorage {
-    /// The value of a setting.
+    /// Parses the value of the setting.
     pub fn parse(text: &str) -> Option<SmartStorage> {
         Some(match text.to_ascii_lowercase().as_str() {
             "off" => SmartStorage::Off,
@@ -51,7 +52,7 @@ impl SmartStorage {
         })
     }
 
-    /// As [`SmartStorage::parse`] takes it.
+    /// Returns the name that [`SmartStorage::parse`] accepts.
     pub fn name(self) -> &'static str {
         match self {
             SmartStorage::Off => "off",

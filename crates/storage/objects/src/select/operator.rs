@@ -1,5 +1,5 @@
-//! `select_request`: asks the store for the tuples that satisfy a predicate, instead of reading
-//! whole objects.
+//! `select_request`: requests the tuples that satisfy a predicate from the store, instead of
+//! reading whole objects.
 
 use std::sync::Arc;
 
@@ -16,16 +16,17 @@ use super::answer::{Answer, Piece};
 use super::request::{self, Input};
 use crate::objects::Objects;
 
-/// Tuples in a table.
+/// The tuples of a table.
 const TABLE_ROWS: usize = 8_192;
 
-/// Sends the SQL in `sql` to the store for each object of `paths`, and yields what it selects as
-/// Arrow tables (Modularis, section 2.4.5).
+/// Sends the SQL in `sql` to the store for each object in `paths`, and yields the selected records
+/// as Arrow tables (Modularis §2.4.5).
 ///
 /// `paths = ['s3://b/x.parquet'], sql = 'SELECT s."a" FROM S3Object s WHERE s."a" > 1', columns =
 /// <a: int64>, input = :parquet, output = :csv` gives `<table: arrow<a: int64>>`. An object is a
-/// morsel. Holds the records of a table and what has come and was not taken, blocks until more
-/// comes, keeps the order of the objects. Errors: the store refuses, does not understand the SQL,
+/// morsel. Buffers the records of a table and received bytes, returns `Blocked` until more arrive,
+/// keeps the order of the objects. Errors: the store refuses, rejects the SQL, returns another
+/// version of the object, or records that do not match the columns.
 /// gives another version of the object, or records that are not of these columns.
 #[derive(Debug)]
 pub struct SelectRequest {
@@ -33,7 +34,7 @@ pub struct SelectRequest {
 }
 
 impl SelectRequest {
-    /// The sub-operator, over the stores that a session knows.
+    /// Creates the sub-operator for the stores of a session.
     pub fn new(objects: Arc<Objects>) -> SelectRequest {
         SelectRequest { objects }
     }
@@ -54,7 +55,7 @@ impl Descriptor for SelectRequest {
         columns.check()?;
         if columns.fields().iter().any(|field| matches!(field.item, Item::Collection(_))) {
             return Err(Error::semantic(
-                "a store selects no collections; parameter columns names one",
+                "parameter columns has a collection, which a store cannot select",
             ));
         }
         let table = Field::collection("table", "arrow", columns);
@@ -72,11 +73,17 @@ impl SubOperator for SelectRequest {
         let body = request::body(&request.sql, &request.input, request.output).into();
         let columns = node.params.tuple("columns")?.clone();
         let (objects, paths, output) = (self.objects.clone(), request.paths.into(), request.output);
-        Ok(Operator::Source(Arc::new(Lowered { objects, paths, body, output, columns })))
+        Ok(Operator::Source(Arc::new(SelectRequestOperator {
+            objects,
+            paths,
+            body,
+            output,
+            columns,
+        })))
     }
 }
 
-/// The parameters, checked.
+/// The checked parameters.
 struct Request {
     paths: Vec<Arc<str>>,
     sql: Arc<str>,
@@ -129,7 +136,7 @@ impl Request {
 }
 
 #[derive(Debug, Clone)]
-struct Lowered {
+struct SelectRequestOperator {
     objects: Arc<Objects>,
     paths: Arc<[Arc<str>]>,
     body: Arc<str>,
@@ -137,27 +144,26 @@ struct Lowered {
     columns: Tuple,
 }
 
-impl Source for Lowered {
+impl Source for SelectRequestOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
-        Ok(Arc::new(SelectRun { lowered: self.clone(), run: run.clone() }))
+        Ok(Arc::new(SelectRun { operator: self.clone(), run: run.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct SelectRun {
-    lowered: Lowered,
+    operator: SelectRequestOperator,
     run: Run,
 }
 
 impl SourceRun for SelectRun {
     fn morsels(&self) -> usize {
-        self.lowered.paths.len()
+        self.operator.paths.len()
     }
 
     fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let Lowered { objects, paths, body, output, columns } = &self.lowered;
-        let path =
-            paths.get(morsel).ok_or_else(|| Error::internal("a morsel that does not exist"))?;
+        let SelectRequestOperator { objects, paths, body, output, columns } = &self.operator;
+        let path = paths.get(morsel).ok_or_else(|| Error::internal("the morsel does not exist"))?;
         Ok(Box::new(SelectReader {
             decoder: RecordDecoder::new(*output, columns.clone(), path)?,
             answer: objects.select(path, body.clone())?,

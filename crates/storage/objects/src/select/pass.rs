@@ -1,39 +1,39 @@
-//! Which scans become requests to select.
+//! Rewrites scans of objects to select requests.
 
 use std::sync::Arc;
 
 use tessera_formats::csv::field_positions;
-use tessera_formats::parquet::{Discovered, discover};
+use tessera_formats::parquet::{FileSummary, discover};
 use tessera_formats::{RecordFormat, json};
 use tessera_plan::rewrite::map_nodes;
-use tessera_plan::{Builder, Catalogue, Expr, Node, NodeId, Params, Plan, Scalar, Value};
+use tessera_plan::{Builder, Expr, Node, NodeId, OperatorCatalog, Params, Plan, Scalar, Value};
 use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::SmartStorage;
-use super::pays::pays;
+use super::estimate::is_worthwhile;
 use super::request::Input;
-use super::sql::{Writer, Written};
+use super::sql::{Condition, Writer};
 use super::trust::{Dialect, EXACT_MAX};
 use crate::objects::Objects;
 
-/// Tables of more objects than this are read: not all could be looked into, and what differs
-/// between them would not be seen.
+/// The most objects of a table: with more, not all could be examined, and differences between them
+/// would be missed.
 const OBJECTS_MAX: usize = 256;
-/// The longest SQL that stores take.
+/// The longest SQL that stores accept.
 const SQL_BYTES_MAX: usize = 256 << 10;
 
-/// Asks stores to select, where scans of objects stand whose stores can be trusted with it, and in
-/// mode `auto` where that pays. Counts, sums and extremes right above such a scan go to the store,
-/// too, where its whole predicate does.
+/// Replaces scans by select requests where the store is reliable, and in mode `auto` where it is
+/// worthwhile. Counts, sums and extremes directly above such a scan are pushed down, too, if the
+/// whole predicate is.
 ///
-/// For plans that the other passes have optimised: scans have their predicates and yield only what
-/// is read.
+/// For plans that other passes have optimized: scans contain their predicates and yield only fields
+/// that are read.
 ///
 /// # Errors
-/// An object cannot be looked into, or the plan does not verify.
+/// An object cannot be read, or the rewritten plan does not verify.
 pub fn push_selects(
     plan: &Plan,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
     objects: &Objects,
     mode: SmartStorage,
 ) -> Result<Plan> {
@@ -46,13 +46,13 @@ pub fn push_selects(
         node.nested = node
             .nested
             .iter()
-            .map(|nested| push_selects(nested, catalogue, objects, mode))
+            .map(|nested| push_selects(nested, catalog, objects, mode))
             .collect::<Result<Vec<_>>>()?;
         let below =
             plan.node(id).inputs.first().map(|input| (plan.node(*input), readers[input.index()]));
         let aggregated = match (&*node.operator, below) {
             ("reduce", Some((scan, 1))) => Table::of(scan, objects)?.and_then(|table| {
-                let aggregates = Aggregates::of(&node, &table, catalogue)?;
+                let aggregates = Aggregates::of(&node, &table, catalog)?;
                 table.aggregate(&aggregates, out).map(|requested| (requested, aggregates))
             }),
             _ => None,
@@ -71,26 +71,26 @@ pub fn push_selects(
     })
 }
 
-/// A scan of objects that one store can read.
+/// A scan of objects that one store can evaluate.
 pub(super) struct Table {
     paths: Value,
     pub(super) columns: Tuple,
-    /// What the scan yields.
+    /// The output fields of the scan.
     pub(super) fields: Vec<Arc<str>>,
     pub(super) filter: Option<Expr>,
     dialect: Dialect,
     pub(super) input: Input,
     positions: Option<Vec<usize>>,
-    /// Of Parquet, what the objects say of themselves.
-    pub(super) footers: Vec<Discovered>,
-    /// Bytes of all objects.
+    /// For Parquet, the summaries of the objects.
+    pub(super) footers: Vec<FileSummary>,
+    /// The bytes of all objects.
     pub(super) bytes: u64,
-    /// How many columns the objects have, where that is known.
+    /// The number of columns of the objects, if known.
     pub(super) width: usize,
 }
 
 impl Table {
-    /// The scan that a node is, where a store can be trusted with it.
+    /// Returns the scan of a node, if its store can evaluate it reliably.
     fn of(node: &Node, objects: &Objects) -> Result<Option<Table>> {
         let form = match &*node.operator {
             "parquet_scan" | "csv_scan" | "json_scan" => &*node.operator,
@@ -98,8 +98,7 @@ impl Table {
         };
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
-        // Objects that are compressed as a whole are unpacked here, whatever a store would do with
-        // them.
+        // Objects that are compressed as a whole are not pushed down.
         let is_packed = |path: &Arc<str>| path.ends_with(".gz") || path.ends_with(".zst");
         let is_odd = node.param("partitions").is_some() || paths.iter().any(is_packed);
         if paths.is_empty() || paths.len() > OBJECTS_MAX || is_odd {
@@ -148,7 +147,7 @@ impl Table {
             match form {
                 "parquet_scan" => table.footers.push(discover(&*reader)?),
                 "csv_scan" => {
-                    // Without a header, each column is the field in its place.
+                    // Without a header, each column is the field at its position.
                     let Some(found) = field_positions(&*reader, &node.params, &table.columns)?
                     else {
                         return Ok(None);
@@ -179,15 +178,15 @@ impl Table {
         }
     }
 
-    /// What the store tests, and whether that is all.
-    pub(super) fn tested(&self) -> (Option<Written>, bool) {
+    /// Returns the condition for the store, and whether it is the whole filter.
+    pub(super) fn pushed_filter(&self) -> (Option<Condition>, bool) {
         let Some(filter) = &self.filter else { return (None, true) };
         let written = self.writer().predicate(filter);
         let all = written.as_ref().is_some_and(|written| written.exact);
         (written, all)
     }
 
-    /// Whether all values of a column of whole numbers are doubles.
+    /// Whether all values of an integer column are exact as doubles.
     fn is_small(&self, name: &str) -> bool {
         let small = |value: &Option<Scalar>| match value {
             Some(Scalar::Integer(value)) => value.unsigned_abs() < u128::from(EXACT_MAX),
@@ -201,9 +200,9 @@ impl Table {
             })
     }
 
-    /// The sub-operators that give what the scan gives.
+    /// Adds sub-operators that return the same as the scan.
     fn select(&self, mode: SmartStorage, out: &mut Builder) -> Result<Option<NodeId>> {
-        let (tested, all) = self.tested();
+        let (pushed_filter, all) = self.pushed_filter();
         let mut wanted = self.fields.clone();
         if let Some(filter) = self.filter.as_ref().filter(|_| !all) {
             wanted.extend(filter.fields());
@@ -211,7 +210,8 @@ impl Table {
         let fields: Vec<&Field> =
             self.columns.fields().iter().filter(|field| wanted.contains(&field.name)).collect();
         let output = self.dialect.output(&self.input, &fields, &|name| self.is_small(name));
-        let Some(output) = output.filter(|_| mode == SmartStorage::On || pays(self, &fields))
+        let Some(output) =
+            output.filter(|_| mode == SmartStorage::On || is_worthwhile(self, &fields))
         else {
             return Ok(None);
         };
@@ -222,7 +222,7 @@ impl Table {
         let Some(references) = references else { return Ok(None) };
         let tuple = Tuple::new(fields.into_iter().cloned().collect::<Vec<_>>());
         let kept = tuple.clone();
-        let Some(mut top) = self.request(&references, tested, tuple, output, out) else {
+        let Some(mut top) = self.request(&references, pushed_filter, tuple, output, out) else {
             return Ok(None);
         };
         if let Some(filter) = self.filter.as_ref().filter(|_| !all) {
@@ -235,29 +235,29 @@ impl Table {
         Ok(Some(top))
     }
 
-    /// The sub-operators that give a tuple of partial aggregates for each object.
+    /// Adds sub-operators that return a tuple of partial aggregates per object.
     fn aggregate(&self, aggregates: &Aggregates, out: &mut Builder) -> Option<NodeId> {
-        let (tested, all) = self.tested();
+        let (pushed_filter, all) = self.pushed_filter();
         if !all {
             return None;
         }
         let tuple = Tuple::new(aggregates.partial.clone());
-        self.request(&aggregates.sql, tested, tuple, RecordFormat::Csv, out)
+        self.request(&aggregates.sql, pushed_filter, tuple, RecordFormat::Csv, out)
     }
 
     fn request(
         &self,
         items: &[String],
-        tested: Option<Written>,
+        pushed_filter: Option<Condition>,
         columns: Tuple,
         output: RecordFormat,
         out: &mut Builder,
     ) -> Option<NodeId> {
         let mut sql = format!("SELECT {} FROM S3Object s", items.join(", "));
-        if let Some(tested) = tested {
+        if let Some(pushed_filter) = pushed_filter {
             sql += " WHERE ";
-            // The brackets around all of it.
-            let text = &tested.sql;
+            // Removes the brackets around the whole condition.
+            let text = &pushed_filter.sql;
             sql += if text.starts_with('(') && closes_last(text) {
                 &text[1..text.len() - 1]
             } else {
@@ -290,7 +290,7 @@ impl Table {
     }
 }
 
-/// Whether the bracket that a text begins with closes at its end; quotes hold none that count.
+/// Whether the bracket at the start of a text closes at its end; brackets in quotes do not count.
 fn closes_last(text: &str) -> bool {
     let (mut depth, mut inside) = (0, None);
     for (position, character) in text.char_indices() {
@@ -309,7 +309,7 @@ fn closes_last(text: &str) -> bool {
     false
 }
 
-/// The form of CSV files, where it can be said in a request.
+/// Returns the dialect of CSV files, if a request can express it.
 fn csv(params: &Params) -> Result<Option<Input>> {
     let text = |name: &str| match params.get(name) {
         Some(Value::String(text)) => Some(text.to_string()),
@@ -334,17 +334,17 @@ fn csv(params: &Params) -> Result<Option<Input>> {
     }))
 }
 
-/// Aggregates that a store computes of each object, and how they are merged.
+/// Aggregates that a store computes per object, and their merge functions.
 struct Aggregates {
     sql: Vec<String>,
-    /// What the store gives.
+    /// The fields of the response.
     partial: Vec<Field>,
     merged: Value,
 }
 
 impl Aggregates {
-    /// Those of a `reduce`, where the store can be trusted with all of them.
-    fn of(node: &Node, table: &Table, catalogue: &Catalogue) -> Option<Aggregates> {
+    /// Converts the aggregates of a `reduce`, if the store computes all of them reliably.
+    fn of(node: &Node, table: &Table, catalog: &OperatorCatalog) -> Option<Aggregates> {
         let Some(Value::Record(calls)) = node.param("aggregates") else { return None };
         if calls.is_empty() || node.param("partial").is_some() {
             return None;
@@ -360,7 +360,7 @@ impl Aggregates {
             let params = entries.iter().fold(Params::new(), |params, (entry, value)| {
                 params.with(entry.clone(), value.clone())
             });
-            let (sql, field, merge) = aggregate(&params, position, table, catalogue)?;
+            let (sql, field, merge) = aggregate(&params, position, table, catalog)?;
             let argument = Value::List(vec![Value::Expr(Expr::Field(field.name.clone()))]);
             let call =
                 vec![(Arc::from("function"), Value::name(merge)), (Arc::from("args"), argument)];
@@ -373,12 +373,12 @@ impl Aggregates {
     }
 }
 
-/// One aggregate: in the store's SQL, the column it gives, the function that merges them.
+/// Converts one aggregate: its SQL, its result field, and its merge function.
 fn aggregate(
     call: &Params,
     position: usize,
     table: &Table,
-    catalogue: &Catalogue,
+    catalog: &OperatorCatalog,
 ) -> Option<(String, Field, &'static str)> {
     let function = match call.get("function")? {
         Value::Name(name) | Value::String(name) | Value::Expr(Expr::Field(name)) => name.clone(),
@@ -397,7 +397,7 @@ fn aggregate(
             return Some(("COUNT(*)".to_string(), Field::new(part, Atom::Int64), "merge_count"));
         }
         [Value::Expr(Expr::Field(name))] => table.columns.index_of(name)?,
-        // What is never NULL is counted as tuples are.
+        // A constant that is not NULL is counted like tuples.
         [Value::Expr(Expr::Constant(value, _))] if &*function == "count" && !value.is_null() => {
             return Some(("COUNT(*)".to_string(), Field::new(part, Atom::Int64), "merge_count"));
         }
@@ -407,7 +407,7 @@ fn aggregate(
     let atom = field.atom()?;
     let reference = table.writer().reference(column)?;
     if &*function == "count" {
-        // In text, only our own endpoint tells what is missing from what is empty.
+        // In text formats, only the Tessera endpoint distinguishes missing from empty.
         let counts = typed || (!minio && *atom == Atom::String);
         return counts.then(|| {
             (format!("COUNT({reference})"), Field::new(part, Atom::Int64), "merge_count")
@@ -422,15 +422,13 @@ fn aggregate(
         "max" if whole || (!minio && typed && !atom.is_float()) => "max",
         _ => return None,
     };
-    // What is missing in text ends MinIO's answer.
+    // Missing values in text abort MinIO's response.
     if minio && !typed {
         return None;
     }
     let argument = if typed { reference } else { format!("CAST({reference} AS INT)") };
-    let (atom, _) = catalogue
-        .functions()
-        .aggregate(&function, &[(atom.clone(), field.nullable)], false)
-        .ok()?;
+    let (atom, _) =
+        catalog.functions().aggregate(&function, &[(atom.clone(), field.nullable)], false).ok()?;
     let sql = format!("{}({argument})", function.to_ascii_uppercase());
     Some((sql, Field::nullable(part, atom), merge))
 }

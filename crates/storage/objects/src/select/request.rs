@@ -1,31 +1,31 @@
-//! What a store is asked for: the body of a SelectObjectContent request.
+//! The body of a SelectObjectContent request.
 
 use std::fmt::Write;
 
 use tessera_formats::RecordFormat;
 
-/// The form of the objects.
+/// The format of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
     /// Parquet.
     Parquet,
-    /// CSV; fields are named by position.
+    /// CSV; fields are referenced by position.
     Csv {
-        /// Whether the first line is none of the records.
+        /// Whether the first line is a header.
         header: bool,
         delimiter: char,
-        /// None: every quote is a character like others.
+        /// `None`: a quote is an ordinary character.
         quote: Option<char>,
     },
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// No line of text begins with this character, and stores drop lines that begin with it; there is
-/// no way to name none.
+/// Stores drop lines that begin with the comment character, and a request cannot disable this. No
+/// text line begins with this character.
 const COMMENT: char = '\u{10fffd}';
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(crate) fn body(sql: &str, input: &Input, output: RecordFormat) -> String {
     let input = match input {
         Input::Parquet => "<Parquet/>".to_string(),
@@ -55,7 +55,7 @@ pub(crate) fn body(sql: &str, input: &Input, output: RecordFormat) -> String {
     )
 }
 
-/// Text within XML; a tab or line end would not come through as it is.
+/// Escapes text for XML; tabs and line ends would otherwise be normalized.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

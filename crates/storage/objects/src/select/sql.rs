@@ -1,9 +1,9 @@
-//! Predicates in the language of SelectObjectContent.
+//! Writes predicates in the language of SelectObjectContent.
 //!
-//! What is written is true of every tuple of which the predicate is true (a *superset*), and where
-//! it is *exact* of no other. A negation is carried inwards to the comparisons, so that supersets
-//! stay ones; of a conjunction, what cannot be written is left out; of a disjunction nothing can
-//! be.
+//! A condition is true for every tuple that satisfies the predicate (a *superset*); an *exact*
+//! condition is true for no other tuple. Negations are pushed down to comparisons, so that
+//! supersets remain supersets. A conjunct that cannot be written is omitted; a disjunction is
+//! omitted as a whole.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use tessera_types::{Atom, Field, Tuple};
 use super::request::Input;
 use super::trust::{Dialect, EXACT_MAX};
 
-/// Dates as text compare as dates where they have this form; others are passed on.
+/// The pattern of dates that compare correctly as text; tuples with other texts are selected.
 const DATE_PATTERN: &str = "'____-__-__'";
-/// The longest text of a float; longer ones are no literals everywhere.
+/// The longest float literal; some stores reject longer ones.
 const FLOAT_CHARS_MAX: usize = 30;
 
-/// Some SQL that is true of a superset of the tuples.
+/// A condition that is true for a superset of the tuples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct Condition {
     pub(super) sql: String,
-    /// Of no others.
+    /// Whether it is true for no other tuples.
     pub(super) exact: bool,
 }
 
-/// Writes for one store and one table.
+/// Writes conditions for one store and one table.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     pub(super) dialect: Dialect,
     pub(super) input: &'a Input,
     pub(super) columns: &'a Tuple,
-    /// Of CSV: which field of a record each column is.
+    /// For CSV, the field number of each column.
     pub(super) positions: Option<&'a [usize]>,
 }
 
 impl Writer<'_> {
-    /// What the store calls a column.
+    /// Returns the store's name for a column.
     pub(super) fn reference(&self, column: usize) -> Option<String> {
         match self.positions {
             Some(positions) => Some(format!("s._{}", positions.get(column)? + 1)),
@@ -49,13 +49,13 @@ impl Writer<'_> {
         }
     }
 
-    /// A predicate.
-    pub(super) fn predicate(&self, expr: &Expr) -> Option<Written> {
+    /// Writes a predicate.
+    pub(super) fn predicate(&self, expr: &Expr) -> Option<Condition> {
         self.truth(expr, false)
     }
 
-    /// A predicate, or its negation.
-    fn truth(&self, expr: &Expr, negated: bool) -> Option<Written> {
+    /// Writes a predicate or its negation.
+    fn truth(&self, expr: &Expr, negated: bool) -> Option<Condition> {
         match expr {
             Expr::And(list) if negated => self.any(list, negated),
             Expr::Or(list) if negated => self.all(list, negated),
@@ -76,21 +76,22 @@ impl Writer<'_> {
         }
     }
 
-    /// All of these, as far as they can be written.
-    fn all(&self, list: &[Expr], negated: bool) -> Option<Written> {
-        let written: Vec<Written> =
+    /// Writes the conjunction of those that can be written.
+    fn all(&self, list: &[Expr], negated: bool) -> Option<Condition> {
+        let conditions: Vec<Condition> =
             list.iter().filter_map(|expr| self.truth(expr, negated)).collect();
-        let exact = written.len() == list.len() && written.iter().all(|written| written.exact);
-        let sql = joined(written, " AND ")?;
-        Some(Written { sql, exact })
+        let exact =
+            conditions.len() == list.len() && conditions.iter().all(|condition| condition.exact);
+        let sql = joined(conditions, " AND ")?;
+        Some(Condition { sql, exact })
     }
 
-    /// One of these.
-    fn any(&self, list: &[Expr], negated: bool) -> Option<Written> {
-        let written: Vec<Written> =
+    /// Writes the disjunction, if all can be written.
+    fn any(&self, list: &[Expr], negated: bool) -> Option<Condition> {
+        let conditions: Vec<Condition> =
             list.iter().map(|expr| self.truth(expr, negated)).collect::<Option<_>>()?;
-        let exact = written.iter().all(|written| written.exact);
-        Some(Written { sql: joined(written, " OR ")?, exact })
+        let exact = conditions.iter().all(|condition| condition.exact);
+        Some(Condition { sql: joined(conditions, " OR ")?, exact })
     }
 
     fn column(&self, expr: &Expr) -> Option<(usize, &Field)> {
@@ -107,10 +108,10 @@ impl Writer<'_> {
         matches!(self.input, Input::Csv { .. })
     }
 
-    /// Keeps NULLs away, where the store does not stand them.
+    /// Returns a condition that excludes NULLs, if the store fails on them.
     fn guard(&self, column: usize, field: &Field) -> Option<Option<String>> {
         let reference = self.reference(column)?;
-        Some(match (self.dialect.fears_nulls(), self.is_csv()) {
+        Some(match (self.dialect.fails_on_nulls(), self.is_csv()) {
             (false, _) => None,
             (true, true) => Some(format!("{reference} != ''")),
             (true, false) if field.nullable || self.is_text_form() => {
@@ -133,10 +134,11 @@ impl Writer<'_> {
         Some(format!("({})", parts.join(" AND ")))
     }
 
-    fn is_null(&self, inner: &Expr, negated: bool) -> Option<Written> {
+    fn is_null(&self, inner: &Expr, negated: bool) -> Option<Condition> {
         let (column, field) = self.column(inner)?;
         let reference = self.reference(column)?;
-        // In CSV, an empty field is NULL, unless it is text in quotes; our own endpoint sees those.
+        // In CSV, an empty field is NULL unless it is quoted; the Tessera endpoint distinguishes
+        // them.
         let sql = match (self.is_csv() && self.dialect == Dialect::Minio, negated) {
             (true, true) => format!("{reference} != ''"),
             (true, false) => format!("{reference} = ''"),
@@ -144,29 +146,29 @@ impl Writer<'_> {
             (false, false) => format!("{reference} IS NULL"),
         };
         let exact = !self.is_csv() || field.atom() == Some(&Atom::String);
-        Some(Written { sql, exact })
+        Some(Condition { sql, exact })
     }
 
-    fn like(&self, value: &Expr, pattern: &Arc<str>, negated: bool) -> Option<Written> {
+    fn like(&self, value: &Expr, pattern: &Arc<str>, negated: bool) -> Option<Condition> {
         let (column, field) = self.column(value)?;
         if field.atom() != Some(&Atom::String) || pattern.contains('\\') || pattern.is_empty() {
             return None;
         }
-        // MinIO does not go back where `_` has led it astray.
+        // MinIO does not backtrack after `_`.
         if self.dialect == Dialect::Minio && (pattern.contains('_') || !pattern.is_ascii()) {
             return None;
         }
-        if !self.is_said_of_text(pattern, negated) {
+        if !self.is_safe_for_text(pattern, negated) {
             return None;
         }
-        // MinIO's parser does not get past `a NOT LIKE`.
+        // MinIO's parser rejects `a NOT LIKE`.
         let not = if negated { "NOT " } else { "" };
         let value = self.text(column)?;
         let sql = format!("{not}{value} LIKE {}", quoted(pattern)?);
-        Some(Written { sql: self.guarded(&[(column, field)], sql)?, exact: true })
+        Some(Condition { sql: self.guarded(&[(column, field)], sql)?, exact: true })
     }
 
-    /// A column of strings, where only strings are taken.
+    /// Returns a string column in a form that only matches strings.
     fn text(&self, column: usize) -> Option<String> {
         let reference = self.reference(column)?;
         Some(match self.is_text_form() {
@@ -175,9 +177,9 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether no other JSON value than a string can be this text or begin like it: the engine
-    /// takes others as their text, which MinIO does not know any more.
-    fn is_said_of_text(&self, text: &str, negated: bool) -> bool {
+    /// Whether no JSON value other than a string can have this text or prefix. The engine reads
+    /// other values as their text, which MinIO does not preserve.
+    fn is_safe_for_text(&self, text: &str, negated: bool) -> bool {
         if self.dialect == Dialect::Tessera || *self.input != Input::Json {
             return true;
         }
@@ -193,7 +195,7 @@ impl Writer<'_> {
         left: &Expr,
         right: &Expr,
         negated: bool,
-    ) -> Option<Written> {
+    ) -> Option<Condition> {
         let comparison = if negated { comparison.negated() } else { comparison };
         let (comparison, left, right) = match left {
             Expr::Constant(..) => (comparison.flipped(), right, left),
@@ -209,8 +211,8 @@ impl Writer<'_> {
             Expr::Constant(value, of) if of == atom => {
                 if let Scalar::String(text) = value {
                     let json_text = *self.input == Input::Json && minio;
-                    let said = self.is_said_of_text(text, comparison == Comparison::Unequal);
-                    if json_text && (comparison != Comparison::Equal || !said) {
+                    let is_safe = self.is_safe_for_text(text, comparison == Comparison::Unequal);
+                    if json_text && (comparison != Comparison::Equal || !is_safe) {
                         return None;
                     }
                 }
@@ -235,7 +237,7 @@ impl Writer<'_> {
             return None;
         }
         let (a, b) = (self.value(left, atom)?, self.value(right, atom)?);
-        // NaN is more than every other number, but to MinIO it is nothing.
+        // NaN is greater than every number, but MinIO treats it as nothing.
         let sql = match comparison {
             Comparison::More if is_float => format!("NOT ({a} <= {b})"),
             Comparison::MoreOrEqual if is_float => format!("NOT ({a} < {b})"),
@@ -253,10 +255,10 @@ impl Writer<'_> {
                 format!("({})", parts.join(" OR "))
             }
         };
-        Some(Written { sql: self.guarded(&columns, sql)?, exact })
+        Some(Condition { sql: self.guarded(&columns, sql)?, exact })
     }
 
-    /// A column or constant, as it is compared.
+    /// Writes a column or constant as an operand.
     fn value(&self, expr: &Expr, atom: &Atom) -> Option<String> {
         match expr {
             Expr::Field(_) => {
@@ -337,7 +339,7 @@ impl Comparison {
         }
     }
 
-    /// With the sides swapped.
+    /// The equivalent comparison with swapped operands.
     fn flipped(self) -> Comparison {
         match self {
             Comparison::Less => Comparison::More,
@@ -360,12 +362,13 @@ impl Comparison {
     }
 }
 
-fn joined(mut written: Vec<Written>, between: &str) -> Option<String> {
-    match written.len() {
+fn joined(mut conditions: Vec<Condition>, between: &str) -> Option<String> {
+    match conditions.len() {
         0 => None,
-        1 => written.pop().map(|written| written.sql),
+        1 => conditions.pop().map(|condition| condition.sql),
         _ => {
-            let texts: Vec<String> = written.into_iter().map(|written| written.sql).collect();
+            let texts: Vec<String> =
+                conditions.into_iter().map(|condition| condition.sql).collect();
             Some(format!("({})", texts.join(between)))
         }
     }
@@ -383,7 +386,7 @@ fn decimal(digits: i128, scale: i8) -> Option<String> {
     Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
 }
 
-/// A number of days since 1970 as a date of four digits of year (Hinnant's algorithm).
+/// Formats days since 1970 as a date with a four-digit year (Hinnant's algorithm).
 fn date(days: i128) -> Option<String> {
     let shifted = i64::try_from(days).ok()?.checked_add(719_468)?;
     let era = shifted.div_euclid(146_097);
@@ -398,144 +401,4 @@ fn date(days: i128) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tessera_plan::text;
-
-    use super::*;
-
-    const COLUMNS: &str = "<n: int64?, m: int64, f: float64, price: decimal(15,2), t: string?, d: date, e: date, b: boolean>";
-
-    /// The SQL for a predicate in the plan language, and whether it is exact.
-    fn written(dialect: Dialect, input: &Input, predicate: &str) -> Option<(String, bool)> {
-        let plan = format!(
-            "plan {{ %0 = json_scan() {{columns = {COLUMNS}, filter = {predicate}}} return %0 }}"
-        );
-        let plan = text::parse(&plan).unwrap_or_else(|error| panic!("{predicate}: {error}"));
-        let params = &plan.nodes[0].params;
-        let columns = params.tuple("columns").unwrap();
-        let positions: Vec<usize> = (0..columns.len()).collect();
-        let positions = matches!(input, Input::Csv { .. }).then_some(&positions[..]);
-        let writer = Writer { dialect, input, columns, positions };
-        writer.predicate(params.expr("filter").unwrap()).map(|written| (written.sql, written.exact))
-    }
-
-    fn check(dialect: Dialect, input: &Input, cases: &[(&str, &str, bool)]) {
-        for (predicate, sql, exact) in cases {
-            let found = written(dialect, input, predicate);
-            assert_eq!(found, Some((sql.to_string(), *exact)), "{predicate}");
-        }
-    }
-
-    #[test]
-    fn our_own_endpoint_over_parquet() {
-        check(
-            Dialect::Tessera,
-            &Input::Parquet,
-            &[
-                ("n < 5", "s.\"n\" < 5", true),
-                ("5 < n", "s.\"n\" > 5", true),
-                ("price >= 0.05::decimal(15,2)", "s.\"price\" >= 0.05", true),
-                ("price >= -1.50::decimal(15,2)", "s.\"price\" >= -1.50", true),
-                ("t = 'it''s'", "s.\"t\" = 'it''s'", true),
-                ("d < e", "CAST(s.\"d\" AS TIMESTAMP) < CAST(s.\"e\" AS TIMESTAMP)", true),
-                (
-                    "d < '1994-02-28'::date",
-                    "CAST(s.\"d\" AS TIMESTAMP) < CAST('1994-02-28T00:00:00Z' AS TIMESTAMP)",
-                    true,
-                ),
-                (
-                    "n = 1 OR n = 2 OR t IS NULL",
-                    "(s.\"n\" = 1 OR s.\"n\" = 2 OR s.\"t\" IS NULL)",
-                    true,
-                ),
-                ("NOT (n = 1 AND m > 2)", "(s.\"n\" != 1 OR s.\"m\" <= 2)", true),
-                ("n = 1 AND n + m = 2", "s.\"n\" = 1", false),
-            ],
-        );
-    }
-
-    #[test]
-    fn minio_over_parquet() {
-        check(
-            Dialect::Minio,
-            &Input::Parquet,
-            &[
-                ("m < 5", "s.\"m\" < 5", true),
-                ("n < 5", "(s.\"n\" IS NOT NULL AND s.\"n\" < 5)", true),
-                ("f > 5.5::float64", "NOT (s.\"f\" <= 5.5)", false),
-                ("f < 5.0::float64", "s.\"f\" < 5.0", false),
-                ("t LIKE 'a%b'", "(s.\"t\" IS NOT NULL AND s.\"t\" LIKE 'a%b')", true),
-                ("NOT t LIKE 'a%'", "(s.\"t\" IS NOT NULL AND NOT s.\"t\" LIKE 'a%')", true),
-                ("b = true", "s.\"b\" = TRUE", true),
-                ("m = 1 AND price > 1.00::decimal(15,2)", "s.\"m\" = 1", false),
-            ],
-        );
-        for predicate in [
-            "price > 1.00::decimal(15,2)",
-            "m = 1 OR price > 1.00::decimal(15,2)",
-            "f <> 5.0::float64",
-            "t LIKE 'a_b'",
-            "m < 9007199254740992",
-            "b > false",
-        ] {
-            assert_eq!(written(Dialect::Minio, &Input::Parquet, predicate), None, "{predicate}");
-        }
-    }
-
-    #[test]
-    fn text_is_cast() {
-        let csv = Input::Csv { header: true, delimiter: '|', quote: None };
-        check(
-            Dialect::Minio,
-            &csv,
-            &[
-                ("n < 5", "(s._1 != '' AND CAST(s._1 AS INT) < 5)", true),
-                (
-                    "price <= 0.07::decimal(15,2)",
-                    "(s._4 != '' AND CAST(s._4 AS FLOAT) <= 0.07)",
-                    false,
-                ),
-                ("t = 'x'", "(s._5 != '' AND s._5 = 'x')", true),
-                (
-                    "d < '1994-02-28'::date",
-                    "(s._6 != '' AND (NOT CAST(s._6 AS STRING) LIKE '____-__-__' OR CAST(s._6 AS STRING) < '1994-02-28'))",
-                    false,
-                ),
-            ],
-        );
-        check(
-            Dialect::Tessera,
-            &csv,
-            &[("n < 5", "CAST(s._1 AS INT) < 5", true), ("t < 'x'", "s._5 < 'x'", true)],
-        );
-        check(
-            Dialect::Minio,
-            &Input::Json,
-            &[
-                ("m < 5", "(s.\"m\" IS NOT NULL AND CAST(s.\"m\" AS INT) < 5)", true),
-                ("t = 'MAIL'", "(s.\"t\" IS NOT NULL AND s.\"t\" = 'MAIL')", true),
-                (
-                    "t LIKE 'P%'",
-                    "(s.\"t\" IS NOT NULL AND CAST(s.\"t\" AS STRING) LIKE 'P%')",
-                    true,
-                ),
-            ],
-        );
-        for predicate in
-            ["t = '1.50'", "t = 'true'", "t < 'x'", "t LIKE '%x'", "NOT t LIKE 'x%'", "b = true"]
-        {
-            assert_eq!(written(Dialect::Minio, &Input::Json, predicate), None, "{predicate}");
-        }
-    }
-
-    #[test]
-    fn dates_and_decimals() {
-        assert_eq!(date(0).unwrap(), "1970-01-01");
-        assert_eq!(date(-719_162).unwrap(), "0001-01-01");
-        assert_eq!(date(11_016).unwrap(), "2000-02-29");
-        assert_eq!(date(-719_163), None);
-        assert_eq!(decimal(5, 2).unwrap(), "0.05");
-        assert_eq!(decimal(-12_345, 2).unwrap(), "-123.45");
-        assert_eq!(decimal(7, 0).unwrap(), "7");
-    }
-}
+mod tests;

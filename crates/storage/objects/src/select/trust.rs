@@ -1,42 +1,40 @@
-//! Which store can be trusted with what, by kind of store: as read in its source, and tested
-//! against it.
+//! What each kind of store evaluates reliably, from its source code and tests against it.
 //!
 //! | | Parquet | CSV | JSON lines |
 //! |---|---|---|---|
-//! | our own endpoint | all but bytes, intervals, times, nested | the same | the same |
-//! | MinIO | no decimals (their scale is ignored), no timestamps, no unsigned 64-bit | only without quotes (it cuts quoted line ends), and only where the first column is no text (it drops comments) | decimals up to 15 digits |
+//! | Tessera endpoint | all but bytes, intervals, times, nested | the same | the same |
+//! | MinIO | no decimals (their scale is ignored), no timestamps, no unsigned 64-bit | only without quotes (it cuts quoted line ends), and only if the first column is not text (it drops comments) | decimals up to 15 digits |
 //! | others | nothing | nothing | nothing |
 //!
-//! MinIO computes with doubles, compares floats with a tolerance and knows no unknown: so its
-//! answers to predicates on floats, decimals and dates in text are taken as *supersets*, and the
-//! engine tests their tuples again. NULL and the empty string are the same in its CSV, so that
-//! strings that may be NULL come as JSON.
+//! MinIO computes with doubles, compares floats with a tolerance and has no three-valued logic. Its
+//! results for predicates on floats, decimals and dates in text are treated as *supersets*, and the
+//! engine filters the tuples again. NULL equals the empty string in its CSV, so nullable strings
+//! are returned as JSON.
 
 use tessera_formats::RecordFormat;
 use tessera_types::{Atom, Field};
 
 use super::request::Input;
 
-/// The environment variable that says what a store is to be taken for, instead of what it says:
-/// `minio`, `tessera` or `none`.
+/// The environment variable that overrides a store's name for itself: `minio`, `tessera` or `none`.
 pub(crate) const SELECT_AS: &str = "TESSERA_SELECT_AS";
 
-/// Whole numbers up to here are doubles.
+/// The largest integer up to which all integers are exact as doubles.
 pub(crate) const EXACT_MAX: u64 = 1 << 53;
-/// Decimals of so many digits are told apart by doubles.
+/// The most decimal digits that doubles distinguish.
 pub(crate) const DOUBLE_DIGITS: u8 = 15;
 
-/// Stores that are known.
+/// The supported stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Our own endpoint.
+    /// The Tessera endpoint.
     Tessera,
     /// MinIO, with `MINIO_API_SELECT_PARQUET=on` for Parquet.
     Minio,
 }
 
 impl Dialect {
-    /// The store that calls itself so.
+    /// Returns the store with this server name.
     pub(crate) fn of_server(name: &str) -> Option<Dialect> {
         let name = name.trim().to_ascii_lowercase();
         match name.split(['/', ' ']).next() {
@@ -46,7 +44,7 @@ impl Dialect {
         }
     }
 
-    /// Whether it reads files of this form right at all; `columns` are those of the file.
+    /// Whether the store reads files of this format correctly; `columns` are those of the file.
     pub(crate) fn reads(self, input: &Input, columns: &[Field]) -> bool {
         match (self, input) {
             (Dialect::Minio, Input::Csv { quote, .. }) => {
@@ -57,8 +55,8 @@ impl Dialect {
         }
     }
 
-    /// The form in which it gives back these columns as they are; none where it cannot. `is_small`
-    /// tells whether all whole numbers of a column are known to be doubles.
+    /// Returns the output format that preserves these columns, if any. `is_small` returns whether
+    /// all integers of a column are exact as doubles.
     pub(crate) fn output(
         self,
         input: &Input,
@@ -80,7 +78,7 @@ impl Dialect {
                     return Some(RecordFormat::Csv);
                 }
                 let survives = |field: &&Field| match field.atom() {
-                    // JSON has no NaN.
+                    // JSON cannot represent NaN.
                     Some(Atom::Float32 | Atom::Float64) => false,
                     Some(Atom::Int64) => is_small(&field.name),
                     _ => true,
@@ -90,7 +88,7 @@ impl Dialect {
         }
     }
 
-    /// Whether it gives back values of this type as they are.
+    /// Whether the store returns values of this type unchanged.
     fn gives(self, input: &Input, atom: &Atom) -> bool {
         let simple = atom.is_integer()
             || matches!(
@@ -106,8 +104,8 @@ impl Dialect {
         }
     }
 
-    /// Whether it compares values of this type, and whether its answer is exact rather than a
-    /// superset; none where not.
+    /// Whether the store's comparisons of this type are exact (`Some(true)`) or a superset; `None`
+    /// if they are unreliable.
     pub(crate) fn compares(self, input: &Input, atom: &Atom) -> Option<bool> {
         let typed = *input == Input::Parquet;
         match (self, atom) {
@@ -125,9 +123,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a comparison with NULL ends its answer instead of being unknown, so that NULLs must
-    /// be kept away.
-    pub(crate) fn fears_nulls(self) -> bool {
+    /// Whether a comparison with NULL aborts the store's response, so that NULLs must be excluded.
+    pub(crate) fn fails_on_nulls(self) -> bool {
         self == Dialect::Minio
     }
 }

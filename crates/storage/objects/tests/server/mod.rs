@@ -1,7 +1,8 @@
-//! A store in this process that speaks as much of S3 as is needed, fails when told to, and keeps a
-//! log.
+//! An in-process store that implements the required part of S3, injects faults, and logs requests.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
+
+mod responses;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Write};
@@ -10,33 +11,35 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What goes wrong with an answer.
+use responses::{answer, message};
+
+/// A fault in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// The answer is this status.
+    /// The response has this status.
     Status(u16),
-    /// The connection is closed before the answer.
+    /// The connection closes before the response.
     Reset,
-    /// The connection is closed in the middle of the body.
+    /// The connection closes in the middle of the body.
     Cut,
-    /// The body ends in the middle, and the header says that this is its length.
+    /// The body ends in the middle, with a matching length header.
     Short,
-    /// A byte in the middle of the body is another one.
+    /// A byte in the middle of the body is changed.
     Damaged,
-    /// The answer comes after this time.
+    /// The response is delayed.
     Late(Duration),
-    /// The answer comes when so many requests with this fault are there; after a minute it is an
-    /// error.
+    /// The response waits until this many requests with this fault have arrived; after a minute it
+    /// is an error.
     Together(usize),
 }
 
-/// A request, as a fault is chosen by it.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// Bucket and key, or bucket alone.
+    /// The bucket and the key, or the bucket alone.
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) headers: HashMap<String, String>,
@@ -44,7 +47,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether it reads (a part of) an object.
+    /// Whether it reads an object or a part of one.
     pub(crate) fn is_read(&self) -> bool {
         self.method == "GET" && !self.query.contains_key("list-type")
     }
@@ -62,14 +65,14 @@ impl Request {
 /// How a store tags contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Tags {
-    /// As it should be.
+    /// Correctly.
     #[default]
     Checked,
-    /// Answers carry none.
+    /// Responses have no tags.
     Missing,
-    /// Answers carry them, and whoever asks for one gets whatever is there.
+    /// Responses have tags, but conditional requests ignore them.
     Unchecked,
-    /// They are weak: whoever asks for one gets nothing.
+    /// Tags are weak, so conditional requests never match.
     Weak,
 }
 
@@ -82,21 +85,21 @@ struct State {
     uploads_begun: usize,
     log: Vec<Request>,
     fault: Option<Chooser>,
-    /// What is particular about the tags of answers.
+    /// The behavior of tags.
     tags: Tags,
-    /// The second of a minute in which everything was written last.
+    /// The second within a minute of every object's last write.
     second: u32,
-    /// Entries in a page of a listing.
+    /// The number of entries per page of a listing.
     page: usize,
-    /// The event stream that answers requests to select.
+    /// The event stream of responses to select requests.
     selected: Vec<u8>,
-    /// Whether an object that is selected from is another one afterwards.
+    /// Whether an object changes after a select request.
     changes: bool,
-    /// Requests that wait, or have waited, for others.
+    /// The number of requests that wait, or have waited, for others.
     together: usize,
 }
 
-/// The store; it listens until the process ends.
+/// The server; it listens until the process ends.
 #[derive(Clone)]
 pub(crate) struct Server {
     address: String,
@@ -123,8 +126,8 @@ impl Server {
         &self.address
     }
 
-    /// What a client needs to reach it as `s3://bucket/…`, or as `gs://bucket/…`: what is used of
-    /// both is much the same.
+    /// The settings of a client that reaches it as `s3://bucket/…` or as `gs://bucket/…`; the used
+    /// parts of both protocols are much the same.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let settings = [
             ("AWS_ENDPOINT_URL", self.address.as_str()),
@@ -138,12 +141,12 @@ impl Server {
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
     }
 
-    /// Puts an object there: `bucket/key`.
+    /// Stores an object at `bucket/key`.
     pub(crate) fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.state.lock().unwrap().objects.insert(path.to_string(), bytes.into());
     }
 
-    /// Puts all files below a folder there.
+    /// Stores all files below a folder.
     pub(crate) fn put_folder(&self, path: &str, folder: &Path) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap().path();
@@ -159,23 +162,23 @@ impl Server {
         self.state.lock().unwrap().objects.get(path).cloned()
     }
 
-    /// Paths of all objects.
+    /// The paths of all objects.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.state.lock().unwrap().objects.keys().cloned().collect()
     }
 
-    /// Uploads that are neither complete nor given up, and how many were begun.
+    /// Returns the number of open uploads, and of all uploads begun.
     pub(crate) fn uploads(&self) -> (usize, usize) {
         let state = self.state.lock().unwrap();
         (state.uploads.len(), state.uploads_begun)
     }
 
-    /// From now on, answers fail as this says.
+    /// Sets the faults of later responses.
     pub(crate) fn fail(&self, fault: impl FnMut(&Request) -> Fault + Send + 'static) {
         self.state.lock().unwrap().fault = Some(Box::new(fault));
     }
 
-    /// The first `times` reads of objects fail.
+    /// Lets the first `times` reads of objects fail.
     pub(crate) fn fail_reads(&self, fault: Fault, mut times: usize) {
         self.fail(move |request| {
             if !request.is_read() || times == 0 {
@@ -186,13 +189,13 @@ impl Server {
         });
     }
 
-    /// From now on, whatever is selected is this: messages of an event stream, by type.
+    /// Sets the response to select requests: messages of an event stream, by type.
     pub(crate) fn select(&self, messages: &[(&str, &str)]) {
         let stream = messages.iter().flat_map(|(kind, payload)| message(kind, payload.as_bytes()));
         self.state.lock().unwrap().selected = stream.collect();
     }
 
-    /// From now on, an object that is selected from is another one afterwards.
+    /// Lets objects change after each select request.
     pub(crate) fn change_selected(&self) {
         self.state.lock().unwrap().changes = true;
     }
@@ -201,12 +204,12 @@ impl Server {
         self.state.lock().unwrap().tags = tags;
     }
 
-    /// Says of everything that it was written in this second of a minute.
+    /// Sets the second within a minute of every object's last write.
     pub(crate) fn set_second(&self, second: u32) {
         self.state.lock().unwrap().second = second;
     }
 
-    /// The requests since this was last asked.
+    /// Returns the requests since the last call.
     pub(crate) fn log(&self) -> Vec<Request> {
         std::mem::take(&mut self.state.lock().unwrap().log)
     }
@@ -280,7 +283,7 @@ fn converse(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits until so many requests are there; whether they came.
+/// Waits until `wanted` requests have arrived. Returns whether they did.
 fn meet(state: &Mutex<State>, wanted: usize) -> bool {
     state.lock().unwrap().together += 1;
     for _ in 0..60_000 {
@@ -337,182 +340,4 @@ fn decode(text: &str) -> String {
         }
     }
     String::from_utf8(out).unwrap()
-}
-
-fn answer(request: &Request, state: &mut State) -> Answer {
-    let key = request.path.clone();
-    let upload = request.query.get("uploadId").cloned();
-    match (request.method.as_str(), upload) {
-        ("GET", _) if request.query.contains_key("list-type") => list(request, state),
-        ("GET" | "HEAD", _) => read(request, state),
-        ("POST", None) if request.is_select() => {
-            if state.changes {
-                state.objects.get_mut(&key).unwrap().push(b'\n');
-            }
-            Answer::new(200, state.selected.clone())
-        }
-        ("POST", None) if request.query.contains_key("uploads") => {
-            state.uploads_begun += 1;
-            let id = format!("upload-{}", state.uploads_begun);
-            state.uploads.insert(id.clone(), BTreeMap::new());
-            let (bucket, key) = key.split_once('/').unwrap();
-            Answer::new(
-                200,
-                format!(
-                    "<InitiateMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId>\
-                     </InitiateMultipartUploadResult>"
-                ),
-            )
-        }
-        ("PUT", Some(id)) => {
-            let part: u32 = request.query["partNumber"].parse().unwrap();
-            let Some(parts) = state.uploads.get_mut(&id) else {
-                return Answer::error(404, "NoSuchUpload");
-            };
-            parts.insert(part, request.body.clone());
-            let mut answer = Answer::new(200, "");
-            answer.headers.push(("ETag", format!("\"part-{part}\"")));
-            answer
-        }
-        ("POST", Some(id)) => {
-            let Some(parts) = state.uploads.remove(&id) else {
-                return Answer::error(404, "NoSuchUpload");
-            };
-            let whole: Vec<u8> = parts.into_values().flatten().collect();
-            let tag = tag(&whole);
-            state.objects.insert(key, whole);
-            Answer::new(
-                200,
-                format!(
-                    "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
-                ),
-            )
-        }
-        ("DELETE", Some(id)) => match state.uploads.remove(&id) {
-            Some(_) => Answer::new(204, ""),
-            None => Answer::error(404, "NoSuchUpload"),
-        },
-        ("PUT", None) => {
-            let mut answer = Answer::new(200, "");
-            answer.headers.push(("ETag", tag(&request.body)));
-            state.objects.insert(key, request.body.clone());
-            answer
-        }
-        _ => Answer::error(400, "BadRequest"),
-    }
-}
-
-/// A message of an event stream; an error's payload is its code.
-fn message(kind: &str, payload: &[u8]) -> Vec<u8> {
-    let code = String::from_utf8_lossy(payload).into_owned();
-    let (headers, payload) = match kind {
-        "error" => ([(":message-type", "error"), (":error-code", &*code)], &b""[..]),
-        kind => ([(":message-type", "event"), (":event-type", kind)], payload),
-    };
-    let mut of_headers = Vec::new();
-    for (name, value) in headers {
-        of_headers.extend(
-            [&[name.len() as u8], name.as_bytes(), &[7, 0, value.len() as u8], value.as_bytes()]
-                .concat(),
-        );
-    }
-    let total = (16 + of_headers.len() + payload.len()) as u32;
-    let mut out = [total.to_be_bytes(), (of_headers.len() as u32).to_be_bytes()].concat();
-    out.extend(crc32(&out).to_be_bytes());
-    out.extend(of_headers);
-    out.extend(payload);
-    out.extend(crc32(&out).to_be_bytes());
-    out
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let bit = |sum: u32| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
-    !bytes.iter().fold(!0, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), |sum, _| bit(sum)))
-}
-
-fn tag(bytes: &[u8]) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    format!("\"{:x}\"", hasher.finish())
-}
-
-fn read(request: &Request, state: &State) -> Answer {
-    let Some(object) = state.objects.get(&request.path) else {
-        return Answer::error(404, "NoSuchKey");
-    };
-    let tag = match state.tags {
-        Tags::Weak => format!("W/{}", tag(object)),
-        _ => tag(object),
-    };
-    let matches = |wanted: &String| *wanted == tag && state.tags != Tags::Weak;
-    if state.tags != Tags::Unchecked
-        && request.headers.get("if-match").is_some_and(|wanted| !matches(wanted))
-    {
-        return Answer::error(412, "PreconditionFailed");
-    }
-    let mut answer = match request.range().and_then(|range| range.strip_prefix("bytes=")) {
-        None => Answer::new(200, object.clone()),
-        Some(range) => {
-            let (start, end) = range.split_once('-').unwrap();
-            let len = object.len();
-            let (start, end) = match (start.parse::<usize>(), end.parse::<usize>()) {
-                (Ok(start), Ok(end)) => (start, (end + 1).min(len)),
-                (Ok(start), Err(_)) => (start, len),
-                (Err(_), Ok(last)) => (len.saturating_sub(last), len),
-                _ => return Answer::error(400, "InvalidRange"),
-            };
-            if start >= end {
-                return Answer::error(416, "InvalidRange");
-            }
-            let mut answer = Answer::new(206, &object[start..end]);
-            answer.headers.push(("Content-Range", format!("bytes {start}-{}/{len}", end - 1)));
-            answer
-        }
-    };
-    if state.tags != Tags::Missing {
-        answer.headers.push(("ETag", tag));
-    }
-    answer
-        .headers
-        .push(("Last-Modified", format!("Sun, 22 Nov 2020 00:00:{:02} GMT", state.second)));
-    answer
-}
-
-fn list(request: &Request, state: &State) -> Answer {
-    let bucket = request.path.trim_end_matches('/');
-    let query = |name: &str| request.query.get(name).cloned().unwrap_or_default();
-    let (prefix, delimiter, after) =
-        (query("prefix"), query("delimiter"), query("continuation-token"));
-    let mut entries: BTreeMap<String, Option<usize>> = BTreeMap::new();
-    for (path, bytes) in &state.objects {
-        let Some(key) = path.strip_prefix(&format!("{bucket}/")) else { continue };
-        let Some(below) = key.strip_prefix(&prefix) else { continue };
-        match below.find(&delimiter).filter(|_| !delimiter.is_empty()) {
-            Some(end) => entries.insert(format!("{prefix}{}", &below[..=end]), None),
-            None => entries.insert(key.to_string(), Some(bytes.len())),
-        };
-    }
-    let mut text = String::new();
-    let rest: Vec<_> = entries.into_iter().filter(|(key, _)| *key > after).collect();
-    for (key, len) in rest.iter().take(state.page) {
-        let tag = state.objects.get(&format!("{bucket}/{key}")).map(|object| tag(object));
-        text += &match len {
-            None => format!("<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>"),
-            Some(len) => format!(
-                "<Contents><Key>{key}</Key><LastModified>2020-11-22T00:00:00.000Z</LastModified><Size>{len}</Size>\
-                 <ETag>{}</ETag></Contents>",
-                tag.unwrap_or_default()
-            ),
-        };
-    }
-    let more = rest.len() > state.page;
-    if more {
-        text +=
-            &format!("<NextContinuationToken>{}</NextContinuationToken>", rest[state.page - 1].0);
-    }
-    Answer::new(
-        200,
-        format!("<ListBucketResult><IsTruncated>{more}</IsTruncated>{text}</ListBucketResult>"),
-    )
 }

@@ -1,4 +1,4 @@
-//! Tables of all types, and what aggregates over them must be, computed the obvious way.
+//! Tables of all types, and naive implementations of the aggregates over them.
 
 use super::*;
 
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// A table of keys and values of many types; `keys` is about how many distinct keys there are.
+/// A table of keys and values of many types, with about `keys` distinct keys.
 pub(super) fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
     let mut random = Random(seed | 1);
     let mut many = |make: &mut dyn FnMut(&mut Random)| (0..rows).for_each(|_| make(&mut random));
@@ -117,7 +117,7 @@ pub(super) fn values(array: &ArrayRef) -> Vec<V> {
     (0..plain.len()).map(value).collect()
 }
 
-/// A key as text: equal keys, equal texts.
+/// A key as text: equal keys have equal texts.
 pub(super) fn key(value: &V) -> String {
     match value {
         V::F(f) if f.is_nan() => "nan".into(),
@@ -126,7 +126,7 @@ pub(super) fn key(value: &V) -> String {
     }
 }
 
-/// What a function gives for these values (those that are NULL left out by it).
+/// The result of a function over these values; the function ignores NULLs.
 fn expected(function: &str, values: &[V], scale: i32) -> V {
     let values: Vec<&V> = values.iter().filter(|v| **v != V::Null).collect();
     let count = values.len();

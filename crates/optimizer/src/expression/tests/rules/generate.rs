@@ -1,4 +1,4 @@
-//! Random expressions over fields of every type, with shapes that a given rule looks for.
+//! Random expressions over fields of every type, in shapes to which a given rule applies.
 
 use tessera_functions::testing::call;
 use tessera_plan::{Expr, Rule, Scalar};
@@ -10,7 +10,7 @@ const COMPARISONS: [&str; 8] =
     ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];
 const DAY: i128 = 86_400_000_000;
 
-/// Numbers that look random; the same ones every time.
+/// A deterministic generator of pseudorandom numbers.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Values of a type, those at its edges among them.
+/// Returns values of a type, including extreme ones.
 pub(super) fn pool(atom: &Atom) -> Vec<Scalar> {
     let integers = |values: &[i128]| values.iter().map(|value| Scalar::Integer(*value)).collect();
     match atom {
@@ -133,7 +133,7 @@ pub(super) fn pool(atom: &Atom) -> Vec<Scalar> {
     }
 }
 
-/// An expression in which the rule probably applies, somewhere.
+/// Returns an expression to which the rule probably applies.
 pub(super) fn shape(rule: Rule, fields: &Fields, random: &mut Random) -> Expr {
     let mut making = Making { fields, random };
     let core = making.core(rule);
@@ -258,8 +258,8 @@ impl Making<'_> {
         }
     }
 
-    /// A comparison of a cast that keeps all values with a constant, most of which have the type
-    /// below.
+    /// Returns a comparison of a lossless cast with a constant that mostly also fits the inner
+    /// type.
     fn unwrapped(&mut self) -> Expr {
         const PAIRS: [(&str, &str); 14] = [
             ("int8", "int32"),
@@ -310,7 +310,7 @@ impl Making<'_> {
         self.compare(cast, constant)
     }
 
-    /// A call over constants.
+    /// Returns a call over constants.
     fn constants(&mut self) -> Expr {
         let atom = self.atom();
         let (a, b) = (self.constant(&atom), self.constant(&atom));
@@ -335,7 +335,7 @@ impl Making<'_> {
         }
     }
 
-    /// An expression around another one.
+    /// Wraps an expression in another one.
     fn within(&mut self, core: Expr, depth: usize) -> Expr {
         if depth == 0 {
             return core;
@@ -398,7 +398,7 @@ impl Making<'_> {
         connected(self.random.below(2) == 0, list)
     }
 
-    /// A value of a type; some raise, some are volatile but the same at each call.
+    /// Returns an expression of a type; some raise errors, some are volatile but constant per call.
     fn value(&mut self, atom: &Atom, depth: usize) -> Expr {
         if *atom == Atom::Boolean {
             return self.condition(depth);
@@ -445,7 +445,7 @@ impl Making<'_> {
         field.unwrap_or_else(|| self.constant(atom))
     }
 
-    /// A boolean.
+    /// Returns a boolean expression.
     fn condition(&mut self, depth: usize) -> Expr {
         let below = depth.saturating_sub(1);
         let which = if depth == 0 { 0 } else { self.random.below(12) };
@@ -463,7 +463,7 @@ impl Making<'_> {
             }
             8 => call("like", [self.value(&Atom::String, below), self.value(&Atom::String, 0)]),
             9 => {
-                // True or false, but drawn anew for each row.
+                // True or false at random for each row.
                 let bound =
                     Expr::Constant(Scalar::Float(*self.random.pick(&[0.0, 1.0])), Atom::Float64);
                 call("lt", [call("random", []), bound])

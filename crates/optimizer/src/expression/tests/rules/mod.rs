@@ -1,9 +1,9 @@
-//! Each rule of expressions alone: random expressions give the same with the rule and without any,
-//! for rows of every type.
+//! Tests each expression rule alone: random expressions have the same values with and without the
+//! rule, for rows of every type.
 //!
-//! A rule never adds an error, and only two drop one. The expressions are made so that the rule has
-//! something to do; a test fails where it has changed fewer than [`CHANGES`] of them.
-//! `TESSERA_RULE_CHANGES` says another number.
+//! A rule never adds an error, and only two rules remove one. The expressions are generated for the
+//! rule; a test fails if the rule changes fewer than [`CHANGES`] of them. `TESSERA_RULE_CHANGES`
+//! overrides this number.
 
 mod generate;
 
@@ -13,18 +13,18 @@ use tessera_plan::rule::{Level, RULES};
 use tessera_plan::{Rule, Rules, Scope, type_of};
 
 use super::*;
-use crate::expression::{Known, Simplifier};
+use crate::expression::{Simplifier, TypeContext};
 use generate::{Random, pool, shape};
 
-/// How many expressions a rule must have changed.
+/// The number of expressions that a rule must change.
 const CHANGES: usize = 1_000;
-/// Of so many expressions, at least one must be changed on average.
+/// On average, at least one of this many expressions must change.
 const ATTEMPTS_PER_CHANGE: usize = 20;
-/// The rows that expressions are evaluated on, and after how many expressions there are others.
+/// The number of rows per batch, and of expressions evaluated on the same batch.
 const ROWS: usize = 16;
 const EXPRESSIONS_PER_ROWS: usize = 50;
 
-/// The types of fields; there are two fields of each.
+/// The types of fields; each has two fields.
 const TYPES: [&str; 23] = [
     "boolean",
     "int8",
@@ -51,19 +51,19 @@ const TYPES: [&str; 23] = [
     "struct<a: int32?, b: string?>",
 ];
 
-/// What is known of expressions over the fields.
+/// The types of expressions over the fields.
 struct Fields {
     tuple: Tuple,
     atoms: Vec<Atom>,
     library: Arc<Library>,
 }
 
-impl Known for &Fields {
+impl TypeContext for &Fields {
     fn atom(&self, expr: &Expr) -> Option<Atom> {
         self.atom_of(expr)
     }
 
-    fn stays(&self, expr: &Expr) -> bool {
+    fn must_stay(&self, expr: &Expr) -> bool {
         tessera_plan::rewrite::is_volatile(expr, &*self.library)
             || tessera_plan::rewrite::can_raise(expr, self.scope())
     }
@@ -91,9 +91,9 @@ impl Fields {
         type_of(expr, self.scope()).ok().map(|(atom, _)| atom)
     }
 
-    /// The type of an expression that can be evaluated: casts that there are not have one, too.
+    /// Returns the type of an expression that can be evaluated; unsupported casts have one too.
     fn bound_atom(&self, expr: &Expr) -> Option<Atom> {
-        Bound::new(expr, &self.tuple, &Tuple::empty(), &self.library)
+        BoundExpr::new(expr, &self.tuple, &Tuple::empty(), &self.library)
             .ok()
             .map(|bound| bound.atom().0.clone())
     }
@@ -103,7 +103,7 @@ impl Fields {
         Some(Expr::field(format!("f{number}_{}", random.below(2))))
     }
 
-    /// Columns of random values, a third of them NULL.
+    /// Returns columns of random values, a third of them NULL.
     fn rows(&self, random: &mut Random) -> Vec<ArrayRef> {
         let column = |atom: &Atom, random: &mut Random| {
             let pool = pool(atom);
@@ -120,11 +120,11 @@ impl Fields {
     }
 
     fn values(&self, expr: &Expr, columns: &[ArrayRef]) -> Result<Vec<Scalar>> {
-        let bound = Bound::new(expr, &self.tuple, &Tuple::empty(), &self.library)?;
+        let bound = BoundExpr::new(expr, &self.tuple, &Tuple::empty(), &self.library)?;
         Ok(values(&bound.evaluate(&Chunk::from_arrays(columns.to_vec()), &run())?))
     }
 
-    /// Says where two expressions differ; the second may have dropped errors, if `drops` says so.
+    /// Describes where two expressions differ; with `drops`, the second may have fewer errors.
     fn difference(
         &self,
         [written, simple]: [&Expr; 2],
@@ -163,7 +163,7 @@ fn changes_wanted() -> usize {
     wanted.map_or(CHANGES, |wanted| wanted.parse().expect("TESSERA_RULE_CHANGES is a number"))
 }
 
-/// Whether a rule may leave out an operand that something could still evaluate.
+/// Whether a rule may remove an operand that could be evaluated otherwise.
 fn drops_operands(rule: Rule) -> bool {
     matches!(
         rule,
@@ -171,13 +171,13 @@ fn drops_operands(rule: Rule) -> bool {
     )
 }
 
-/// Whether a rule drops an error: of what stands beside a NULL, of a day that is no timestamp.
+/// Whether a rule removes errors: of operands beside a NULL, or of dates without a timestamp.
 fn drops_errors(rule: Rule) -> bool {
     matches!(rule, Rule::StrictNull | Rule::DateComparison)
 }
 
-/// Whether something stands beside a NULL that is written, where nothing raises: the rule may have
-/// found the NULL.
+/// Whether an operand is beside a literal NULL, where no error is raised: the rule may have found
+/// the NULL.
 fn has_written_null(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |expr| {

@@ -17,7 +17,7 @@ impl Fixture {
         Fixture { store, data, _scratch: scratch }
     }
 
-    /// Answers as `http` asks: where the body goes is asked first.
+    /// Sends a request like `http` does: the store first chooses where the body goes.
     fn ask(&self, mut request: Request, body: &str) -> (u16, String) {
         let answer = match self.store.sink(&request) {
             Err(answer) => answer,
@@ -112,7 +112,7 @@ fn parts_become_an_object() {
     assert_eq!(fs::read_dir(fixture.store.scratch.join("parts")).unwrap().count(), 0);
 }
 
-/// Every kind of request, about keys that lead out of the bucket.
+/// Sends every kind of request with keys that lead out of the bucket.
 #[test]
 fn nothing_outside_a_bucket_is_reached() {
     let fixture = Fixture::new();
@@ -182,7 +182,7 @@ fn nothing_outside_a_bucket_is_reached() {
     assert!(fixture.get("b/object").1 == "object");
 }
 
-/// A pipe or device in the bucket's directory is no object: reading one would wait for ever.
+/// A pipe or device in the bucket's directory is not an object: reading one would block.
 #[test]
 fn what_is_no_file_is_no_object() {
     let fixture = Fixture::new();

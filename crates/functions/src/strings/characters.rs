@@ -1,0 +1,62 @@
+//! Functions on single characters.
+
+use tessera_types::{Atom, Error, Result, SqlState};
+
+use crate::long_strings::place_of;
+use crate::rowwise::{OutputValue, fault, signature, strict};
+use crate::types::{Arg, ResolvedCall};
+
+/// `cut_text` and `cut_character`: casts to `varchar(n)` and `char(n)`, which keep the first `n`
+/// characters. As `char(n)` is not padded here, its trailing blanks are removed.
+pub(super) fn cut(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let casts = signature(name, args, &[Atom::String, Atom::Int64])?;
+    let blanks_stay = name == "cut_text";
+    Ok(strict(Atom::String, args, casts, move |arguments| {
+        let (text, most) = (arguments[0].text(), arguments[1].whole());
+        if most < 1 {
+            let message = "the length of a character type must be at least 1";
+            return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
+        }
+        let end = place_of(text, usize::try_from(most).unwrap_or(usize::MAX));
+        let cut = &text[..end.unwrap_or(text.len())];
+        Ok(OutputValue::Text(if blanks_stay { cut } else { cut.trim_end_matches(' ') }.to_string()))
+    }))
+}
+
+/// `to_hex(n)`; negative numbers are formatted as their bits.
+pub(super) fn hexadecimal(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let casts = signature(name, args, &[Atom::Int64])?;
+    let short = matches!(args[0].atom, Atom::Int8 | Atom::Int16 | Atom::Int32);
+    Ok(strict(Atom::String, args, casts, move |arguments| {
+        let number = arguments[0].whole();
+        Ok(OutputValue::Text(if short {
+            format!("{:x}", number as i32)
+        } else {
+            format!("{number:x}")
+        }))
+    }))
+}
+
+/// `chr(n)`: the character with a code point other than 0.
+pub(super) fn of_number(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let casts = signature(name, args, &[Atom::Int64])?;
+    Ok(strict(Atom::String, args, casts, |arguments| {
+        let number = arguments[0].whole();
+        let refused = |why: &str| -> Error {
+            fault(format!("chr({number}): {why}"), SqlState::PROGRAM_LIMIT_EXCEEDED)
+        };
+        match u32::try_from(number) {
+            Ok(0) => Err(refused("a string cannot contain the character 0")),
+            Ok(number) => {
+                let character = char::from_u32(number);
+                let character = character.ok_or_else(|| refused("not a valid code point"))?;
+                Ok(OutputValue::Text(character.to_string()))
+            }
+            Err(_) if number < 0 => {
+                let message = format!("chr({number}): the code point must be positive");
+                Err(fault(message, SqlState::INVALID_PARAMETER_VALUE))
+            }
+            Err(_) => Err(refused("not a valid code point")),
+        }
+    }))
+}

@@ -1,0 +1,104 @@
+//! Functions that describe the program and types: `version()`, PostgreSQL's `pg_typeof` and
+//! DuckDB's `typeof`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringViewArray};
+use tessera_types::{Atom, Result};
+
+use super::kernel::{Argument, Kernel};
+use super::types::{Arg, ResolvedCall, expect_arguments};
+
+/// The names of the functions.
+pub(crate) const NAMES: &[&str] = &["pg_typeof", "typeof", "version"];
+
+/// Resolves a call of one of these functions.
+pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+    let named = |of: fn(&Atom) -> String| {
+        expect_arguments(name, args, 1).map(|()| constant(args, of(args[0].atom)))
+    };
+    Some(match name {
+        "version" => expect_arguments(name, args, 0)
+            .map(|()| constant(args, format!("Tessera {}", env!("CARGO_PKG_VERSION")))),
+        "pg_typeof" => named(postgresql_name),
+        "typeof" => named(duckdb_name),
+        _ => return None,
+    })
+}
+
+/// A constant string that depends only on the argument types.
+fn constant(args: &[Arg<'_>], text: String) -> ResolvedCall {
+    let casts = args.iter().map(|arg| arg.atom.clone()).collect();
+    let mut resolved = ResolvedCall::strict(Atom::String, args, casts, ConstantText(text));
+    resolved.nullable = false;
+    resolved
+}
+
+#[derive(Debug)]
+struct ConstantText(String);
+
+impl Kernel for ConstantText {
+    fn call(&self, _args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        Ok(Arc::new(StringViewArray::from(vec![self.0.as_str(); rows])))
+    }
+}
+
+fn postgresql_name(atom: &Atom) -> String {
+    let name = match atom {
+        Atom::Null => "unknown",
+        Atom::Boolean => "boolean",
+        Atom::Int8 | Atom::Int16 | Atom::UInt8 => "smallint",
+        Atom::Int32 | Atom::UInt16 => "integer",
+        Atom::Int64 | Atom::UInt32 => "bigint",
+        Atom::UInt64 | Atom::Decimal(..) => "numeric",
+        Atom::Float32 => "real",
+        Atom::Float64 => "double precision",
+        Atom::String => "text",
+        Atom::Bytes => "bytea",
+        Atom::Date => "date",
+        Atom::Time(_) => "time without time zone",
+        Atom::Timestamp(_, None) => "timestamp without time zone",
+        Atom::Timestamp(_, Some(_)) => "timestamp with time zone",
+        Atom::Interval | Atom::Duration(_) => "interval",
+        Atom::List(slot) => {
+            return format!("{}[]", postgresql_name(&slot.atom).trim_end_matches("[]"));
+        }
+        _ => "record",
+    };
+    name.to_string()
+}
+
+fn duckdb_name(atom: &Atom) -> String {
+    let name = match atom {
+        Atom::Null => "\"NULL\"",
+        Atom::Boolean => "BOOLEAN",
+        Atom::Int8 => "TINYINT",
+        Atom::Int16 => "SMALLINT",
+        Atom::Int32 => "INTEGER",
+        Atom::Int64 => "BIGINT",
+        Atom::UInt8 => "UTINYINT",
+        Atom::UInt16 => "USMALLINT",
+        Atom::UInt32 => "UINTEGER",
+        Atom::UInt64 => "UBIGINT",
+        Atom::Decimal(precision, scale) => return format!("DECIMAL({precision},{scale})"),
+        Atom::Float32 => "FLOAT",
+        Atom::Float64 => "DOUBLE",
+        Atom::String => "VARCHAR",
+        Atom::Bytes => "BLOB",
+        Atom::Date => "DATE",
+        Atom::Time(_) => "TIME",
+        Atom::Timestamp(_, None) => "TIMESTAMP",
+        Atom::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
+        Atom::Interval | Atom::Duration(_) => "INTERVAL",
+        Atom::List(slot) => return format!("{}[]", duckdb_name(&slot.atom)),
+        Atom::Struct(fields) => {
+            let fields =
+                fields.iter().map(|(name, slot)| format!("{name} {}", duckdb_name(&slot.atom)));
+            return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));
+        }
+        Atom::Map(key, value) => {
+            return format!("MAP({}, {})", duckdb_name(&key.atom), duckdb_name(&value.atom));
+        }
+    };
+    name.to_string()
+}

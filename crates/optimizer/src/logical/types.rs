@@ -1,0 +1,96 @@
+//! Types and properties of expressions in a query, such as whether they can raise errors.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tessera_functions::Library;
+use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
+use tessera_types::{Atom, Field, Tuple};
+
+use crate::expression::{Simplifier, TypeContext};
+use crate::logical::relation::{Name, Relation};
+
+/// The types of all fields of a query, its function library and the enabled rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Types<'a> {
+    pub library: &'a Arc<Library>,
+    pub atoms: &'a HashMap<Name, Atom>,
+    pub rules: Rules,
+}
+
+impl Types<'_> {
+    /// Whether a rule is enabled.
+    pub fn uses(self, rule: Rule) -> bool {
+        self.rules.has(rule)
+    }
+
+    /// Whether the expression must not be moved: it can raise an error, or it is volatile.
+    pub fn must_stay(self, expr: &Expr) -> bool {
+        let tuple = self.tuple(expr);
+        self.volatile(expr)
+            || tessera_plan::rewrite::can_raise(
+                expr,
+                Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
+            )
+    }
+
+    /// Simplifies a predicate again after its fields were replaced by expressions.
+    pub fn simplified(self, predicate: Expr) -> Expr {
+        let simple =
+            Simplifier::new(self.library, self).with_rules(self.rules).tree(predicate.clone());
+        // The type may depend on whether an operand is a constant; if it changes, keep the
+        // predicate.
+        if self.atom(&simple) == Some(Atom::Boolean) { simple } else { predicate }
+    }
+
+    /// Returns the fields and parameters of an expression as a tuple.
+    fn tuple(self, expr: &Expr) -> Tuple {
+        let mut names = HashSet::new();
+        expr.walk(&mut |expr| {
+            if let Expr::Field(name) | Expr::Parameter(name) = expr {
+                names.insert(name.clone());
+            }
+        });
+        let fields = names.into_iter().filter_map(|name| {
+            let atom = self.atoms.get(&name)?.clone();
+            Some(Field::nullable(name, atom))
+        });
+        Tuple::new(fields.collect::<Vec<_>>())
+    }
+
+    /// Whether the relation may yield different tuples each time it is computed. Shared relations
+    /// are computed once.
+    pub fn is_volatile(self, relation: &Relation) -> bool {
+        if matches!(relation, Relation::Shared { .. }) {
+            return false;
+        }
+        relation.exprs().into_iter().any(|expr| self.volatile(expr))
+            || relation.inputs().into_iter().any(|input| self.is_volatile(input))
+    }
+
+    /// Whether the expression may have a different value each time it is evaluated.
+    pub fn volatile(self, expr: &Expr) -> bool {
+        let mut volatile = false;
+        expr.walk(&mut |expr| {
+            if let Expr::Call { function, .. } = expr {
+                volatile |= self.library.is_volatile(function);
+            }
+        });
+        volatile
+    }
+}
+
+impl TypeContext for Types<'_> {
+    fn atom(&self, expr: &Expr) -> Option<Atom> {
+        if let Expr::Field(name) | Expr::Parameter(name) = expr {
+            return self.atoms.get(name).cloned();
+        }
+        let tuple = self.tuple(expr);
+        let scope = Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library };
+        type_of(expr, scope).ok().map(|(atom, _)| atom)
+    }
+
+    fn must_stay(&self, expr: &Expr) -> bool {
+        Types::must_stay(*self, expr)
+    }
+}
