@@ -139,7 +139,7 @@ def failing_directories(runs: Runs, checks: Checks) -> None:
             "a directory that is not there": (f"{folder}/none", None, "no such file"),
             "a file in the place of the directory": (str(runs.command[0]), None, "directory"),
             "a file system that takes no files": ("/proc", None, "/proc"),
-            "a limit of files": (folder, 200_000, "so many bytes"),
+            "a limit of files": (folder, 200_000, "the size limit of the process"),
         }
         for what, (directory, limit, expected) in cases.items():
             code, out, err = runs.run(sql, "--memory", MEMORY, "--temp-directory", directory, limit_file=limit)

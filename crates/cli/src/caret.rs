@@ -1,6 +1,6 @@
 //! The line of a statement with an error, and a caret below the position.
 
-use tessera_types::Span;
+use tessera_types::{Span, redact};
 
 /// The maximum number of characters to show.
 const WIDTH_MAX: usize = 100;
@@ -9,12 +9,16 @@ const WIDTH_MAX: usize = 100;
 const CUT: &str = "…";
 
 /// The line of `text` that holds `span`, prefixed with `number`, and a second line with a caret
-/// below the place. `None` if the text does not have the place.
+/// below the place. `None` if the text does not have the place, or if the line holds a secret, such
+/// as the password in a URL.
 ///
 /// Tabs are shown as one space, and other control characters as `�`, so that the caret is below
 /// its character. Of a line over 100 characters, the part around the place is shown.
 pub(crate) fn excerpt(text: &str, span: Span, number: u32) -> Option<String> {
     let line = text.split('\n').nth(usize::try_from(span.line.checked_sub(1)?).ok()?)?;
+    if redact(line) != line {
+        return None;
+    }
     let characters: Vec<char> = line.trim_end().chars().map(shown).collect();
     let at = usize::try_from(span.column.checked_sub(1)?).ok()?;
     // An error at the end of the text is behind its last character.
@@ -68,8 +72,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_with_a_secret_is_not_shown() {
+        assert!(at("select * from 'https://host/x.csv'", 1, 15).is_some());
+        assert_eq!(at("select * from 'https://me:secret@host/x.csv'", 1, 15), None);
+    }
+
+    #[test]
     fn a_place_outside_of_the_text_has_no_line() {
-        for (line, column) in [(0, 1), (1, 0), (1, 9), (3, 1), (2, 1)] {
+        for (line, column) in [(0, 1), (1, 0), (1, 10), (3, 1), (2, 1)] {
             assert_eq!(at("select 1\n", line, column), None, "{line}, {column}");
         }
     }

@@ -115,7 +115,7 @@ fn options_are_checked_before_anything_is_read() {
         (create("json", "header 'true'"), "unknown option 'header' of reading JSON files"),
         (create("parquet", "header 'true'"), "this format has no options"),
         ("select * from read_csv('{}/x.txt', foo = 1)".to_string(), "unknown option 'foo'"),
-        ("select * from read_csv('{}/x.txt', 1)".to_string(), "takes one path"),
+        ("select * from read_csv('{}/x.txt', 1)".to_string(), "takes a path or pattern"),
         (
             "copy (select 1) to '{}/y.csv' (sample 'all')".to_string(),
             "unknown option 'sample' of writing",
@@ -275,7 +275,7 @@ fn intervals_and_compressions_of_parquet() {
     }
     let error =
         answer(folder.path(), "copy (select 1) to '{}/i.parquet' (compression best)").unwrap_err();
-    assert!(error.contains("compression cannot be 'best'"), "{error}");
+    assert!(error.contains("unknown compression 'best'"), "{error}");
 }
 
 /// Memory for reading a file during planning counts for the budget of the statement.
@@ -300,5 +300,5 @@ fn a_first_line_beyond_the_budget_is_an_error() {
     let path = folder.path().join("line.csv");
     let mut session = Session::new(Config { threads: 1, ..Config::default() }).unwrap();
     let error = session.execute(&format!("select * from '{}'", path.display())).unwrap_err();
-    assert!(error.message().contains("the header would be"), "{error}");
+    assert!(error.message().contains("the header is 25165824 bytes long"), "{error}");
 }

@@ -288,7 +288,7 @@ fn errors_name_the_object_and_what_to_do() {
         ),
         ("SELECT * FROM 's3://b/*.parquet'", "no object matches 's3://b/*.parquet'"),
         ("SELECT * FROM read_json('s3://b/x.csv')", "line 1: not a JSON object"),
-        ("SELECT * FROM read_csv('a.csv', 'b.csv')", "takes one path"),
+        ("SELECT * FROM read_csv('a.csv', 'b.csv')", "takes a path or pattern"),
         ("SELECT * FROM 'https://example.org/*.csv'", "a web server has no listing"),
         ("COPY (SELECT 1 AS x) TO 'https://example.org/x.csv'", "web servers are read-only"),
     ] {

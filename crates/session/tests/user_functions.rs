@@ -125,9 +125,9 @@ fn functions_are_replaced_and_dropped() {
     assert_eq!(run(&mut session, "drop function next(integer)").unwrap(), "DROP FUNCTION");
     assert!(run(&mut session, "select next(20)").is_err());
     for (sql, told) in [
-        (NEXT.replace("language llvm", "language sql"), "say LANGUAGE llvm"),
-        (NEXT.replace("immutable", "called on null input"), "leave CALLED ON NULL INPUT out"),
-        (NEXT.replace("returns integer", "returns text"), "values of type string"),
+        (NEXT.replace("language llvm", "language sql"), "write LANGUAGE llvm"),
+        (NEXT.replace("immutable", "called on null input"), "remove CALLED ON NULL INPUT"),
+        (NEXT.replace("returns integer", "returns text"), "do not support type string"),
         (NEXT.replace("next(", "abs("), "abs is a function of the library"),
         (NEXT.replace("next(", "sum("), "sum is a function of the library"),
         (NEXT.replace("x integer)", "x bigint)"), "define it as i32 @next(ptr, i64)"),

@@ -18,12 +18,20 @@ pub(crate) fn from_parser(error: &ParserError) -> Error {
         .with_state(SqlState::STATEMENT_TOO_COMPLEX),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
             let (message, span) = split_place(text);
-            let error = Error::new(Code::Syntax, message);
+            let error = Error::new(Code::Syntax, in_our_words(message));
             match span {
                 Some(span) => error.at(span),
                 None => error,
             }
         }
+    }
+}
+
+/// Rewrites `Expected: x, found: y` as `syntax error: expected x, found y`.
+fn in_our_words(message: &str) -> String {
+    match message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: ")) {
+        Some((expected, found)) => format!("syntax error: expected {expected}, found {found}"),
+        None => format!("syntax error: {message}"),
     }
 }
 

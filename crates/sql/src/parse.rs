@@ -347,7 +347,7 @@ pub(crate) fn query(sql: &str) -> Result<Box<Query>> {
 fn unexpected(expected: &str, parser: &Parser<'_>) -> Error {
     let token = parser.peek_token();
     let span = Span { line: token.span.start.line as u32, column: token.span.start.column as u32 };
-    Error::new(Code::Syntax, format!("expected {expected}, found {token}")).at(span)
+    Error::new(Code::Syntax, format!("syntax error: expected {expected}, found {token}")).at(span)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl RecordKeys<'_> {
 
 /// The error of a key that an object has more than once.
 pub(super) fn duplicate_key(key: &[u8]) -> String {
-    format!("the key {} stands duplicate_key", shown(&String::from_utf8_lossy(key)))
+    format!("duplicate key {}", shown(&String::from_utf8_lossy(key)))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
             for key in ["k1", "k0", "k2"] {
                 assert!(record_keys.add(key.as_bytes()).is_ok(), "{key} of {count}");
             }
-            assert!(record_keys.add(b"k0").unwrap_err().contains("duplicate_key"));
+            assert!(record_keys.add(b"k0").unwrap_err().contains("duplicate key"));
             assert!(record_keys.add(b"x").unwrap_err().contains("sample"));
             assert!(keys.record_keys().add(b"k0").is_ok());
         }

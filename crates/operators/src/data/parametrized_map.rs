@@ -137,6 +137,6 @@ mod tests {
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64>", "1"));
         let root = plan.add("parametrized_map", &[table, table], rest());
-        assert!(plan.verify(root).unwrap_err().to_string().contains("twice"));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("duplicate field"));
     }
 }

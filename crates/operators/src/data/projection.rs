@@ -106,6 +106,6 @@ mod tests {
         let table = plan.table(batch("<a: int64>", ""));
         let root =
             plan.add("projection", &[table], Params::new().with("fields", names(&["a", "a"])));
-        assert!(plan.verify(root).unwrap_err().to_string().contains("twice"));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("duplicate field"));
     }
 }

@@ -201,7 +201,7 @@ mod tests {
             (vec![vec![Expr::string("x")]], "row 0, field a: string, but int64 is declared"),
             (vec![vec![Expr::null(Atom::Int64)]], "may be NULL"),
             (vec![vec![Expr::int64(1)], vec![]], "row 1 has 0 values for 1 columns"),
-            (vec![vec![Expr::field("b")]], "there is no field b"),
+            (vec![vec![Expr::field("b")]], "unknown field b"),
         ] {
             let mut plan = test_plan();
             let root = plan.add("values", &[], params("<a: int64>", rows));

@@ -147,7 +147,7 @@ mod tests {
             same(&batch, "<a: int64, b: string?, c: int64>", "5 x 0|6 NULL 0|7 y 0|8 z 0|9 w 1");
         }
         let root = plan.add("zip", &[b, b], Params::new());
-        assert!(plan.verify(root).unwrap_err().to_string().contains("twice"));
+        assert!(plan.verify(root).unwrap_err().to_string().contains("duplicate field"));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Lowering<'_> {
             known: recursive.distinct.then(|| self.name("known")),
         };
         let base = self.term(&recursive.base, &tuple, level)?;
-        let mut start = self.to_state(level, base, &state, None)?;
+        let mut start = self.state_of(level, base, &state, None)?;
         // Parameters of this plan that the step reads are part of the state.
         let mut passed: Vec<Name> = recursive.step.0.parameters().into_iter().collect();
         passed.sort();
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         inner.recursion = Some((recursive.id.clone(), state.data.clone()));
         let before = add(&mut inner, "parameter_lookup", &[], Params::new(), start.tuple.clone());
         let step = self.term(&recursive.step, &tuple, &mut inner)?;
-        let mut next = self.to_state(&mut inner, step, &state, Some(&before))?;
+        let mut next = self.state_of(&mut inner, step, &state, Some(&before))?;
         if !passed.is_empty() {
             let passed = self.project(&mut inner, before, passed)?;
             let both = next.tuple.concat(&passed.tuple);
@@ -128,7 +128,7 @@ impl Lowering<'_> {
     }
 
     /// Turns tuples into a state of the loop; with `UNION`, only those that are new.
-    fn to_state(
+    fn state_of(
         &mut self,
         level: &mut Level,
         lowered: LoweredNode,

@@ -395,7 +395,9 @@ mod tests {
         let file = AtomicFile::create(path.to_str().unwrap()).unwrap();
         fs::remove_file(&path).unwrap();
         symlink("elsewhere", &path).unwrap();
-        assert!(Box::new(file).commit().unwrap_err().message().contains("something else"));
+        assert!(
+            Box::new(file).commit().unwrap_err().message().contains("other than a regular file")
+        );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
