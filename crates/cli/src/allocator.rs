@@ -15,7 +15,8 @@ const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 10_000;
 const PURGE_DELAY_MILLISECONDS_SHORT: std::ffi::c_long = 10;
 /// mimalloc's `mi_option_arena_purge_mult`: the factor of the purge delay for whole arenas.
 const ARENA_PURGE_MULT: mi_option_t = 24;
-/// The limit of a small memory budget. Cached free memory (about 100 MB) would be a large part of it.
+/// The limit of a small memory budget. Cached free memory (about 100 MB) would be a large part of
+/// it.
 const SHORT_BYTES: usize = 1 << 30;
 
 /// Returns freed memory to the system soon if the memory budget is small. Queries then take about

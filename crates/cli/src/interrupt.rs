@@ -36,8 +36,8 @@ struct State {
 }
 
 impl Interrupt {
-    /// Starts to handle signals. `cancel` returns whether a statement was running. If not, a program
-    /// other than the shell exits at once.
+    /// Starts to handle signals. `cancel` returns whether a statement was running. If not, a
+    /// program other than the shell exits at once.
     pub(crate) fn listen(cancel: impl Fn() -> bool + Send + 'static) -> Interrupt {
         let interrupt = Interrupt::default();
         let state = interrupt.state.clone();

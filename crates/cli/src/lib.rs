@@ -1,10 +1,11 @@
 //! The program `tessera`: SQL over files from a command line, a script or a shell.
 //!
-//! Modules: `arguments` parses the command line; `script` splits input into statements; `batch` runs
-//! `-c`, `-f` and plans; `shell` is the interactive shell with its `history`; `output` writes rows in
-//! five formats; `interrupt` handles Ctrl-C; `progress` shows the progress line; `extensions` lists
-//! the platforms; `generate` writes benchmark data. Exit codes: 0 success, 1 an error of a statement
-//! or a file, 2 usage, 130 interrupted. `allocator` and `interrupt` contain unsafe code.
+//! Modules: `arguments` parses the command line; `script` splits input into statements; `batch`
+//! runs `-c`, `-f` and plans; `shell` is the interactive shell with its `history`; `output` writes
+//! rows in five formats; `interrupt` handles Ctrl-C; `progress` shows the progress line;
+//! `extensions` lists the platforms; `generate` writes benchmark data. Exit codes: 0 success, 1 an
+//! error of a statement or a file, 2 usage, 130 interrupted. `allocator` and `interrupt` contain
+//! unsafe code.
 
 mod allocator;
 mod arguments;

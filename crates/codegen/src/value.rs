@@ -346,7 +346,7 @@ macro_rules! each_operand {
 }
 
 impl ValueCode {
-    /// The size of the expression: its number of nodes, with [`TEXT_SIZE`] more per compared
+    /// The size of the expression: its number of nodes, with `TEXT_SIZE` more per compared
     /// string.
     pub fn size(&self) -> usize {
         let mut size = 1 + self.op.texts() * TEXT_SIZE;

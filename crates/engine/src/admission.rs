@@ -122,8 +122,8 @@ impl Memory {
         Error::new(Code::Limit, message)
     }
 
-    /// Reserves memory that outlives its query, such as a table in memory. If queries hold too much,
-    /// waits until they have ended.
+    /// Reserves memory that outlives its query, such as a table in memory. If queries hold too
+    /// much, waits until they have ended.
     ///
     /// # Errors
     /// The query was interrupted, or too much memory is reserved already.

@@ -2,11 +2,11 @@
 //!
 //! A verified plan is *lowered* once to a [`CompiledPlan`]: operators bound, pipelines cut. It is
 //! immutable; a [`RunRecord`] holds the figures of its runs. The [`Engine`] owns one worker thread
-//! per core. A worker repeatedly takes a job of some run: start a pipeline, process a morsel, or run
-//! a finishing task of a sink. Workers take morsels from their own range of a source and steal from
-//! each other when it is empty. The run that has used the least time is served first. No job blocks:
-//! a chain of sub-operators that must wait is parked with its token, and the worker that finds the
-//! token ready resumes it.
+//! per core. A worker repeatedly takes a job of some run: start a pipeline, process a morsel, or
+//! run a finishing task of a sink. Workers take morsels from their own range of a source and steal
+//! from each other when it is empty. The run that has used the least time is served first. No job
+//! blocks: a chain of sub-operators that must wait is parked with its token, and the worker that
+//! finds the token ready resumes it.
 //!
 //! The files use each other in one direction, each those that stand before it:
 //!

@@ -18,7 +18,7 @@ use tessera_vector::Chunk;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Passes its input on through a queue that holds one chunk: more comes only when that was read, or
-/// when nobody reads.
+/// when no thread reads.
 #[derive(Debug, Clone, Copy)]
 struct Relay;
 

@@ -11,9 +11,9 @@
 //! * Choose a layout: [`RowLayout::new`] for tuples, [`RowLayout::with_states`] for tuples followed
 //!   by zeroed state fields.
 //! * Fill: [`RowsBuilder::new`], then per chunk either [`RowsBuilder::append_chunk`], or
-//!   [`ResolvedColumns::new`] (resolves encodings once) and [`RowsBuilder::append`] with an optional
-//!   selection, once per partition. `append` returns the numbers of the new rows. Memory is counted
-//!   as it is allocated.
+//!   [`ResolvedColumns::new`] (resolves encodings once) and [`RowsBuilder::append`] with an
+//!   optional selection, once per partition. `append` returns the numbers of the new rows. Memory
+//!   is counted as it is allocated.
 //! * While filling (group tables): [`RowsBuilder::retain_equal`] finds which candidate pairs (row,
 //!   position in an `ResolvedColumns`) have equal keys; [`RowsBuilder::state`] /
 //!   [`RowsBuilder::set_state`] / [`RowsBuilder::update_state`] read and write state fields;

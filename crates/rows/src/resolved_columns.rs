@@ -1,5 +1,5 @@
-//! ResolvedColumn columns, to be packed into rows or compared with them: encodings are resolved once per
-//! chunk.
+//! ResolvedColumn columns, to be packed into rows or compared with them: encodings are resolved
+//! once per chunk.
 
 use std::sync::{Arc, OnceLock};
 
@@ -97,7 +97,8 @@ impl ResolvedColumns {
         }
     }
 
-    /// Like [`ResolvedColumns::of_chunk`], with lists, structs and maps encoded as bytes for sending.
+    /// Like [`ResolvedColumns::of_chunk`], with lists, structs and maps encoded as bytes for
+    /// sending.
     pub fn of_sent(chunk: &Chunk) -> Result<ResolvedColumns> {
         let mut incoming = ResolvedColumns::of_chunk(chunk)?;
         // Tuples stored as rows have no lists, structs or maps.

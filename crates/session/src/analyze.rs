@@ -1,8 +1,8 @@
 //! `ANALYZE`: statistics of a table from a full scan.
 //!
 //! Two plans read the table. They run like queries, with the same workers, memory budget and
-//! cancellation. The first counts the rows and the distinct values of each column (HyperLogLog), the
-//! second draws a uniform sample. Estimates and the report take common values from the sample.
+//! cancellation. The first counts the rows and the distinct values of each column (HyperLogLog),
+//! the second draws a uniform sample. Estimates and the report take common values from the sample.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

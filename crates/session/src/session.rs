@@ -292,8 +292,8 @@ impl Session {
         ResultStream::start(runner, &plan, None, columns, started, registered, open)
     }
 
-    /// Parses a plan. A plan without an executor is verified and gets this platform's executor. Other
-    /// plans are verified before they run.
+    /// Parses a plan. A plan without an executor is verified and gets this platform's executor.
+    /// Other plans are verified before they run.
     fn parse_plan(&self, text: &str) -> Result<Plan> {
         let plan = text::parse(text)?;
         if self.is_platform_plan(&plan) {

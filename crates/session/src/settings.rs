@@ -16,8 +16,8 @@ use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
 /// The maximum number of worker threads.
 const THREADS_MAX: usize = 1024;
 
-/// The smallest memory budget with which tier `auto` compiles. The compiler uses about 30 MB outside
-/// the budget.
+/// The smallest memory budget with which tier `auto` compiles. The compiler uses about 30 MB
+/// outside the budget.
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// The name and meaning of each built-in setting.
@@ -144,8 +144,8 @@ impl Values {
         Ok(())
     }
 
-    /// The compiler for statements. `None` if the build has no compiler, the tier is `vectorized`, or
-    /// the memory budget is too small for tier `auto`.
+    /// The compiler for statements. `None` if the build has no compiler, the tier is `vectorized`,
+    /// or the memory budget is too small for tier `auto`.
     pub(crate) fn compiler(&self) -> Option<Arc<dyn Compiler>> {
         if self.tier == Tier::Auto && self.memory_bytes < COMPILER_BYTES_MIN {
             return None;

@@ -30,8 +30,8 @@ pub enum StatementOutput {
 /// The rows of a running query, in order. The query pauses when the reader is slower, so that few
 /// rows are buffered. Dropping the stream cancels the query.
 ///
-/// The session accepts its next statement when the stream was read to its end or dropped. A deadline
-/// counts only the time that the reader waits for rows.
+/// The session accepts its next statement when the stream was read to its end or dropped. A
+/// deadline counts only the time that the reader waits for rows.
 ///
 /// ```
 /// use tessera_session::{Config, Session};
@@ -110,8 +110,8 @@ impl ResultStream {
         ResultStream { columns, source: Source::InMemory(vec![chunk]), started }
     }
 
-    /// Starts the plan `for_platform`. `plan` is the plan before the platform's pass, if a retry with
-    /// less memory is possible.
+    /// Starts the plan `for_platform`. `plan` is the plan before the platform's pass, if a retry
+    /// with less memory is possible.
     ///
     /// # Errors
     /// The plan is invalid, or the statement is cancelled while it waits for memory.
@@ -148,8 +148,8 @@ impl ResultStream {
         self.columns.schema.clone()
     }
 
-    /// Reads all remaining rows. They count for the memory budget of the query until the last one is
-    /// read.
+    /// Reads all remaining rows. They count for the memory budget of the query until the last one
+    /// is read.
     ///
     /// # Errors
     /// The query fails.

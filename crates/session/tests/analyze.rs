@@ -13,7 +13,8 @@ use tessera_types::Code;
 
 const ROWS: usize = 60_000;
 
-/// A large table, in which half of the rows have a unique key and half share one, and a small table.
+/// A large table, in which half of the rows have a unique key and half share one, and a small
+/// table.
 fn database(folder: &Path) {
     let (mut many, mut few) = ("id,key,seven,name\n".to_string(), "k\n".to_string());
     for id in 0..ROWS {

@@ -111,8 +111,8 @@ fn infinite_bounds_of_a_column_leave_no_table_out_of_a_join() {
     assert_eq!(rows(&format!("{full} JOIN keys k ON k.b = y.a {more}")), 6);
 }
 
-/// An expression that raises an error for some tuples (overflow, invalid number) is still a join key
-/// if the alternative is a cross product.
+/// An expression that raises an error for some tuples (overflow, invalid number) is still a join
+/// key if the alternative is a cross product.
 #[test]
 fn equalities_that_can_fail_are_join_keys() {
     let folder = tempfile::tempdir().unwrap();

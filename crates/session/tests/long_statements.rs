@@ -1,4 +1,5 @@
-//! Very long statements: long lists and deep expressions give correct results, and can be cancelled.
+//! Very long statements: long lists and deep expressions give correct results, and can be
+//! cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -172,8 +173,8 @@ fn long_statements_are_planned() {
     }
 }
 
-/// Planning time is linear: a statement of eight times the size takes about eight times as long, not
-/// 64 times.
+/// Planning time is linear: a statement of eight times the size takes about eight times as long,
+/// not 64 times.
 #[test]
 fn planning_takes_time_in_proportion() {
     let parts =

@@ -1,5 +1,5 @@
-//! SQL over objects returns the same rows as SQL over the same local files. Faults of the store lead
-//! to correct results or a clear error.
+//! SQL over objects returns the same rows as SQL over the same local files. Faults of the store
+//! lead to correct results or a clear error.
 
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! cast returns the same over literals, columns of a table in memory, dictionary columns of a file
 //! and columns with one value, in both tiers.
 //!
-//! The test tries argument types and uses those that the planner accepts. It omits functions without
-//! arguments, volatile functions, and calls that are rejected because of their types.
+//! The test tries argument types and uses those that the planner accepts. It omits functions
+//! without arguments, volatile functions, and calls that are rejected because of their types.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

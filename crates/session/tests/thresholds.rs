@@ -19,7 +19,8 @@ fn mixed(i: usize) -> usize {
         % 10_007
 }
 
-/// Files with disjoint ranges of `a`, `d` and `s`, like row groups of a sorted table; `b` is random.
+/// Files with disjoint ranges of `a`, `d` and `s`, like row groups of a sorted table; `b` is
+/// random.
 fn files(folder: &Path) {
     let mut session = Session::new(Config::default()).unwrap();
     for file in 0..FILES {

@@ -45,8 +45,8 @@ fn queries() -> usize {
     std::env::var("TESSERA_TIER_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES)
 }
 
-/// Whether two results are equal up to the order of float additions. `cancels` if some values are so
-/// large that the rest of their sum depends on the order.
+/// Whether two results are equal up to the order of float additions. `cancels` if some values are
+/// so large that the rest of their sum depends on the order.
 fn is_close(
     one: &Result<Vec<String>, String>,
     other: &Result<Vec<String>, String>,

@@ -13,8 +13,8 @@ use tessera_types::unique_names;
 
 use super::Failure;
 
-/// Writes one result in a binary format. Repeated column names get a number, because readers look up
-/// columns by name.
+/// Writes one result in a binary format. Repeated column names get a number, because readers look
+/// up columns by name.
 pub(super) enum RowWriter<'a, W: Write + Send> {
     Arrow(Box<StreamWriter<&'a mut W>>, SchemaRef),
     Parquet(Box<ArrowWriter<&'a mut W>>, WriterSchema, SchemaRef),

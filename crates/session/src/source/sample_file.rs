@@ -52,7 +52,8 @@ impl SampledColumns {
 }
 
 impl SampleFile {
-    /// The sample file of a table. `scan` identifies the scan, `versions` the versions of the files.
+    /// The sample file of a table. `scan` identifies the scan, `versions` the versions of the
+    /// files.
     pub(super) fn new(directory: &Path, scan: &str, versions: String) -> SampleFile {
         SampleFile {
             file: directory.join(format!("{:016x}.sample", word_of_bytes(scan.as_bytes()))),

@@ -23,8 +23,8 @@ const FULL: &str = "TESSERA_SQL_FULL";
 /// If set, only scripts whose names start with its value run.
 const ONLY: &str = "TESSERA_SQL_ONLY";
 
-/// If set to a file name, the test writes a line to it for each record that fails, or that passes in
-/// `open/`.
+/// If set to a file name, the test writes a line to it for each record that fails, or that passes
+/// in `open/`.
 const MOVED: &str = "TESSERA_SQL_MOVED";
 
 /// The number of failures to print in full.
