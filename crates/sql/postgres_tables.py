@@ -218,7 +218,7 @@ class Catalog:
             "",
             *constants,
             "",
-            "/// The name, the name in messages, the category, and whether the type is the category's preferred one.",
+            "/// The name, the name in messages, the category, and whether the type is preferred.",
             "pub(super) const fn of_type(ty: Type) -> Facts {",
             "match ty {",
             *self.types(),

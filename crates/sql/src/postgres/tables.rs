@@ -36,8 +36,7 @@ const FLOAT8_ARRAY: Given = Given::array(Type::Float8);
 const TEXT_ARRAY: Given = Given::array(Type::Text);
 const INTERVAL_ARRAY: Given = Given::array(Type::Interval);
 
-/// The name, the name in messages, the category, and whether the type is the category's preferred
-/// one.
+/// The name, the name in messages, the category, and whether the type is preferred.
 pub(super) const fn of_type(ty: Type) -> Facts {
     match ty {
         Type::Bool => facts("bool", "boolean", Category::Boolean, true),
