@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod affected;
+mod files;
 mod messages;
 mod rooms;
 mod sloc;

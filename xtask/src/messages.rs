@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::files::each_source;
+
 /// The page, below the root.
 pub(crate) const PAGE: &str = "docs/reference/messages.md";
 
@@ -45,7 +47,13 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
 /// The text of the page.
 pub(crate) fn page(root: &Path) -> Result<String, String> {
     let mut messages: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    each_source(&root.join("crates"), &mut |text| collect(text, &mut messages))?;
+    let crates = root.join("crates");
+    each_source(&crates, &mut |path, text| {
+        if !is_test(path.strip_prefix(&crates).unwrap_or(path)) {
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+            collect(text, &mut messages);
+        }
+    })?;
     let mut page = String::from(
         "# Messages\n\nEvery message of an error, by its kind ([errors](errors.md)). `{}` stands for \
          a value. The page is made by\n`cargo xtask messages`; a test fails when it is stale.\n",
@@ -60,29 +68,12 @@ pub(crate) fn page(root: &Path) -> Result<String, String> {
     Ok(page)
 }
 
-/// Calls `take` with each source file below a folder that is not a test.
-fn each_source(folder: &Path, take: &mut impl FnMut(&str)) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let mut entries: Vec<_> = std::fs::read_dir(folder)
-        .map_err(failed)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()
-        .map_err(failed)?;
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_test = ["tests", "examples", "testing"].contains(&name.trim_end_matches(".rs"));
-        if is_test || name.ends_with("_tests.rs") {
-            continue;
-        }
-        if path.is_dir() {
-            each_source(&path, take)?;
-        } else if name.ends_with(".rs") {
-            let text = std::fs::read_to_string(&path).map_err(failed)?;
-            take(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(&text));
-        }
-    }
-    Ok(())
+/// Whether a source file does not ship.
+fn is_test(path: &Path) -> bool {
+    let names = path.components().filter_map(|part| part.as_os_str().to_str());
+    let folders = ["tests", "examples", "testing"];
+    path.to_string_lossy().ends_with("_tests.rs")
+        || names.map(|name| name.trim_end_matches(".rs")).any(|name| folders.contains(&name))
 }
 
 fn collect(text: &str, messages: &mut BTreeMap<&str, BTreeSet<String>>) {

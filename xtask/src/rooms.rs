@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::files::each_source;
+
 use serde_json::Value;
 
 /// Rooms by storey: a room may depend only on rooms of lower storeys. `platforms/*` and `storage/*`
@@ -158,26 +160,16 @@ fn banned(lock: &str) -> impl Iterator<Item = &'static str> + '_ {
 /// Returns the places where a room re-exports items of another room.
 fn reexports(folder: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
-    let entries = std::fs::read_dir(folder)
-        .map_err(|error| format!("reading {}: {error}", folder.display()))?;
-    for entry in entries {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        if path.is_dir() {
-            found.extend(reexports(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-            let lines = text.lines().enumerate().filter(|(_, line)| is_reexport(line));
-            found.extend(lines.map(|(line, _)| {
-                format!(
-                    "{}:{}: re-exports another room's items; import them from that room instead",
-                    path.display(),
-                    line + 1
-                )
-            }));
-        }
-    }
-    found.sort();
+    each_source(folder, &mut |path, text| {
+        let lines = text.lines().enumerate().filter(|(_, line)| is_reexport(line));
+        found.extend(lines.map(|(line, _)| {
+            format!(
+                "{}:{}: re-exports another room's items; import them from that room instead",
+                path.display(),
+                line + 1
+            )
+        }));
+    })?;
     Ok(found)
 }
 

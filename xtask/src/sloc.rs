@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::files::entries;
+
 /// Lines that are neither blank nor only a comment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Lines {
@@ -52,9 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
 
 /// Adds the Rust files below a folder; `room` is the folder of the innermost crate.
 fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("reading {}: {error}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for path in entries(folder)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() {
             let parent = path.parent().is_some_and(|parent| parent.join("Cargo.toml").exists());
@@ -66,7 +66,8 @@ fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Resul
             };
             walk(&path, &inner, rooms)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).map_err(failed)?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("reading {}: {error}", path.display()))?;
             let is_test = path
                 .components()
                 .any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));

@@ -6,6 +6,17 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::files::{each_source, entries};
+
+/// The beginnings of unsafe code. They are cut in two, as this file has none.
+const UNSAFE: [&str; 5] = [
+    concat!("unsafe", " {"),
+    concat!("unsafe", " fn"),
+    concat!("unsafe", " impl"),
+    concat!("unsafe", " extern"),
+    concat!("unsafe", " trait"),
+];
+
 /// Files of one crate.
 #[derive(Debug, Default)]
 struct Crate {
@@ -61,7 +72,7 @@ fn crates(root: &Path) -> Result<Vec<Crate>, String> {
 fn find(folder: &Path, crates: &mut Vec<Crate>) -> Result<(), String> {
     if folder.join("Cargo.toml").exists() {
         let mut one = Crate { folder: folder.to_path_buf(), ..Crate::default() };
-        sources(&folder.join("src"), &mut one)?;
+        each_source(&folder.join("src"), &mut |path, text| add(&mut one, path, text))?;
         crates.push(one);
     }
     for path in entries(folder)? {
@@ -72,52 +83,24 @@ fn find(folder: &Path, crates: &mut Vec<Crate>) -> Result<(), String> {
     Ok(())
 }
 
-fn sources(folder: &Path, one: &mut Crate) -> Result<(), String> {
-    for path in entries(folder)? {
-        if path.is_dir() {
-            sources(&path, one)?;
-            continue;
-        }
-        if path.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        let is_root =
-            folder.ends_with("src") && (path.ends_with("lib.rs") || path.ends_with("main.rs"));
-        if is_root && (one.root.is_none() || path.ends_with("lib.rs")) {
-            one.root = Some((path.clone(), text.contains("#![forbid(unsafe_code)]")));
-        }
-        let code =
-            |line: &&str| !line.trim_start().starts_with("//") && !line.contains("[\"unsafe");
-        let unsafe_words =
-            ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe trait"];
-        let places = text.lines().filter(code);
-        let places =
-            places.filter(|line| unsafe_words.iter().any(|word| line.contains(word))).count();
-        let reasons = text.lines().filter(|line| {
-            let comment = line.trim_start();
-            comment.starts_with("//")
-                && (comment.contains("SAFETY") || comment.contains("# Safety"))
-        });
-        if places > 0 {
-            one.files.push((path, places, reasons.count()));
+/// Adds a source file of the crate.
+fn add(one: &mut Crate, path: &Path, text: &str) {
+    let is_root = path.parent().is_some_and(|folder| folder.ends_with("src"))
+        && (path.ends_with("lib.rs") || path.ends_with("main.rs"));
+    if is_root && (one.root.is_none() || path.ends_with("lib.rs")) {
+        one.root = Some((path.to_path_buf(), text.contains("#![forbid(unsafe_code)]")));
+    }
+    let (mut places, mut reasons) = (0, 0);
+    for line in text.lines().map(str::trim_start) {
+        let is_reason = line.contains("SAFETY") || line.contains("# Safety");
+        match line.starts_with("//") {
+            true => reasons += usize::from(is_reason),
+            false => places += usize::from(UNSAFE.iter().any(|word| line.contains(word))),
         }
     }
-    Ok(())
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    if !folder.is_dir() {
-        return Ok(Vec::new());
+    if places > 0 {
+        one.files.push((path.to_path_buf(), places, reasons));
     }
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        paths.push(entry.map_err(failed)?.path());
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@
 //! blocks: a chain of sub-operators that must wait is parked with its token, and the worker that
 //! finds the token ready resumes it.
 //!
-//! The files use each other in one direction, each those that stand before it:
+//! The files use each other in one direction, each those above it; the first line use no other:
 //!
 //! ```text
-//! admission, collect, query_share, platform, profile, ranges, results, work_signal    know no other file
+//! admission, collect, device, platform, profile, query_share, ranges, results, work_signal
 //! query (admission) │ setup (platform) │ launch (setup) │ lane (profile)
 //! compiled_plan      what never changes
-//! last_job, pipeline    jobs, and the state of one pipeline in one run
+//! last_job, pipeline jobs, and the state of one pipeline in one run
 //! record             what the runs of a compiled plan have done
 //! execution          one run: which pipelines are ready, which jobs there are
 //! scheduler, workers  the runs in progress, and the threads that work on them

@@ -222,7 +222,11 @@ fn measure_all() -> Result<()> {
         Some(text) => text.parse().map_err(|_| Error::semantic(format!("invalid number '{text}'"))),
         None => Ok(otherwise),
     };
-    let device: Backend = arguments.first().map_or("virtual-gpu", String::as_str).parse()?;
+    let name = arguments.first().map_or("virtual-gpu", String::as_str);
+    let device = Backend::ALL
+        .into_iter()
+        .find(|backend| backend.name() == name)
+        .ok_or_else(|| Error::semantic(format!("unknown device '{name}'")))?;
     let (count, repeat) = (number(1, 1 << 20)?.max(1), number(2, 5)?.max(1));
     let of = |device: Backend| -> Result<_> {
         compiler(device, Tier::Compiled, None, Place::Device)?

@@ -1,15 +1,9 @@
 //! The processors for which code is generated.
 
-use std::fmt;
-use std::str::FromStr;
-
-use tessera_types::{Error, Result};
-
 /// The processor that code is generated for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// The CPU of this machine.
-    #[default]
     Cpu,
     /// The first NVIDIA GPU. Each run copies its input to the GPU and its results back.
     Gpu,
@@ -29,22 +23,5 @@ impl Backend {
             Backend::Gpu => "gpu",
             Backend::VirtualGpu => "virtual-gpu",
         }
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Backend {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Backend> {
-        let named = |backend: &Backend| backend.name().eq_ignore_ascii_case(text);
-        Backend::ALL.into_iter().find(named).ok_or_else(|| {
-            Error::semantic(format!("unknown device '{text}'; expected cpu, gpu or virtual-gpu"))
-        })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tessera_context::{LANES, Place};
-use tessera_engine::Device;
+use tessera_engine::{CompilerOptions, Device};
 use tessera_jit::Backend;
 
 /// The name of the default device.
@@ -19,7 +19,7 @@ pub(crate) fn standard() -> [Device; 3] {
 }
 
 fn device(backend: Backend, place: Place) -> Device {
-    let compiler = Arc::new(move |options: tessera_engine::CompilerOptions<'_>| {
+    let compiler = Arc::new(move |options: CompilerOptions<'_>| {
         tessera_jit::compiler(backend, options.tier, options.cache, options.place)
     });
     Device { name: backend.name(), compiler, lanes: LANES, place }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tessera_generate::{Options, Suite};
 
-use crate::support::{file, folder, run};
+use crate::support::{compare_with_file, file, folder, run};
 
 /// Set `TESSERA_WRITE_REFERENCE` to write the snapshots.
 #[test]
@@ -56,16 +56,5 @@ fn compare(path: &Path, queries: &[(String, String)], plans: &str) {
     for ((name, _), plan) in queries.iter().zip(plans) {
         writeln!(page, "-- {name}\n{}\n", plan.trim()).unwrap();
     }
-    if std::env::var_os("TESSERA_WRITE_REFERENCE").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, page).unwrap();
-        return;
-    }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    let differs = page.lines().zip(written.lines()).enumerate().find(|(_, (new, old))| new != old);
-    assert!(
-        page == written,
-        "{}: {differs:?}; set TESSERA_WRITE_REFERENCE=1 to write the plans",
-        path.display()
-    );
+    compare_with_file(&page, path);
 }

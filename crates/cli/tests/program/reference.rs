@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::support::run;
+use crate::support::{compare_with_file, run};
 
 /// The marks around the table in the page.
 const BEGIN: &str = "<!-- begin: made by the test settings_page_is_not_stale -->\n";
@@ -18,39 +18,18 @@ fn settings_page_is_not_stale() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
-    let (written, after) = rest.split_once(END).expect("the table has an end");
+    let (_, after) = rest.split_once(END).expect("the table has an end");
     let mut table = String::from("| setting | default | meaning |\n|---|---|---|\n");
-    let shown = run(&["-c", "show all", "--format", "csv"]);
-    let mut lines = csv(&shown.out);
-    lines.remove(0);
-    assert!(lines.len() > 15, "{lines:?}");
-    for line in lines {
-        let [name, value, meaning] = &line[..] else { panic!("{line:?}") };
-        let default = match OF_THE_MACHINE.contains(&name.as_str()) {
+    let shown = run(&["-c", "show all", "--format", "json"]).ok();
+    assert!(shown.lines().count() > 15, "{shown}");
+    for line in shown.lines() {
+        let setting: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| setting[key].as_str().unwrap().to_string();
+        let default = match OF_THE_MACHINE.contains(&text("name").as_str()) {
             true => "of the machine".to_string(),
-            false => format!("`{value}`"),
+            false => format!("`{}`", text("value")),
         };
-        writeln!(table, "| `{name}` | {default} | {meaning} |").unwrap();
+        writeln!(table, "| `{}` | {default} | {} |", text("name"), text("meaning")).unwrap();
     }
-    if std::env::var_os("TESSERA_WRITE_REFERENCE").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
-    } else {
-        assert_eq!(written, table, "set TESSERA_WRITE_REFERENCE=1 to write {}", path.display());
-    }
-}
-
-/// Parses CSV lines with quoted fields.
-fn csv(text: &str) -> Vec<Vec<String>> {
-    let field = |line: &str| {
-        let (mut fields, mut quoted) = (vec![String::new()], false);
-        for character in line.chars() {
-            match character {
-                '"' => quoted = !quoted,
-                ',' if !quoted => fields.push(String::new()),
-                other => fields.last_mut().unwrap().push(other),
-            }
-        }
-        fields
-    };
-    text.lines().map(field).collect()
+    compare_with_file(&format!("{before}{BEGIN}{table}{END}{after}"), &path);
 }

@@ -151,3 +151,19 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Compares a page with the file that holds it, or writes it if `TESSERA_WRITE_REFERENCE` is set.
+pub(crate) fn compare_with_file(page: &str, path: &Path) {
+    if std::env::var_os("TESSERA_WRITE_REFERENCE").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, page).unwrap();
+        return;
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    let differs = page.lines().zip(written.lines()).enumerate().find(|(_, (new, old))| new != old);
+    assert!(
+        page == written,
+        "{}: {differs:?}; set TESSERA_WRITE_REFERENCE=1 to write it",
+        path.display()
+    );
+}

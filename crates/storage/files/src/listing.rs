@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(
             expanded("odd[1].csv").unwrap(),
             ["odd[1].csv"],
-            "an existing file is no pattern"
+            "an existing file is not a pattern"
         );
         assert!(expanded("*.parquet").unwrap_err().to_string().contains("no file matches"));
     }
