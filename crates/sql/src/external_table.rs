@@ -329,7 +329,7 @@ mod tests {
             ("stored as csv location 'p' stored as csv", "STORED AS specified more than once"),
             ("stored as csv location 'p' location 'p'", "LOCATION specified more than once"),
             ("options (a 1) options (a 1)", "OPTIONS specified more than once"),
-            ("stored as 'csv' location 'p'", "expected: one of PARQUET"),
+            ("stored as 'csv' location 'p'", "expected one of PARQUET"),
             (
                 "stored as csv location 'p' delimiter ','",
                 "expected: end of statement or ;, found: delimiter",
