@@ -12,10 +12,9 @@ use arrow::compute::{cast, concat};
 use arrow::datatypes::Int64Type;
 use md5::Md5;
 use memchr::memmem::Finder;
-use regex::Regex;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use tessera_context::interrupt::{Every, SPAN_BYTES, check_here, point, spans};
+use tessera_context::interrupt::{SPAN_BYTES, check_here, point, spans};
 use tessera_types::Result;
 
 use super::kernel::Argument;
@@ -43,7 +42,6 @@ pub(super) fn in_pieces(
                 "lower" | "upper" => Some(converted(text, &|piece| call(&[piece], 1))),
                 "character_length" => Some(counted(text, &|piece| call(&[piece], 1))),
                 "replace" => replaced(text, args),
-                "regexp_count" => matches(text, args),
                 "reverse" => Some(reversed(text)),
                 "repeat" => repeated(args),
                 _ => hashed(function, text.as_bytes(), args),
@@ -288,15 +286,6 @@ fn string(arg: &Argument) -> Option<&str> {
     strings.is_valid(0).then(|| strings.value(0))
 }
 
-/// `regexp_count` of a long text, without a start position or flags.
-fn matches(text: &str, args: &[Argument]) -> Option<Result<ArrayRef>> {
-    let [_, pattern] = args else { return None };
-    let pattern = Regex::new(string(pattern)?).ok()?;
-    let every = Every::default();
-    let count = pattern.find_iter(text).inspect(|_| every.pass()).count();
-    Some(Ok(Arc::new(Int64Array::from(vec![count as i64]))))
-}
-
 /// `replace` in a long text, unless the search string is empty.
 fn replaced(text: &str, args: &[Argument]) -> Option<Result<ArrayRef>> {
     let [_, from, to] = args else { return None };
@@ -465,9 +454,6 @@ mod tests {
                 assert_eq!(value(&found), text.replace(from, "-é"), "{from} {shift}");
             }
         }
-        let args = [strings(&[&"aaab".repeat(PIECE_BYTES)]), strings(&["a(a|b)"])];
-        let count = in_pieces("regexp_count", &args, 1, &never).unwrap();
-        assert_eq!(count.as_ref(), &Int64Array::from(vec![2 * PIECE_BYTES as i64]));
         let text = "x".repeat(PIECE_BYTES + 1);
         let whole = |args: &[Argument], _: usize| -> Result<ArrayRef> { Ok(args[0].array.clone()) };
         let args = [strings(&[&text]), strings(&[""]), strings(&["y"])];

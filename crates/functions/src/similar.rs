@@ -1,7 +1,8 @@
 //! Translates `SIMILAR TO` patterns to regular expressions, as PostgreSQL does.
 
-use regex::Regex;
 use tessera_types::{Error, Result, SqlState};
+
+use crate::regex_search::{Regex, Syntax};
 
 /// Translates a pattern to a regular expression. The default escape is a backslash; an empty escape
 /// disables escaping.
@@ -69,7 +70,7 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
 }
 
 /// Translates the pattern of `substring(text from pattern for escape)`. The part between two
-/// escaped quotes is captured as `part`; the part before it matches as little as possible.
+/// escaped quotes is the only group; the part before it matches as little as possible.
 ///
 /// # Errors
 /// The escape has more than one character, or there are not exactly two escaped quotes.
@@ -104,7 +105,7 @@ pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
         [before, part, after] => {
             // `(?U:…)` makes repetitions lazy.
             let before = format!("(?U:{})", inner(before)?);
-            built(&format!("^{before}(?P<part>{}){}$", inner(part)?, inner(after)?), pattern)
+            built(&format!("^{before}({}){}$", inner(part)?, inner(after)?), pattern)
         }
         _ => Err(Error::data("an SQL pattern must have two escaped quotes or none")
             .with_state(SqlState::INVALID_USE_OF_ESCAPE)),
@@ -112,7 +113,7 @@ pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
 }
 
 fn built(regex: &str, pattern: &str) -> Result<Regex> {
-    Regex::new(regex).map_err(|error| {
+    Regex::new(regex, Syntax::default()).map_err(|error| {
         Error::data(format!("invalid regular expression '{pattern}': {error}"))
             .with_state(SqlState::INVALID_REGULAR_EXPRESSION)
     })

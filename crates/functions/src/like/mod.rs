@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use regex::{Regex, RegexBuilder};
 
 use tessera_codegen::{LikeCode, Op, TextCode};
 use tessera_context::interrupt::point;
@@ -15,6 +14,7 @@ use tessera_types::{Atom, Error, Result, SqlState};
 
 use crate::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use crate::long_strings::text_pieces;
+use crate::regex_search::{Regex, Syntax};
 use crate::similar::as_regex;
 use crate::strings::regexes::{Flags, compile};
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
@@ -24,8 +24,6 @@ use pattern::Like;
 
 /// The text length from which matching first checks for cancellation.
 const LONG_BYTES: usize = 1 << 16;
-/// The memory limit of a compiled regular expression.
-const REGEX_BYTES_MAX: usize = 10 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
@@ -150,15 +148,11 @@ impl Match {
 
     /// Compiles the regular expression of a SIMILAR TO pattern.
     fn regex(&self, regex: &str, pattern: &str) -> Result<Pattern> {
-        RegexBuilder::new(regex)
-            .case_insensitive(self.ignore_case)
-            .size_limit(REGEX_BYTES_MAX)
-            .build()
-            .map(Pattern::Regex)
-            .map_err(|error| {
-                Error::data(format!("invalid regular expression '{pattern}': {error}"))
-                    .with_state(SqlState::INVALID_REGULAR_EXPRESSION)
-            })
+        let syntax = Syntax { ignore_case: self.ignore_case, ..Syntax::default() };
+        Regex::new(regex, syntax).map(Pattern::Regex).map_err(|error| {
+            Error::data(format!("invalid regular expression '{pattern}': {error}"))
+                .with_state(SqlState::INVALID_REGULAR_EXPRESSION)
+        })
     }
 
     fn compile_row(&self, args: &[Argument], row: usize) -> Result<Option<Pattern>> {
