@@ -23,6 +23,16 @@ use crate::Batch;
 /// `<a>` = `1, 2` gives one `<data: batch<a>>`. Buffers the tuples; ends its pipeline; the tuples
 /// inside are in the order of the source. Errors: a field that holds a collection, which Arrow
 /// cannot represent.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %kept = batch_materialize(%t)
+///      %result = batch_scan(%kept) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL", "3"]);
+/// ```
 #[derive(Debug)]
 pub struct BatchMaterialize;
 

@@ -9,6 +9,8 @@ mod batch_materialize;
 mod batch_scan;
 pub mod block;
 mod collection_scan;
+pub mod conformance;
+pub mod content;
 pub mod csv;
 pub mod display;
 pub mod file;
@@ -20,6 +22,7 @@ pub(crate) mod prune;
 mod records;
 mod rows_materialize;
 mod rows_scan;
+mod table;
 mod text;
 
 pub use arrow_table::ArrowTable;
@@ -33,7 +36,7 @@ pub use rows_scan::RowsScan;
 
 use tessera_operator::Registry;
 
-/// Registers the sub-operators of this crate.
+/// Registers the sub-operators of this crate, and its file formats: a new one is one line here.
 pub fn register(registry: &mut Registry) {
     registry.register(BatchMaterialize);
     registry.register(BatchScan);
@@ -42,12 +45,11 @@ pub fn register(registry: &mut Registry) {
     registry.register(ArrowToCollection);
     registry.register(RowsMaterialize);
     registry.register(RowsScan);
-    registry.register(parquet::ParquetScan);
-    registry.register(parquet::ParquetMaterialize);
-    registry.register(csv::CsvScan);
-    registry.register(csv::CsvMaterialize);
-    registry.register(json::JsonScan);
-    registry.register(json::JsonMaterialize);
-    registry.register(ipc::IpcScan);
-    registry.register(ipc::IpcMaterialize);
+    registry.register_format(parquet::Parquet);
+    registry.register_format(csv::Csv);
+    registry.register_format(csv::Tsv);
+    registry.register_format(json::Json);
+    registry.register_format(ipc::Ipc);
+    registry.register_format(content::Text);
+    registry.register_format(content::Blob);
 }

@@ -97,12 +97,12 @@ impl RecordDecoder {
                 if self.bytes.len() - self.position > RECORD_BYTES_MAX {
                     let message =
                         format!("is longer than {RECORD_BYTES_MAX} bytes (RECORD_BYTES_MAX)");
-                    return Err(Error::new(Code::Limit, self.at(&message)));
+                    return Err(Error::new(Code::Limit, self.at(self.rows, &message)));
                 }
                 break;
             };
             if let Err(what) = self.record(end) {
-                return Err(Error::data(self.at(&what)));
+                return Err(Error::data(self.at(self.rows, &what)));
             }
             self.position = next;
         }
@@ -113,9 +113,9 @@ impl RecordDecoder {
         }
     }
 
-    /// Describes an error of the record that is being read.
-    fn at(&self, what: &str) -> String {
-        let number = self.rows_before + self.rows as u64 + 1;
+    /// Describes an error of a record; `row` is its position in the current batch.
+    fn at(&self, row: usize, what: &str) -> String {
+        let number = self.rows_before + row as u64 + 1;
         format!(
             "record {number} that the store selects from '{}': {what}; SET smart_storage = off reads the object itself",
             self.source
@@ -142,13 +142,8 @@ impl RecordDecoder {
                 .atom()
                 .ok_or_else(|| Error::internal("a record column has a collection type"))?;
             let array = cells.to_array(atom).map_err(|bad| {
-                let number = self.rows_before + bad.row as u64 + 1;
-                let (source, name) = (&self.source, quote_name(&field.name));
-                Error::data(format!(
-                    "record {number} that the store selects from '{source}': column {name}: {}; SET smart_storage = off reads the \
-                     object itself",
-                    bad.what
-                ))
+                let what = format!("column {}: {}", quote_name(&field.name), bad.what);
+                Error::data(self.at(bad.row, &what))
             })?;
             check_nulls(array.as_ref(), field.nullable, &self.source, &field.name)?;
             arrays.push(array);

@@ -20,6 +20,16 @@ use tessera_vector::{Chunk, Column};
 ///
 /// `<a>` = `1, 2` gives one `<data: rows<a>>`. Buffers the tuples and spills them when the memory
 /// budget is exhausted; ends its pipeline; the tuples inside are in the order of the source.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %kept = rows_materialize(%t)
+///      %result = rows_scan(%kept) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL", "3"]);
+/// ```
 #[derive(Debug)]
 pub struct RowsMaterialize;
 

@@ -13,6 +13,16 @@ use super::collection_scan::{ScannableCollection, derive, lower};
 ///
 /// `<partition, data: rows<a>>` = `(0, rows of 1 and 2), (1, rows of 3)` with `field = data` gives
 /// `1, 2, 3`. Buffers one input tuple at a time, never blocks, keeps the order.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %kept = rows_materialize(%t)
+///      %result = rows_scan(%kept) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL", "3"]);
+/// ```
 #[derive(Debug)]
 pub struct RowsScan;
 

@@ -4,4 +4,5 @@ mod common;
 mod formats;
 mod other_writers;
 mod parquet;
+mod reference;
 mod text_files;

@@ -230,6 +230,18 @@ fn truncated_files_are_errors() {
 }
 
 #[test]
+fn an_encrypted_footer_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.parquet");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, b"PARE\x01\x02\x03\x04\x04\0\0\0PARE").unwrap();
+    let tuple = Tuple::from_arrow_schema(&sample(1).schema()).unwrap();
+    let error = scan("parquet_scan", scan_params(&[path], &tuple), 2_048).unwrap_err();
+    let expected = format!("'{path}' is encrypted, which is not supported; decrypt it first");
+    assert_eq!(error.message(), expected);
+}
+
+#[test]
 fn damaged_files_never_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.parquet");

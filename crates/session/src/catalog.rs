@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tessera_context::lock;
-use tessera_files::{Compression, FileFormat};
+use tessera_files::Compression;
 use tessera_formats::block::{self, Tables};
+use tessera_operator::format::{ColumnTypes, Formats};
 use tessera_optimizer::table::{FileOption, OptionValue, Table, TableCatalog};
 use tessera_sql::{CreateExternalTable, CreateTableAs};
-use tessera_types::{Error, Result, SqlState};
+use tessera_types::{Error, Result, SqlState, did_you_mean};
 
 use crate::memory_table::MemoryTable;
-use crate::source::{Source, Stamps, TableSampler, Types, read_options};
+use crate::source::{Source, Stamps, TableSampler, format_of_path, named, read_options};
 use crate::storage::Storage;
 
 /// Schema names that refer to the database directory.
@@ -155,22 +156,19 @@ impl FileCatalog {
                 create.locations.len()
             )));
         };
-        let format = FileFormat::called(&create.format).ok_or_else(|| {
-            Error::unsupported(format!(
-                "unknown format '{}'; expected parquet, csv, tsv, json or arrow",
-                create.format
-            ))
-        })?;
+        let format = named(self.storage.formats(), &create.format, false)?;
         let option = |(name, value): &(String, String)| FileOption {
             name: name.clone(),
             value: OptionValue::One(value.clone()),
         };
-        let options = read_options(format, &create.options.iter().map(option).collect::<Vec<_>>())?;
-        if create.columns.is_some() && options.types != Types::Inferred {
+        let options = create.options.iter().map(option).collect::<Vec<_>>();
+        let options = read_options(&**format, &options)?;
+        if create.columns.is_some() && options.types != ColumnTypes::Inferred {
             let message = "option all_varchar conflicts with the types of the declared columns; remove one of them";
             return Err(Error::semantic(message));
         }
-        let mut source = Source::with_format(&self.storage, name, location, format, options)?;
+        let mut source =
+            Source::with_format(&self.storage, name, &create.locations, format, options)?;
         source.declared = create.columns.clone();
         let table = source.describe(&self.storage)?;
         if let Some(missing) =
@@ -233,8 +231,10 @@ impl FileCatalog {
                 "cannot drop table {name}: it is a file of the database directory; remove the file instead"
             )));
         }
+        let known = self.list();
+        let hint = did_you_mean(name, known.iter().map(|(known, _)| known.as_str()));
         Err(Error::semantic(format!(
-            "unknown {kind} {name}; SHOW TABLES lists the tables and views of this session"
+            "unknown {kind} '{name}'{hint}; SHOW TABLES lists the tables and views of this session"
         ))
         .with_state(SqlState::UNDEFINED_TABLE))
     }
@@ -269,9 +269,11 @@ impl FileCatalog {
     /// The tables of the database directory: names and paths, sorted.
     fn entries(&self) -> Result<Vec<(String, String)>> {
         let Some(database) = &self.database else { return Ok(Vec::new()) };
+        let formats = self.storage.formats();
         let entries = self.storage.entries(database)?.into_iter();
-        let table =
-            |(name, path, folder): (String, String, bool)| Some((table_name(&name, folder)?, path));
+        let table = |(name, path, folder): (String, String, bool)| {
+            Some((table_name(formats, &name, folder)?, path))
+        };
         let mut found: Vec<_> = entries.filter_map(table).collect();
         found.sort();
         Ok(found)
@@ -335,22 +337,29 @@ impl TableCatalog for FileCatalog {
         if let Some(path) = self.database_path(name)? {
             return self.describe(Source::at(&self.storage, name, &path)?).map(Some);
         }
-        if reference.len() == 1 && is_path(name) {
+        if reference.len() == 1 && is_path(self.storage.formats(), name) {
             return self.describe(Source::at(&self.storage, name, name)?).map(Some);
         }
         self.extension_table(reference)
     }
 
+    fn file_functions(&self) -> Vec<(&'static str, &'static str)> {
+        let entries = self.storage.formats().iter().map(|format| format.entry());
+        let functions = entries
+            .flat_map(|entry| entry.functions.iter().map(|function| (*function, entry.name)));
+        functions.collect()
+    }
+
     fn files(
         &self,
-        path: &str,
+        paths: &[String],
         format: &str,
         options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
-        let format = FileFormat::called(format)
-            .ok_or_else(|| Error::internal(format!("unknown file format {format}")))?;
-        let options = read_options(format, options)?;
-        self.describe(Source::with_format(&self.storage, path, path, format, options)?).map(Some)
+        let format = named(self.storage.formats(), format, false)?;
+        let options = read_options(&**format, options)?;
+        let name = paths.join(", ");
+        self.describe(Source::with_format(&self.storage, &name, paths, format, options)?).map(Some)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
@@ -368,12 +377,12 @@ impl TableCatalog for FileCatalog {
 
 /// The table name of a file or folder of the database directory: its name without a known
 /// extension. `None` for hidden files, temporary files and files of unknown formats.
-fn table_name(name: &str, folder: bool) -> Option<String> {
+fn table_name(formats: &Formats, name: &str, folder: bool) -> Option<String> {
     if name.starts_with(['.', '_']) || name.ends_with(".tmp") {
         return None;
     }
     let plain = Compression::strip(name);
-    let stem = FileFormat::of_path(name)
+    let stem = format_of_path(formats, name)
         .is_ok()
         .then(|| plain.rsplit_once('.').map_or(plain, |(stem, _)| stem));
     match stem {
@@ -383,8 +392,10 @@ fn table_name(name: &str, folder: bool) -> Option<String> {
 }
 
 /// Whether a name that no table has is a path.
-fn is_path(name: &str) -> bool {
-    name.contains(['/', '*', '?']) || FileFormat::of_path(name).is_ok() || Path::new(name).exists()
+fn is_path(formats: &Formats, name: &str) -> bool {
+    name.contains(['/', '*', '?'])
+        || format_of_path(formats, name).is_ok()
+        || Path::new(name).exists()
 }
 
 fn simple_name(parts: &[String]) -> Result<&str> {
@@ -407,6 +418,10 @@ fn already_exists(name: &str) -> Error {
 mod tests {
     use super::*;
 
+    fn formats() -> Formats {
+        tessera_testing::standard_registry().formats().clone()
+    }
+
     #[test]
     fn names_of_tables() {
         let folder = tempfile::tempdir().unwrap();
@@ -423,7 +438,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("events")).unwrap();
         let catalog = FileCatalog::new(
             Some(folder.path().to_path_buf()),
-            Storage::new(Vec::new(), crate::storage::StreamAccess::All),
+            Storage::new(Vec::new(), crate::storage::StreamAccess::All, formats()),
             Vec::new(),
         )
         .unwrap();
@@ -438,9 +453,9 @@ mod tests {
     #[test]
     fn paths_are_told_from_names() {
         for path in ["a/b", "*.csv", "x.parquet"] {
-            assert!(is_path(path), "{path}");
+            assert!(is_path(&formats(), path), "{path}");
         }
-        assert!(!is_path("no_such_table"));
+        assert!(!is_path(&formats(), "no_such_table"));
     }
 
     #[test]
@@ -449,7 +464,7 @@ mod tests {
         let refused = |path: &Path| {
             let catalog = FileCatalog::new(
                 Some(path.to_path_buf()),
-                Storage::new(Vec::new(), crate::storage::StreamAccess::All),
+                Storage::new(Vec::new(), crate::storage::StreamAccess::All, formats()),
                 Vec::new(),
             );
             catalog.unwrap_err().message().to_string()

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use tessera_files::{Compression, FileFormat};
+use tessera_files::Compression;
+use tessera_operator::format::{Format, Formats};
 use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
 use tessera_sql::{CopyTo, PlannedQuery, STANDARD_OUTPUT};
 use tessera_types::{Error, Result, unique_names};
 
-use crate::source::Direction;
+use crate::source::{alternatives, format_of_path, named, write_options};
 
 /// The plan that writes the file and returns its path and number of rows.
 ///
 /// # Errors
 /// The format is unknown, an option is invalid, or the path has the extension of a compressed file.
-pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
+pub(crate) fn plan(copy: &CopyTo, formats: &Formats) -> Result<Plan> {
     if Compression::of_path(&copy.path).is_some() {
         return Err(Error::unsupported(format!(
             "cannot write '{}': compressed files can be read but not written; remove the last \
@@ -22,31 +23,33 @@ pub(crate) fn plan(copy: &CopyTo) -> Result<Plan> {
         )));
     }
     let format = match &copy.format {
-        Some(name) => FileFormat::called(name).ok_or_else(|| {
-            Error::unsupported(format!(
-                "unknown format '{name}'; expected parquet, csv, tsv, json or arrow"
-            ))
-        })?,
-        None if copy.path == STANDARD_OUTPUT => FileFormat::Csv,
-        None => FileFormat::of_path(&copy.path).map_err(|_| unknown_format(&copy.path))?,
+        Some(name) => named(formats, name, true)?,
+        None if copy.path == STANDARD_OUTPUT => named(formats, "csv", true)?,
+        None => {
+            format_of_path(formats, &copy.path).map_err(|_| unknown_format(&copy.path, formats))?
+        }
     };
+    let entry = format.entry();
+    let materialize = entry.materialize.ok_or_else(|| unknown_format(&copy.path, formats))?;
     let names: Vec<Arc<str>> =
         unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let (mut builder, root) = with_names(&copy.query, names);
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
-    for (name, value) in
-        crate::source::params_of_options(format, Direction::Write, &copy.options)?.iter()
-    {
+    for (name, value) in write_options(entry, &copy.options)?.iter() {
         params.set(name.clone(), value.clone());
     }
-    let root = builder.add(format.materialize(), &[root], params);
+    let root = builder.add(materialize, &[root], params);
     Ok(builder.finish(root))
 }
 
-fn unknown_format(path: &str) -> Error {
+fn unknown_format(path: &str, formats: &Formats) -> Error {
+    let is_written = |format: &&Arc<dyn Format>| format.entry().materialize.is_some();
+    let extensions = formats.iter().filter(is_written).flat_map(|f| f.entry().extensions);
+    let extensions: Vec<String> = extensions.map(|extension| format!(".{extension}")).collect();
     Error::semantic(format!(
-        "cannot tell the format of '{path}': its name must end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, .ipc or \
-         .feather; or name the format as in COPY t TO '{path}' (FORMAT csv)"
+        "cannot tell the format of '{path}': its name must end in {}; or name the format as in COPY t TO '{path}' \
+         (FORMAT csv)",
+        alternatives(&extensions)
     ))
 }
 

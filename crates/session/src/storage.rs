@@ -8,12 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
 use tessera_engine::{FileCreator, FileOpener, Pass, Phase, Setup};
-use tessera_files::{Compression, FileFormat, FileVersion, InputStream, decompress};
+use tessera_files::{Compression, FileVersion, InputStream, decompress};
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
+use tessera_operator::format::{FirstRead, Format, Formats};
 use tessera_plan::{OperatorCatalog, Plan, Rule, Rules, Value};
 use tessera_types::{Error, Result};
+
+use crate::source::format_of_path;
 
 /// The number of bytes at the start of a stream that its format is detected from.
 const SNIFFED_BYTES: u64 = 4 << 10;
@@ -23,6 +26,7 @@ const SNIFFED_BYTES: u64 = 4 << 10;
 pub(crate) struct Storage {
     objects: Arc<Objects>,
     files: Arc<StatementFiles>,
+    formats: Formats,
     /// When stores filter objects themselves.
     smart: Arc<Mutex<SmartStorage>>,
 }
@@ -83,7 +87,11 @@ pub(crate) enum Stamp {
 impl Storage {
     /// Creates the storage of a session. `settings` override the environment variables of the same
     /// names.
-    pub(crate) fn new(settings: Vec<(String, String)>, streams: StreamAccess) -> Storage {
+    pub(crate) fn new(
+        settings: Vec<(String, String)>,
+        streams: StreamAccess,
+        formats: Formats,
+    ) -> Storage {
         let files = StatementFiles {
             directory: Mutex::new(std::env::temp_dir()),
             files: Mutex::default(),
@@ -95,6 +103,7 @@ impl Storage {
         Storage {
             objects: Arc::new(Objects::new(settings)),
             files: Arc::new(files),
+            formats,
             smart: Arc::new(Mutex::new(SmartStorage::Off)),
         }
     }
@@ -156,21 +165,29 @@ impl Storage {
         self.objects.interrupt()
     }
 
-    /// The files of a path, pattern or folder.
+    /// The known file formats.
+    pub(crate) fn formats(&self) -> &Formats {
+        &self.formats
+    }
+
+    /// The files of a path, pattern or folder. If files of a folder have a known extension and
+    /// `by_extension` is set, the others are not data.
     ///
     /// # Errors
     /// The path does not exist, or no file matches.
-    pub(crate) fn expand(&self, location: &str) -> Result<FileSet> {
+    pub(crate) fn expand(&self, location: &str, by_extension: bool) -> Result<FileSet> {
+        let is_data = |path: &str| !by_extension || format_of_path(&self.formats, path).is_ok();
         if !is_object(location) {
-            return Ok(FileSet { paths: tessera_files::expand(location)?, root: root(location) });
+            let paths = tessera_files::expand(location, &is_data)?;
+            return Ok(FileSet { paths, root: root(location) });
         }
-        let expanded = self.objects.expand(location, edges_of_path(location))?;
+        let format = format_of_path(&self.formats, location);
+        let edges = format.map_or(Edges::default(), |format| edges(format.entry().first_read));
+        let expanded = self.objects.expand(location, edges)?;
         let mut paths = expanded.addresses;
-        // As in a local folder, files with an unknown extension are ignored if others have a known
-        // one.
-        let is_data = |path: &String| FileFormat::of_path(path).is_ok();
-        if !location.contains(['*', '?', '[']) && paths.iter().any(is_data) {
-            paths.retain(is_data);
+        // As in a local folder.
+        if !location.contains(['*', '?', '[']) && paths.iter().any(|path| is_data(path)) {
+            paths.retain(|path| is_data(path));
         }
         Ok(FileSet { paths, root: expanded.root })
     }
@@ -332,24 +349,30 @@ impl Storage {
     ///
     /// # Errors
     /// The stream cannot be read.
-    pub(crate) fn format_of_stream(&self, path: &str) -> Result<Option<FileFormat>> {
-        if is_object(path) || FileFormat::of_path(path).is_ok() || InputStream::at(path).is_none() {
+    pub(crate) fn format_of_stream(&self, path: &str) -> Result<Option<&Arc<dyn Format>>> {
+        let is_known = || format_of_path(&self.formats, path).is_ok();
+        if is_object(path) || is_known() || InputStream::at(path).is_none() {
             return Ok(None);
         }
         let reader = self.open(path)?;
         match reader.read_into(0..reader.len().min(SNIFFED_BYTES), ReadBuffer::default())? {
-            Read::Ready(start) => Ok(FileFormat::of_start(&start)),
+            Read::Ready(start) => Ok(self.formats.of_start(&start)),
             Read::Blocked(_) => Err(Error::internal("a read from a local file is blocked")),
         }
     }
 
-    /// Opens files of one format. Headers and footers of objects are fetched concurrently.
+    /// Opens files of one format. The parts of objects that are read first are fetched
+    /// concurrently.
     ///
     /// # Errors
     /// A file does not exist or cannot be read.
-    pub(crate) fn open_all(&self, paths: &[String]) -> Result<Vec<Arc<dyn RangeReader>>> {
+    pub(crate) fn open_all(
+        &self,
+        paths: &[String],
+        first: FirstRead,
+    ) -> Result<Vec<Arc<dyn RangeReader>>> {
         let objects = paths.iter().filter(|path| is_object(path));
-        self.objects.prepare(objects.map(|path| (path.as_str(), edges_of_path(path))))?;
+        self.objects.prepare(objects.map(|path| (path.as_str(), edges(first))))?;
         paths.iter().map(|path| self.open(path)).collect()
     }
 
@@ -360,7 +383,7 @@ impl Storage {
     /// An object does not exist, or the store rejects the request.
     pub(crate) fn prepare(&self, plan: &Plan) -> Result<()> {
         let mut wanted = Vec::new();
-        collect_objects(plan, &mut wanted);
+        collect_objects(plan, &self.formats, &mut wanted);
         self.objects.prepare(wanted.into_iter())
     }
 
@@ -386,31 +409,32 @@ impl Storage {
 
 /// Adds the objects that the scans of a plan read, with the parts they read first. Includes nested
 /// plans.
-fn collect_objects<'a>(plan: &'a Plan, wanted: &mut Vec<(&'a str, Edges)>) {
+fn collect_objects<'a>(plan: &'a Plan, formats: &Formats, wanted: &mut Vec<(&'a str, Edges)>) {
     for node in &plan.nodes {
         if let Some(Value::List(paths)) = node.params.get("paths") {
-            let edges = edges_of_scan(&node.operator);
+            let edges = edges_of_scan(&node.operator, formats);
             let objects = paths.iter().filter_map(|path| match path {
                 Value::String(path) if is_object(path) => Some((&**path, edges)),
                 _ => None,
             });
             wanted.extend(objects);
         }
-        node.nested.iter().for_each(|nested| collect_objects(nested, wanted));
+        node.nested.iter().for_each(|nested| collect_objects(nested, formats, wanted));
     }
 }
 
-/// The parts of a file that a scan reads first: the footer of Parquet, the header of text, both of
-/// Arrow, none for `select_request`.
-fn edges_of_scan(operator: &str) -> Edges {
-    if operator == "select_request" {
-        return Edges::default();
+/// The parts of a file that a scan reads first: none for `select_request`, both ends for a scan of
+/// an extension.
+fn edges_of_scan(operator: &str, formats: &Formats) -> Edges {
+    match formats.of_scan(operator) {
+        _ if operator == "select_request" => Edges::default(),
+        Some(format) => edges(format.entry().first_read),
+        None => Edges { head: true, tail: true },
     }
-    Edges { head: operator != "parquet_scan", tail: !matches!(operator, "csv_scan" | "json_scan") }
 }
 
-fn edges_of_path(path: &str) -> Edges {
-    FileFormat::of_path(path).map_or(Edges::default(), |format| edges_of_scan(format.scan()))
+fn edges(first: FirstRead) -> Edges {
+    Edges { head: first.head, tail: first.tail }
 }
 
 /// The part of a local path before any partition folders: a folder itself, the folder before the
@@ -432,12 +456,13 @@ mod tests {
 
     #[test]
     fn streams_are_refused_where_processes_cannot_share_them() {
-        let refused = Storage::new(Vec::new(), StreamAccess::Refused("far".to_string()));
+        let refused =
+            Storage::new(Vec::new(), StreamAccess::Refused("far".to_string()), Formats::default());
         for path in ["/dev/null", "/dev/stdin", "/dev/fd/0"] {
             let message = refused.open(path).unwrap_err().message().to_string();
             assert!(message.contains(path) && message.contains("platform far"), "{message}");
         }
-        let storage = Storage::new(Vec::new(), StreamAccess::NotStandardInput);
+        let storage = Storage::new(Vec::new(), StreamAccess::NotStandardInput, Formats::default());
         assert_eq!(storage.open("/dev/null").unwrap().len(), 0);
         let message = storage.open("/proc/self/fd/0").unwrap_err().message().to_string();
         assert!(message.contains("SQL statements are read from it"), "{message}");

@@ -12,44 +12,27 @@ use crate::bind::{normalized, with_span};
 use crate::dialect::Tessera;
 use crate::error::from_parser;
 
-/// The functions and the file format that each reads.
-const FILE_FUNCTIONS: [(&str, &str); 6] = [
-    ("read_parquet", "parquet"),
-    ("read_csv", "csv"),
-    ("read_csv_auto", "csv"),
-    ("read_json", "json"),
-    ("read_json_auto", "json"),
-    ("read_arrow", "arrow"),
-];
-
-/// Returns whether a function reads files.
-pub(crate) fn reads_files(name: &str) -> bool {
-    FILE_FUNCTIONS.iter().any(|(known, _)| *known == name)
-}
-
-/// Returns the file format that a function reads.
-pub(crate) fn format_of(function: &str) -> &'static str {
-    FILE_FUNCTIONS.iter().find(|(known, _)| *known == function).map_or("", |(_, format)| format)
-}
-
-/// Returns the path or pattern and the options of a call.
+/// Returns the paths and patterns and the options of a call.
 ///
 /// # Errors
 /// An argument is not supported.
-pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String, Vec<FileOption>)> {
-    let path = match args.first() {
-        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))) => match &value.value
-        {
-            Value::SingleQuotedString(path) | Value::EscapedStringLiteral(path) => {
-                Some(path.clone())
-            }
-            _ => None,
-        },
+pub(crate) fn arguments(
+    function: &str,
+    args: &[FunctionArg],
+) -> Result<(Vec<String>, Vec<FileOption>)> {
+    let paths = match args.first() {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Array(list)))) => {
+            list.elem.iter().map(path).collect::<Option<Vec<_>>>().filter(|paths| !paths.is_empty())
+        }
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) => {
+            path(expr).map(|path| vec![path])
+        }
         _ => None,
     };
-    let Some(path) = path else {
+    let Some(paths) = paths else {
         return Err(Error::unsupported(format!(
-            "{function} takes a path or pattern in quotes and named options, as in {function}('path', header = true)"
+            "{function} takes a path or pattern in quotes, or a list of them, and named options, as in \
+             {function}('path', header = true)"
         )));
     };
     let mut options = Vec::with_capacity(args.len() - 1);
@@ -63,7 +46,20 @@ pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String,
         };
         options.push(FileOption { name, value });
     }
-    Ok((path, options))
+    Ok((paths, options))
+}
+
+/// Returns a path or pattern in quotes.
+fn path(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(path) | Value::EscapedStringLiteral(path) => {
+                Some(path.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Parses the name of a SQL type.
@@ -71,7 +67,7 @@ pub(crate) fn arguments(function: &str, args: &[FunctionArg]) -> Result<(String,
 /// # Errors
 /// The type is unknown.
 pub fn parse_type(text: &str) -> Result<Atom> {
-    let unknown = || Error::semantic(format!("unknown type '{text}'"));
+    let unknown = || crate::bind::unknown_type(text);
     let mut parser =
         Parser::new(&Tessera).try_with_sql(text).map_err(|error| from_parser(&error))?;
     let data_type = parser.parse_data_type().map_err(|_| unknown())?;

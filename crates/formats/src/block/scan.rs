@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tessera_context::Run;
 use tessera_operator::stream_util::{chunks_source, long_chunk_rows};
 use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_rows::Collected;
 use tessera_state::join::select_positions;
 use tessera_state::sideways::{FilterSubscription, ReceivedFilter};
@@ -55,6 +55,10 @@ impl Descriptor for BlockScan {
 
     fn role(&self, _node: &Node) -> Role {
         Role::Source
+    }
+
+    fn pushes(&self) -> Pushes {
+        Pushes { key_filters: true, ..Pushes::SCAN }
     }
 }
 

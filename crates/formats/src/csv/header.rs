@@ -108,13 +108,30 @@ mod tests {
             }
             is_header(&options, first.as_bytes(), &kinds, below.len()).unwrap()
         };
-        assert!(
-            decided("a,b", &["1,2"]) && decided("a,2021", &["3,4"]) && decided("a,a", &["1,x"])
-        );
-        assert!(decided("a,b", &["x,y"]) && decided("a,b", &[]) && decided(",", &["1,2"]));
-        assert!(decided("1,2", &["x,y"]) && decided("a,,", &["x,,y"]));
-        assert!(!decided("1,2", &["3,4"]) && !decided("1,b", &["2,c"]) && !decided("1,2", &[]));
-        assert!(!decided("1.5,2", &["3,4"]), "a column of numbers can hold 1.5");
-        assert!(!decided(",2", &["3,4"]) && !decided("a,1", &[]));
+        let headers: [(&str, &[&str]); 8] = [
+            ("a,b", &["1,2"]),
+            ("a,2021", &["3,4"]),
+            ("a,a", &["1,x"]),
+            ("a,b", &["x,y"]),
+            ("a,b", &[]),
+            (",", &["1,2"]),
+            ("1,2", &["x,y"]),
+            ("a,,", &["x,,y"]),
+        ];
+        // A column of numbers can hold 1.5.
+        let records: [(&str, &[&str]); 6] = [
+            ("1,2", &["3,4"]),
+            ("1,b", &["2,c"]),
+            ("1,2", &[]),
+            ("1.5,2", &["3,4"]),
+            (",2", &["3,4"]),
+            ("a,1", &[]),
+        ];
+        for (first, below) in headers {
+            assert!(decided(first, below), "{first} above {below:?}");
+        }
+        for (first, below) in records {
+            assert!(!decided(first, below), "{first} above {below:?}");
+        }
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! Memory: one block per worker. Order: the source's.
 
+mod format;
 mod header;
 mod infer;
 mod preamble;
@@ -23,7 +24,7 @@ use arrow::array::ArrayRef;
 
 use tessera_context::RangeReader;
 use tessera_operator::{Lowering, Operator, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Params, Role, Value};
+use tessera_plan::{ColumnPush, Descriptor, Edge, Inputs, Node, Params, Pushes, Role, Value};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 
 use crate::file::{self, FileScan, joined_conjuncts};
@@ -31,6 +32,7 @@ use crate::text::cells::Cells;
 use crate::text::quotes::Transition;
 use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
 
+pub use format::{Csv, Tsv};
 pub(crate) use header::header_names;
 pub use infer::infer;
 pub(crate) use infer::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, samples_whole_file};
@@ -73,6 +75,11 @@ impl Descriptor for CsvScan {
     fn role(&self, _node: &Node) -> Role {
         Role::Source
     }
+
+    fn pushes(&self) -> Pushes {
+        // A file without a header identifies columns by position, so the scan needs all of them.
+        Pushes { columns: ColumnPush::Output, ..Pushes::SCAN }
+    }
 }
 
 impl SubOperator for CsvScan {
@@ -83,12 +90,6 @@ impl SubOperator for CsvScan {
         Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, format })))
     }
 }
-
-/// The reading options that SQL may set.
-pub const SCAN_OPTIONS: [&str; 8] =
-    ["header", "delimiter", "quote", "escape", "null", "sample", "skip", "comment"];
-/// The writing options that SQL may set.
-pub const MATERIALIZE_OPTIONS: [&str; 5] = ["header", "delimiter", "quote", "escape", "null"];
 
 /// The dialect of a CSV file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //!
 //! Memory, counted: for each worker, the bytes of one message and its decompressed form.
 
+mod format;
 mod open;
 mod stream;
 mod write;
@@ -22,7 +23,7 @@ use tessera_context::guard::guarded;
 use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, Run, file_changed};
 use tessera_operator::stream_util::ChunksReader;
 use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_rows::Collected;
 use tessera_rows::ipc::message::{Decoder, Layout};
 use tessera_types::{Atom, Error, Result, quote_name};
@@ -33,6 +34,7 @@ use crate::file::{
     filter_and_project, joined_conjuncts, readable_tuple, start_conjuncts, unreadable,
 };
 
+pub use self::format::Ipc;
 pub use self::open::discover;
 use self::open::{FileHead, damaged, open, range_of};
 use self::stream::{Next, Stream};
@@ -62,6 +64,10 @@ impl Descriptor for IpcScan {
 
     fn role(&self, _node: &Node) -> Role {
         Role::Source
+    }
+
+    fn pushes(&self) -> Pushes {
+        Pushes::SCAN
     }
 }
 

@@ -191,7 +191,7 @@ pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tupl
 }
 
 /// The error of a file without columns if none are declared.
-pub fn without_columns(path: &str) -> Error {
+pub(super) fn without_columns(path: &str) -> Error {
     Error::data(format!("'{path}' contains no JSON object with a key, so it has no columns"))
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Memory: one block per worker. Order: the source's.
 
+mod format;
 mod infer;
 mod keys;
 mod layout;
@@ -20,7 +21,7 @@ use arrow::array::ArrayRef;
 
 use tessera_context::RangeReader;
 use tessera_operator::{Lowering, Operator, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_types::{Atom, Result, Tuple};
 
 use crate::file::{self, FileScan, joined_conjuncts};
@@ -28,7 +29,9 @@ use crate::text::cells::{Cells, shown};
 use crate::text::quotes::{STATES, Transition};
 use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
 
-pub use infer::{infer, without_columns};
+pub use format::Json;
+pub use infer::infer;
+use infer::without_columns;
 pub(crate) use write::json_texts;
 pub use write::{JsonMaterialize, write_batch};
 
@@ -36,9 +39,6 @@ pub(crate) use tokenizer::{Kind, elements, members, record_end, unescape};
 
 use keys::Keys;
 use layout::Arrangement;
-
-/// The reading options that SQL may set.
-pub const SCAN_OPTIONS: [&str; 1] = ["sample"];
 
 /// Whether a file has one object per line.
 ///
@@ -67,6 +67,10 @@ impl Descriptor for JsonScan {
 
     fn role(&self, _node: &Node) -> Role {
         Role::Source
+    }
+
+    fn pushes(&self) -> Pushes {
+        Pushes::SCAN
     }
 }
 

@@ -44,13 +44,23 @@ pub(super) fn damaged(path: &str, error: impl std::fmt::Display) -> Error {
     ))
 }
 
+/// The last bytes of a file with an encrypted footer.
+const ENCRYPTED_MAGIC: &[u8] = b"PARE";
+
 /// The error of an unreadable footer, which may be encrypted instead of damaged.
-fn unreadable_footer(path: &str, error: &ParquetError) -> Error {
-    match error.to_string().contains("encrypted footer") {
-        true => Error::unsupported(format!(
+fn unreadable_footer(
+    reader: &dyn RangeReader,
+    context: Option<&Arc<dyn Context>>,
+    error: &ParquetError,
+) -> Error {
+    let path = reader.path();
+    let magic = reader.len().saturating_sub(ENCRYPTED_MAGIC.len() as u64)..reader.len();
+    match read_now(reader, magic, context) {
+        Ok(magic) if *magic == *ENCRYPTED_MAGIC => Error::unsupported(format!(
             "'{path}' is encrypted, which is not supported; decrypt it first"
         )),
-        false => damaged(path, error),
+        Ok(_) => damaged(path, error),
+        Err(error) => error,
     }
 }
 
@@ -69,7 +79,7 @@ impl Metadata {
             // A page index is only an optimization, so a malformed one is ignored. That of
             // encrypted columns is encrypted.
             Err(_) => decode(reader, context, PageIndexPolicy::Skip)?
-                .map_err(|error| unreadable_footer(path, &error))?,
+                .map_err(|error| unreadable_footer(reader, context, &error))?,
         };
         let (parquet, encrypted) = decoded;
         let parquet =

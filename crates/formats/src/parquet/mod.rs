@@ -13,6 +13,7 @@
 mod fetch;
 mod flat;
 mod footer;
+mod format;
 mod hybrid;
 mod intervals;
 mod metadata;
@@ -32,7 +33,7 @@ use arrow::array::ArrayRef;
 use tessera_context::{RangeReader, Run, lock};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role, SortKey};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role, SortKey};
 use tessera_rows::Collected;
 use tessera_state::sideways::{
     FilterSubscription, ReceivedFilter, Threshold, ThresholdSubscription, wanted,
@@ -44,8 +45,9 @@ use crate::file::{
     unreadable,
 };
 
+pub use format::Parquet;
 pub use intervals::WriterSchema;
-pub use write::{MATERIALIZE_OPTIONS, ParquetMaterialize};
+pub use write::ParquetMaterialize;
 
 use flat::RowGroupState;
 pub use summary::{ColumnSummary, FileSummary, discover};
@@ -83,6 +85,10 @@ impl Descriptor for ParquetScan {
 
     fn role(&self, _node: &Node) -> Role {
         Role::Source
+    }
+
+    fn pushes(&self) -> Pushes {
+        Pushes { key_filters: true, thresholds: true, ..Pushes::SCAN }
     }
 }
 

@@ -18,7 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 use tessera_context::{Reservation, Run, lock};
 use tessera_operator::{Lowering, Operator, ReorderBuffer, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, suggest};
 
 use super::intervals::WriterSchema;
 use crate::output::{self, Encoder, FileSink, FileWriter, Group, Part, PendingPart, TrackedOutput};
@@ -29,9 +29,6 @@ const GROUP_ROWS_MAX: usize = 1 << 20;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 /// The divisor of the memory budget for the row groups of all workers.
 const GROUP_SHARE: usize = 8;
-
-/// The writing options that SQL may set.
-pub const MATERIALIZE_OPTIONS: [&str; 1] = ["compression"];
 
 /// The sub-operator `parquet_materialize`.
 #[derive(Debug)]
@@ -75,9 +72,10 @@ fn compression(node: &Node) -> Result<Compression> {
         "zstd" => Ok(Compression::ZSTD(Default::default())),
         "lz4" | "lz4_raw" => Ok(Compression::LZ4_RAW),
         "gzip" => Ok(Compression::GZIP(Default::default())),
-        other => Err(Error::semantic(format!(
-            "unknown compression '{other}'; expected none, snappy, zstd, lz4 or gzip"
-        ))),
+        other => {
+            let hint = suggest(other, "expected", &["none", "snappy", "zstd", "lz4", "gzip"]);
+            Err(Error::semantic(format!("unknown compression '{other}'{hint}")))
+        }
     }
 }
 

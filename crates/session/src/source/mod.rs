@@ -1,22 +1,25 @@
 //! Table sources: columns and statistics of files, for binding and estimates.
 
-mod inference;
+mod format;
 mod options;
-mod parquet;
 mod sample_file;
 mod sampler;
 mod stamp;
 
 use std::sync::Arc;
 
-use tessera_files::{FileFormat, Partitions};
-use tessera_optimizer::table::{ColumnStatistics, Statistics, Table};
-use tessera_plan::Params;
+use tessera_files::Partitions;
+use tessera_operator::format::{
+    ColumnTypes, Format, Formats, ReadOptions, TableDescription, TableFiles,
+};
+use tessera_optimizer::table::Table;
+use tessera_plan::{ColumnStatistics, Params, Statistics};
 use tessera_types::{Error, Field, Result, Tuple};
 
 use crate::storage::{FileSet, Storage};
 
-pub(crate) use options::{Direction, ReadOptions, Types, params_of_options, read_options};
+pub(crate) use format::{alternatives, format_of_path, named};
+pub(crate) use options::{read_options, write_options};
 #[cfg(any(test, fuzzing))]
 pub use sample_file::sample_bytes;
 #[cfg(test)]
@@ -25,21 +28,30 @@ pub(crate) use sampler::TableSampler;
 pub(crate) use stamp::Stamps;
 
 /// The files of one table and how to read them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// The table name, for messages.
     pub(crate) name: String,
-    pub(crate) format: FileFormat,
-    /// The files, sorted.
+    pub(crate) format: Arc<dyn Format>,
+    /// The files, in the order of their rows.
     pub(crate) paths: Vec<String>,
     /// The common prefix of the paths, before any partition folders.
     pub(crate) root: String,
     /// The columns of a table with declared columns.
     pub(crate) declared: Option<Vec<Field>>,
     /// Column types from options.
-    pub(crate) types: Types,
+    pub(crate) types: ColumnTypes,
     /// The format options of the scan.
     pub(crate) options: Params,
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        let Source { name, format, paths, root, declared, types, options } = other;
+        *self.format == **format
+            && (&self.name, &self.paths, &self.root) == (name, paths, root)
+            && (&self.declared, &self.types, &self.options) == (declared, types, options)
+    }
 }
 
 impl Source {
@@ -48,32 +60,47 @@ impl Source {
     /// # Errors
     /// No file exists there, or the files have an unknown format or several formats.
     pub(crate) fn at(storage: &Storage, name: &str, location: &str) -> Result<Source> {
-        let FileSet { paths, root } = storage.expand(location)?;
+        let FileSet { paths, root } = storage.expand(location, true)?;
         let format = match paths.as_slice() {
             [path] => {
-                storage.format_of_stream(path)?.map_or_else(|| FileFormat::of_path(path), Ok)?
+                let of_stream = storage.format_of_stream(path)?;
+                of_stream.map_or_else(|| format_of_path(storage.formats(), path), Ok)?
             }
-            paths => common_format(paths)?,
+            paths => common_format(storage.formats(), paths)?,
         };
-        let options = params_of_options(format, Direction::Read, &[])?;
-        let types = Types::Inferred;
-        Ok(Source { name: name.to_string(), format, paths, root, declared: None, types, options })
+        let options = read_options(&**format, &[])?;
+        Ok(Source::new(name, FileSet { paths, root }, format, options))
     }
 
-    /// Like [`Source::at`], with a given format, which overrides the extensions of the files.
+    /// The source of the files at several locations, in their order, with a given format, which
+    /// overrides the extensions of the files.
     ///
     /// # Errors
-    /// No file exists there.
+    /// No file exists at a location.
     pub(crate) fn with_format(
         storage: &Storage,
         name: &str,
-        location: &str,
-        format: FileFormat,
+        locations: &[String],
+        format: &Arc<dyn Format>,
         options: ReadOptions,
     ) -> Result<Source> {
-        let FileSet { paths, root } = storage.expand(location)?;
+        // A format without extensions reads all files of a folder.
+        let by_extension = !format.entry().extensions.is_empty();
+        let mut all = FileSet { paths: Vec::new(), root: String::new() };
+        for location in locations {
+            let FileSet { paths, root } = storage.expand(location, by_extension)?;
+            all.paths.extend(paths);
+            // Several locations may have no common folder; all folders then can be partitions.
+            all.root = if locations.len() == 1 { root } else { String::new() };
+        }
+        Ok(Source::new(name, all, format, options))
+    }
+
+    fn new(name: &str, files: FileSet, format: &Arc<dyn Format>, options: ReadOptions) -> Source {
+        let FileSet { paths, root } = files;
         let ReadOptions { params: options, columns: declared, types } = options;
-        Ok(Source { name: name.to_string(), format, paths, root, declared, types, options })
+        let (name, format) = (name.to_string(), format.clone());
+        Source { name, format, paths, root, declared, types, options }
     }
 
     /// Reads the columns and statistics of the table, for planning.
@@ -81,16 +108,16 @@ impl Source {
     /// # Errors
     /// A file cannot be read, or the files have incompatible columns.
     pub(crate) fn describe(&self, storage: &Storage) -> Result<Table> {
-        let (columns, mut statistics, options) = match self.format {
-            FileFormat::Parquet => {
-                let (tuple, statistics) = parquet::describe(storage, &self.paths)?;
-                (tuple, statistics, self.options.clone())
-            }
-            _ => inference::describe(storage, self)?,
-        };
+        let TableDescription { columns, mut statistics, params: options } =
+            self.format.describe(&TableFiles {
+                paths: &self.paths,
+                params: &self.options,
+                declared: self.declared.as_deref(),
+                open: &|paths| storage.open_all(paths, self.format.entry().first_read),
+            })?;
         let columns = match &self.declared {
             Some(fields) => self.apply_declared(fields, &columns, &mut statistics)?,
-            None => self.types.apply(&columns, &self.paths[0])?,
+            None => options::with_types(&self.types, &columns, &self.paths[0])?,
         };
         let partitions = self.partitions()?;
         let tuple = with_partitions(columns, &partitions, &mut statistics);
@@ -105,9 +132,9 @@ impl Source {
         Ok(Table {
             name: self.name.clone(),
             tuple,
-            operator: Arc::from(self.format.scan()),
+            operator: Arc::from(self.format.entry().scan),
             params,
-            filters: true,
+            filters: storage.formats().takes_predicates(&*self.format),
             statistics,
             sample: None,
         })
@@ -120,7 +147,7 @@ impl Source {
         found: &Tuple,
         statistics: &mut Statistics,
     ) -> Result<Tuple> {
-        let text = matches!(self.format, FileFormat::Csv | FileFormat::Tsv | FileFormat::Json);
+        let text = self.format.entry().declares_types;
         let mut columns = Vec::new();
         for field in fields {
             let position = found.index_of(&field.name);
@@ -182,13 +209,13 @@ fn with_partitions(columns: Tuple, partitions: &Partitions, statistics: &mut Sta
 ///
 /// # Errors
 /// The files have several formats or an unknown one.
-fn common_format(paths: &[String]) -> Result<FileFormat> {
+fn common_format<'a>(formats: &'a Formats, paths: &[String]) -> Result<&'a Arc<dyn Format>> {
     let Some(first) = paths.first() else {
         return Err(Error::internal("a table source has no files"));
     };
-    let format = FileFormat::of_path(first)?;
+    let format = format_of_path(formats, first)?;
     for path in paths {
-        if FileFormat::of_path(path)? != format {
+        if format_of_path(formats, path)? != format {
             return Err(Error::semantic(format!(
                 "'{first}' and '{path}' have different formats and cannot form one table; query them separately"
             )));
@@ -204,8 +231,10 @@ mod tests {
     #[test]
     fn one_format_per_table() {
         let paths = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(common_format(&paths(&["a.csv", "b.csv"])).unwrap(), FileFormat::Csv);
-        let error = common_format(&paths(&["a.csv", "b.parquet"])).unwrap_err();
+        let registry = tessera_testing::standard_registry();
+        let common = |names: &[&str]| common_format(registry.formats(), &paths(names)).cloned();
+        assert_eq!(common(&["a.csv", "b.csv"]).unwrap().entry().name, "csv");
+        let error = common(&["a.csv", "b.parquet"]).unwrap_err();
         assert!(error.message().contains("have different formats"), "{error}");
     }
 }

@@ -231,9 +231,10 @@ impl ScanSampler {
         Ok(())
     }
 
-    /// Whether the table has an exact row count: a Parquet table or a table in memory.
+    /// Whether the table has an exact row count, as a table in memory has.
     fn has_row_count(&self) -> bool {
-        matches!(&*self.node.operator, "parquet_scan" | "block_scan")
+        let format = self.sampler.registry.formats().of_scan(&self.node.operator);
+        format.map_or(&*self.node.operator == "block_scan", |format| format.entry().counts_rows)
     }
 
     /// Chooses the ranges of the first draw: evenly spaced morsels.
@@ -388,14 +389,15 @@ mod tests {
                 std::iter::once("x\n".to_string()).chain(lines).collect::<String>(),
             )
             .unwrap();
-            let storage = Storage::new(Vec::new(), crate::storage::StreamAccess::All);
+            let registry = Arc::new(tessera_testing::standard_registry());
+            let formats = registry.formats().clone();
+            let storage = Storage::new(Vec::new(), crate::storage::StreamAccess::All, formats);
             let table = Source::at(&storage, "t", path.to_str().unwrap())
                 .unwrap()
                 .describe(&storage)
                 .unwrap();
             let stamps = Stamps::of(&storage, &[path.to_str().unwrap().to_string()]);
-            let sampler =
-                TableSampler::new(Arc::new(tessera_testing::standard_registry()), storage, None);
+            let sampler = TableSampler::new(registry, storage, None);
             let draw = sampler.scan_sampler(&table, &stamps).unwrap();
             let source = draw.source(&draw.tuple, &draw.run()).unwrap();
             let ranges = draw.ranges(source.morsels());

@@ -61,7 +61,7 @@ pub fn decompress(
     directory: &Path,
     check: &dyn Fn() -> Result<()>,
 ) -> Result<Arc<dyn RangeReader>> {
-    let path = source.path().to_string();
+    let (path, modified) = (source.path().to_string(), source.modified());
     let no_room = |error: io::Error| {
         Error::io(format!(
             "'{path}' cannot be decompressed into the temporary directory '{}': {}; name another with \
@@ -84,7 +84,7 @@ pub fn decompress(
         },
     };
     match (unpacked, failed) {
-        (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len, version: None })),
+        (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len, modified, version: None })),
         (Err(_), Some(error)) | (Err(DecompressError::Interrupted(error)), None) => Err(error),
         (Err(DecompressError::Write(error)), None) => Err(no_room(error)),
         (Err(DecompressError::Read(error)), None) => Err(Error::data(format!(

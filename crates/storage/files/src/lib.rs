@@ -1,8 +1,7 @@
 //! Local files: opening, listing, writing, and file names.
 //!
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a
-//! sorted list of paths; [`FileFormat`] is derived from an extension; [`Partitions`] reads
-//! `year=2024/` folders as columns; [`open`] returns a
+//! sorted list of paths; [`Partitions`] reads `year=2024/` folders as columns; [`open`] returns a
 //! [`RangeReader`](tessera_context::RangeReader) for scans; [`AtomicFile`] writes a file completely
 //! or not at all, [`create`] writes to any kind of path; [`InputStream`] is an input that can be
 //! read only once; [`write_private`] writes files for this user alone; [`ScratchFile`] stores
@@ -11,12 +10,12 @@
 //! The module `descriptor` has `unsafe` code.
 //!
 //! ```
-//! use tessera_files::{FileFormat, Partitions, expand};
+//! use tessera_files::{Partitions, expand};
 //! let folder = std::env::temp_dir().join(format!("tessera-files-doc-{}", std::process::id()));
 //! std::fs::create_dir_all(folder.join("year=2024")).unwrap();
 //! std::fs::write(folder.join("year=2024/a.csv"), "x\n1\n").unwrap();
-//! let paths = expand(folder.to_str().unwrap()).unwrap();
-//! assert_eq!(FileFormat::of_path(&paths[0]).unwrap(), FileFormat::Csv);
+//! let paths = expand(folder.to_str().unwrap(), &|path| path.ends_with(".csv")).unwrap();
+//! assert_eq!(paths.len(), 1);
 //! let partitions = Partitions::discover(&paths).unwrap();
 //! assert_eq!(&*partitions.fields[0].name, "year");
 //! std::fs::remove_dir_all(&folder).unwrap();
@@ -24,8 +23,9 @@
 
 mod atomic;
 mod compressed;
+#[cfg(test)]
+mod conformance;
 mod descriptor;
-mod format;
 mod listing;
 mod partitions;
 mod private_file;
@@ -36,7 +36,6 @@ mod target;
 
 pub use atomic::AtomicFile;
 pub use compressed::{Compression, decompress};
-pub use format::FileFormat;
 pub use listing::{expand, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};
 pub use private_file::{read_private, write_private};

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use tessera_types::{Error, Result};
 
-use crate::format::FileFormat;
 use crate::{descriptor, io_error};
 
 /// The most files of one table.
@@ -19,11 +18,11 @@ pub fn is_pattern(path: &str) -> bool {
 }
 
 /// Returns the sorted files of a path: itself, the matches of a pattern, or the files of a
-/// directory ([`list`]).
+/// directory ([`list`]). `is_data` tells by their paths which files have a known format.
 ///
 /// # Errors
 /// The path does not exist, or no file matches.
-pub fn expand(path: &str) -> Result<Vec<String>> {
+pub fn expand(path: &str, is_data: &dyn Fn(&str) -> bool) -> Result<Vec<String>> {
     if is_pattern(path) {
         return matches(path);
     }
@@ -31,7 +30,7 @@ pub fn expand(path: &str) -> Result<Vec<String>> {
         return Ok(vec![path.to_string()]);
     }
     let metadata = fs::metadata(path).map_err(|error| io_error("open", path, error))?;
-    if metadata.is_dir() { list(path) } else { Ok(vec![path.to_string()]) }
+    if metadata.is_dir() { list(path, is_data) } else { Ok(vec![path.to_string()]) }
 }
 
 fn matches(pattern: &str) -> Result<Vec<String>> {
@@ -62,12 +61,12 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// The directory cannot be read, or has no data files.
-pub fn list(directory: &str) -> Result<Vec<String>> {
+pub fn list(directory: &str, is_data: &dyn Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     walk(Path::new(directory), 0, &mut paths)?;
     // If some files have the extension of a known format, others (such as a README) are not data.
-    if paths.iter().any(|path| FileFormat::of_path(path).is_ok()) {
-        paths.retain(|path| FileFormat::of_path(path).is_ok());
+    if paths.iter().any(|path| is_data(path)) {
+        paths.retain(|path| is_data(path));
     }
     if paths.is_empty() {
         return Err(Error::io(format!("the directory '{directory}' contains no data files")));
@@ -134,6 +133,10 @@ mod tests {
         folder
     }
 
+    fn is_csv(path: &str) -> bool {
+        path.ends_with(".csv")
+    }
+
     fn names(folder: &tempfile::TempDir, paths: Vec<String>) -> Vec<String> {
         let prefix = format!("{}/", folder.path().display());
         paths.into_iter().map(|path| path.replace(&prefix, "")).collect()
@@ -150,7 +153,7 @@ mod tests {
             "x.tmp",
             "README.md",
         ]);
-        let paths = expand(folder.path().to_str().unwrap()).unwrap();
+        let paths = expand(folder.path().to_str().unwrap(), &is_csv).unwrap();
         assert_eq!(names(&folder, paths), ["a.csv", "b.csv", "k=1/c.csv"]);
     }
 
@@ -158,8 +161,9 @@ mod tests {
     fn patterns() {
         let folder = folder(&["a1.csv", "a2.csv", "b.csv", "deep/er/a3.csv", "odd[1].csv"]);
         let root = folder.path().to_str().unwrap();
-        let expanded =
-            |pattern: &str| expand(&format!("{root}/{pattern}")).map(|paths| names(&folder, paths));
+        let expanded = |pattern: &str| {
+            expand(&format!("{root}/{pattern}"), &is_csv).map(|paths| names(&folder, paths))
+        };
         assert_eq!(expanded("a?.csv").unwrap(), ["a1.csv", "a2.csv"]);
         assert_eq!(expanded("a[2-3].csv").unwrap(), ["a2.csv"]);
         assert_eq!(expanded("**/a*.csv").unwrap(), ["a1.csv", "a2.csv", "deep/er/a3.csv"]);
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn an_empty_directory_is_an_error() {
         let folder = folder(&[]);
-        let error = expand(folder.path().to_str().unwrap()).unwrap_err();
+        let error = expand(folder.path().to_str().unwrap(), &is_csv).unwrap_err();
         assert!(error.to_string().contains("contains no data files"), "{error}");
     }
 }

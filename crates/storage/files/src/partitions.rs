@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tessera_plan::{Expr, Scalar, Value};
+use tessera_text::calendar::{civil, day_number};
 use tessera_types::{Atom, Error, Field, Result};
 
 /// The value in a folder's name that represents NULL.
@@ -129,23 +130,9 @@ fn days(text: &str) -> Option<i32> {
             .then(|| digits.iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0')))
     };
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let last = match month {
-        2 => 28 + i64::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=last).contains(&day) {
-        return None;
-    }
-    // Days from a civil date, counted in eras of 400 years that start on March 1.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    i32::try_from(era * 146_097 + day_of_era - 719_468).ok()
+    let days = day_number(year, month, day);
+    let exists = civil(days) == (year, month, day);
+    i32::try_from(days).ok().filter(|_| exists)
 }
 
 /// Decodes percent-encoding; invalid sequences stay unchanged.

@@ -4,6 +4,7 @@ use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 use tessera_context::{RangeReader, Read, ReadBuffer, file_changed};
@@ -17,6 +18,8 @@ pub struct FileReader {
     pub(crate) path: String,
     pub(crate) file: File,
     pub(crate) len: u64,
+    /// The time of the last change of the file that the bytes come from.
+    pub(crate) modified: Option<SystemTime>,
     /// The version that was opened; every read compares it. `None` for a scratch file, which
     /// nothing else writes.
     pub(crate) version: Option<FileVersion>,
@@ -76,7 +79,8 @@ impl FileVersion {
 impl FileReader {
     /// Creates a reader of a file that other programs may write to, at its current version.
     pub(crate) fn shared(path: String, file: File, metadata: &Metadata) -> FileReader {
-        FileReader { path, file, len: metadata.len(), version: Some(FileVersion::of(metadata)) }
+        let (len, modified) = (metadata.len(), metadata.modified().ok());
+        FileReader { path, file, len, modified, version: Some(FileVersion::of(metadata)) }
     }
 
     /// Reads exactly `len` bytes from `offset`, into memory that needs no clearing first.
@@ -111,6 +115,10 @@ impl RangeReader for FileReader {
 
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
     fn read_into(&self, range: Range<u64>, mut buffer: ReadBuffer) -> Result<Read> {

@@ -14,7 +14,9 @@ use tessera_types::{Error, Result, io_cause};
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
+    /// The directory of the file, for messages.
     directory: PathBuf,
+    /// The start of the next append. Appends reserve their range first, so they run concurrently.
     end: AtomicU64,
 }
 
@@ -24,12 +26,14 @@ impl ScratchFile {
     /// # Errors
     /// The directory does not exist or is not writable.
     pub fn create(directory: &Path) -> Result<ScratchFile> {
-        let file = tempfile::tempfile_in(directory).map_err(|error| no_room(directory, &error))?;
+        let file =
+            tempfile::tempfile_in(directory).map_err(|error| cannot_spill(directory, &error))?;
         Ok(ScratchFile { file, directory: directory.to_path_buf(), end: AtomicU64::new(0) })
     }
 }
 
-fn no_room(directory: &Path, error: &io::Error) -> Error {
+/// The error that data cannot be spilled to a directory.
+fn cannot_spill(directory: &Path, error: &io::Error) -> Error {
     let cause = io_cause(error);
     Error::io(format!(
         "the query exceeds its memory budget, and cannot spill to the temporary directory '{}': {cause}; \
@@ -41,7 +45,9 @@ fn no_room(directory: &Path, error: &io::Error) -> Error {
 impl Scratch for ScratchFile {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.file.write_all_at(bytes, start).map_err(|error| no_room(&self.directory, &error))?;
+        self.file
+            .write_all_at(bytes, start)
+            .map_err(|error| cannot_spill(&self.directory, &error))?;
         Ok(start)
     }
 
@@ -64,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_is_read_and_has_no_name() {
+    fn appended_bytes_are_read_back_and_the_file_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = ScratchFile::create(folder.path()).unwrap();
         let places =
@@ -77,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_named() {
+    fn errors_name_a_missing_directory() {
         let message =
             ScratchFile::create(Path::new("/no/such/folder")).unwrap_err().message().to_string();
         assert!(

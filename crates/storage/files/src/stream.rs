@@ -283,7 +283,10 @@ impl InputStream {
                 return Err(cannot_read(error));
             }
             let count = match input.read(&mut buffer) {
-                Ok(0) => return Ok(Arc::new(FileReader { path, file, len, version: None })),
+                Ok(0) => {
+                    let modified = None;
+                    return Ok(Arc::new(FileReader { path, file, len, modified, version: None }));
+                }
                 Ok(count) => count,
                 Err(error)
                     if matches!(

@@ -20,7 +20,7 @@ use crate::object::Object;
 use crate::store::pause;
 
 /// The length of a part. One connection yields about 100 MB/s, and 8 to 16 MiB is the cheapest
-/// request size (AnyBlob §4).
+/// request size (AnyBlob §2.5).
 const PART_BYTES_MAX: u64 = 8 << 20;
 /// How often a part is requested again after its body was cut.
 const CUTS_MAX: usize = 6;

@@ -39,7 +39,7 @@ pub(crate) struct Object {
     pub(crate) len: u64,
     /// The tag of the content to read, in quotes as in headers; without one, the length must match.
     tag: Option<String>,
-    changed: SystemTime,
+    pub(crate) changed: SystemTime,
     pub(crate) retries: usize,
     edges: Mutex<Edges>,
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, Traffic, lock};
 use tessera_types::{Error, Result};
@@ -57,6 +58,11 @@ impl RangeReader for ObjectReader {
 
     fn len(&self) -> u64 {
         self.object.len
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        // A server without this header.
+        Some(self.object.changed).filter(|changed| *changed != SystemTime::UNIX_EPOCH)
     }
 
     fn is_remote(&self) -> bool {

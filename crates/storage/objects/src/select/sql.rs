@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use tessera_plan::{Expr, Scalar};
+use tessera_text::calendar::civil;
 use tessera_types::{Atom, Field, Tuple};
 
 use super::request::Input;
@@ -386,18 +387,10 @@ fn decimal(digits: i128, scale: i8) -> Option<String> {
     Some(if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") })
 }
 
-/// Formats days since 1970 as a date with a four-digit year (Hinnant's algorithm).
+/// Formats days since 1970 as a date with a four-digit year.
 fn date(days: i128) -> Option<String> {
-    let shifted = i64::try_from(days).ok()?.checked_add(719_468)?;
-    let era = shifted.div_euclid(146_097);
-    let day = shifted.rem_euclid(146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    (1..=9_999).contains(&year).then(|| format!("{year:04}-{month:02}-{of_month:02}"))
+    let (year, month, day) = civil(i32::try_from(days).ok()?.into());
+    (1..=9_999).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
 #[cfg(test)]

@@ -144,6 +144,11 @@ fn read(request: &Request, state: &State) -> Answer {
     answer
 }
 
+/// A text within XML.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 fn list(request: &Request, state: &State) -> Answer {
     let bucket = request.path.trim_end_matches('/');
     let query = |name: &str| request.query.get(name).cloned().unwrap_or_default();
@@ -162,6 +167,7 @@ fn list(request: &Request, state: &State) -> Answer {
     let rest: Vec<_> = entries.into_iter().filter(|(key, _)| *key > after).collect();
     for (key, len) in rest.iter().take(state.page) {
         let tag = state.objects.get(&format!("{bucket}/{key}")).map(|object| tag(object));
+        let key = escape(key);
         text += &match len {
             None => format!("<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>"),
             Some(len) => format!(
@@ -173,8 +179,10 @@ fn list(request: &Request, state: &State) -> Answer {
     }
     let more = rest.len() > state.page;
     if more {
-        text +=
-            &format!("<NextContinuationToken>{}</NextContinuationToken>", rest[state.page - 1].0);
+        text += &format!(
+            "<NextContinuationToken>{}</NextContinuationToken>",
+            escape(&rest[state.page - 1].0)
+        );
     }
     Answer::new(
         200,

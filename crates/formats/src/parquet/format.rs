@@ -1,24 +1,65 @@
-//! Columns and statistics of Parquet tables, from the footers of their files.
+//! The format Parquet, as the rooms above see it: columns and statistics from the footers of files.
 
-use tessera_formats::file::merge_tuples;
-use tessera_formats::parquet::{ColumnSummary, FileSummary, discover};
-use tessera_optimizer::table::{ColumnStatistics, Statistics};
-use tessera_plan::Scalar;
-use tessera_types::{Atom, Field, Result, Tuple};
+use tessera_operator::Registry;
+use tessera_operator::format::{
+    FirstRead, Format, FormatEntry, FormatOption, TEXT, TableDescription, TableFiles,
+};
+use tessera_plan::{ColumnStatistics, Scalar, Statistics};
+use tessera_types::{Atom, Field, Result};
 
-use crate::storage::Storage;
+use super::{ColumnSummary, FileSummary, ParquetMaterialize, ParquetScan, discover};
+use crate::file::merge_tuples;
 
 /// The maximum number of footers to read. Statistics of further files are extrapolated.
 const FOOTERS_MAX: usize = 256;
 
+/// Apache Parquet.
+#[derive(Debug, Clone, Copy)]
+pub struct Parquet;
+
+static ENTRY: FormatEntry = FormatEntry {
+    name: "parquet",
+    label: "Parquet",
+    summary: "Apache Parquet.",
+    extensions: &["parquet"],
+    aliases: &["pq"],
+    functions: &["read_parquet"],
+    scan: "parquet_scan",
+    materialize: Some("parquet_materialize"),
+    magic: &[b"PAR1"],
+    first_read: FirstRead { head: false, tail: true },
+    declares_types: false,
+    counts_rows: true,
+    read_options: &[],
+    write_options: &[FormatOption {
+        name: "compression",
+        aliases: &["codec"],
+        help: "the compression of pages",
+        default: None,
+        kind: TEXT,
+    }],
+};
+
+impl Format for Parquet {
+    fn entry(&self) -> &'static FormatEntry {
+        &ENTRY
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(ParquetScan);
+        registry.register(ParquetMaterialize);
+    }
+
+    fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
+        describe(files)
+    }
+}
+
 /// Columns and statistics of Parquet files that form one table.
-///
-/// # Errors
-/// A file is truncated or not a Parquet file, has an unsupported type, or the files have
-/// incompatible types of one column.
-pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, Statistics)> {
+fn describe(table: &TableFiles<'_>) -> Result<TableDescription> {
+    let paths = table.paths;
     let sampled = &paths[..paths.len().min(FOOTERS_MAX)];
-    let readers = storage.open_all(sampled)?;
+    let readers = (table.open)(sampled)?;
     let files =
         readers.iter().map(|reader| discover(&**reader)).collect::<Result<Vec<FileSummary>>>()?;
     let tuples = sampled.iter().cloned().zip(files.iter().map(|file| file.tuple.clone()));
@@ -27,7 +68,7 @@ pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, St
     let complete = sampled.len() == paths.len();
     let rows_seen: u64 = files.iter().map(|file| file.rows).sum();
     let rows = rows_seen as f64 / share;
-    let columns = tuple.fields().iter().map(|field| {
+    let known = tuple.fields().iter().map(|field| {
         let column = files
             .iter()
             .filter(|file| file.rows > 0)
@@ -46,7 +87,8 @@ pub(super) fn describe(storage: &Storage, paths: &[String]) -> Result<(Tuple, St
             distinct,
         }
     });
-    Ok((tuple.clone(), Statistics { rows: Some(rows), columns: columns.collect() }))
+    let statistics = Statistics { rows: Some(rows), columns: known.collect() };
+    Ok(TableDescription { columns: tuple, statistics, params: table.params.clone() })
 }
 
 /// The statistics of a column in one file. Drops bounds whose type differs from that of the table.
