@@ -19,10 +19,12 @@ import sys
 import tempfile
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import conformance
 from checks import Checks, Moments, Shot, awaited, marked
 
 ENDED_WITHIN_S = 10
@@ -105,6 +107,11 @@ class Program:
     def command(self, data: Path, sql: str, ranks: int) -> list[str]:
         place = ["--platform", "mpi", "--ranks", str(ranks), "--mpi-exchange", self.exchange] if ranks else []
         return [str(self.binary), str(data), "--format", "csv", "--threads", "1", *place, "-c", sql]
+
+    def answer(self, data: Path, sql: str, ranks: int = 0) -> tuple[int, str, str]:
+        """Runs statements; returns the exit code, rows and messages."""
+        done = self.run(data, sql, ranks)
+        return done.returncode, done.stdout, done.stderr
 
     def run(self, data: Path, sql: str, ranks: int = 0) -> subprocess.CompletedProcess[str]:
         command = self.command(data, sql, ranks)
@@ -316,6 +323,8 @@ def main() -> int:
                 same = (found.returncode, found.stdout) == (expected.returncode, expected.stdout)
                 wrong = None if same and found.returncode == 0 else f"{found.stdout[-600:]} {found.stderr[-600:]} instead of {expected.stdout[-600:]} {expected.stderr[-600:]}"
                 note(wrong, f"{what} on {ranks} ranks")
+        places = {f"on {ranks} ranks": partial(program.answer, ranks=int(ranks)) for ranks in options.ranks.split(",")}
+        conformance.check(program.answer, places, directory / "suite", note)
         for what, (sql, message) in ERRORS.items():
             found = program.run(directory, sql, 3)
             lines = [line for line in found.stderr.splitlines() if line]

@@ -25,10 +25,12 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import conformance
 from checks import Checks, Moments, Shot, awaited, marked
 from mpi import BUDGET, HEAVY_COUNTED, HEAVY_KEY, LARGE, ODD_SHARES, write_tables
 from resident import UNCOUNTED_BYTES, anonymous, size_of
@@ -224,6 +226,8 @@ def main() -> int:
                 code, rows, messages = program.run(odd, sql, workers)
                 wrong = None if code == 0 and rows == expected else f"{rows[-600:]} {messages[-600:]} instead of {expected[-600:]}"
                 note(wrong, f"{what} on {workers} workers")
+        places = {f"on {workers} workers": partial(program.run, workers=int(workers)) for workers in options.workers.split(",")}
+        conformance.check(program.run, places, Path(scratch) / "suite", note)
         for what, (sql, message) in ERRORS.items():
             code, _, messages = program.run(odd, sql.format(odd=odd), 3)
             right = code == 1 and len(messages.splitlines()) == 1 and message in messages and "worker" in messages
