@@ -208,6 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_is_listed() {
+        let path = crate::root().join("crates/types/src/error.rs");
+        let source = std::fs::read_to_string(path).unwrap();
+        let (_, rest) = source.split_once("pub enum Code {\n").unwrap();
+        let (body, _) = rest.split_once("\n}").unwrap();
+        let lines = body.lines().map(|line| line.trim().trim_end_matches(','));
+        let kinds: Vec<&str> = lines.filter(|line| !line.starts_with("//")).collect();
+        assert_eq!(kinds, KINDS.map(|(kind, _)| kind), "KINDS and Code in crates/types differ");
+        for (kind, printed) in KINDS {
+            assert!(
+                source.contains(&format!("Code::{kind} => \"{printed}\"")),
+                "{kind}: {printed}"
+            );
+        }
+    }
+
+    #[test]
     fn messages_are_found_in_calls_and_before_them() {
         let text = r#"
             return Err(Error::semantic(format!("unknown column {name}; {}", hint(')'))));

@@ -1,10 +1,10 @@
 //! Counts lines of code in each room, and the share of each platform.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::files::entries;
+use crate::files::each_source;
 
 /// Lines that are neither blank nor only a comment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -13,15 +13,34 @@ struct Lines {
     tests: usize,
 }
 
-/// A row of the table: the part of a room for selection in stores.
-const SMART: &str = "smart storage";
+impl Lines {
+    fn add(&mut self, more: Lines) {
+        self.code += more.code;
+        self.tests += more.tests;
+    }
+}
 
 /// Counts lines; returns a table.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
+    let crates = root.join("crates");
+    let mut modules = BTreeSet::new();
+    each_source(&crates, &mut |path, text| {
+        let (folder, file) = (path.parent().unwrap_or(root), path.with_extension(""));
+        let is_root = ["lib", "main", "mod"].iter().any(|name| file.ends_with(name));
+        let below = if is_root { folder } else { &file };
+        modules.extend(test_modules(text).map(|name| below.join(name)));
+    })?;
     let mut rooms: BTreeMap<String, Lines> = BTreeMap::new();
-    walk(&root.join("crates"), "", &mut rooms)?;
-    let mut smart: BTreeMap<String, Lines> = BTreeMap::new();
-    walk(&root.join("crates/storage/objects/src/select"), SMART, &mut smart)?;
+    let (selection, mut smart) = (crates.join("storage/objects/src/select"), Lines::default());
+    each_source(&crates, &mut |path, text| {
+        let is_test = path.components().any(|part| part.as_os_str() == "tests")
+            || path.with_extension("").ancestors().any(|part| modules.contains(part));
+        let lines = count(text, is_test);
+        rooms.entry(room(&crates, path)).or_default().add(lines);
+        if path.starts_with(&selection) {
+            smart.add(lines);
+        }
+    })?;
     let mut out = format!("{:<20} {:>8} {:>8}\n", "room", "code", "tests");
     let mut simulators = Lines::default();
     let (mut shared, mut platforms) = (Lines::default(), Lines::default());
@@ -33,17 +52,17 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
             room if room.starts_with("platforms/") => &mut platforms,
             _ => &mut shared,
         };
-        sum.code += lines.code;
-        sum.tests += lines.tests;
+        sum.add(*lines);
     }
     let _ = writeln!(out, "{:<20} {:>8} {:>8}", "all shared rooms", shared.code, shared.tests);
     let _ = writeln!(out, "{:<20} {:>8} {:>8}", "all platforms", platforms.code, platforms.tests);
     let _ =
         write!(out, "{:<20} {:>8} {:>8}", "their simulators", simulators.code, simulators.tests);
-    if let Some(lines) = smart.get(SMART) {
-        let _ =
-            write!(out, "\n{SMART:<20} {:>8} {:>8}  (of storage/objects)", lines.code, lines.tests);
-    }
+    let _ = write!(
+        out,
+        "\n{:<20} {:>8} {:>8}  (of storage/objects)",
+        "smart storage", smart.code, smart.tests
+    );
     let is_platform = |room: &str| room.starts_with("platforms/") && room.matches('/').count() == 1;
     for (room, lines) in rooms.iter().filter(|(room, _)| is_platform(room)) {
         let share = 100.0 * lines.code as f64 / (shared.code + lines.code).max(1) as f64;
@@ -52,44 +71,48 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     Ok(out)
 }
 
-/// Adds the Rust files below a folder; `room` is the folder of the innermost crate.
-fn walk(folder: &Path, room: &str, rooms: &mut BTreeMap<String, Lines>) -> Result<(), String> {
-    for path in entries(folder)? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.is_dir() {
-            let parent = path.parent().is_some_and(|parent| parent.join("Cargo.toml").exists());
-            let inner = match (room, parent) {
-                ("", _) => name.to_string(),
-                (room, _) if path.join("Cargo.toml").exists() => format!("{room}/{name}"),
-                (room, true) => room.to_string(),
-                (room, false) => room.to_string(),
-            };
-            walk(&path, &inner, rooms)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("reading {}: {error}", path.display()))?;
-            let is_test = path
-                .components()
-                .any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")));
-            let lines = count(&text, is_test);
-            let sum = rooms.entry(room.to_string()).or_default();
-            sum.code += lines.code;
-            sum.tests += lines.tests;
-        }
-    }
-    Ok(())
+/// The path of the innermost crate around a file.
+fn room(crates: &Path, file: &Path) -> String {
+    let crate_folder = file.ancestors().find(|folder| folder.join("Cargo.toml").exists());
+    let room = crate_folder.and_then(|folder| folder.strip_prefix(crates).ok());
+    room.map(|room| room.display().to_string()).unwrap_or_default()
 }
 
-/// Counts lines; `#[cfg(test)]` modules are at the end of files.
+/// The names of the modules in other files that a text declares for tests only.
+fn test_modules(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    text.lines().filter_map(move |line| {
+        let declared = line.trim_start_matches("pub(crate) ").strip_prefix("mod ");
+        let name = declared.and_then(|rest| rest.strip_suffix(';')).filter(|_| is_test);
+        is_test = is_test_attribute(line) || is_test && line.starts_with("#[");
+        name
+    })
+}
+
+/// Whether a line limits the next item to tests and fuzzing.
+fn is_test_attribute(line: &str) -> bool {
+    matches!(line, "#[cfg(test)]" | "#[cfg(any(test, fuzzing))]")
+}
+
+/// Counts lines. An item for tests ends at the indentation of its attribute: files are formatted.
 fn count(text: &str, is_test: bool) -> Lines {
     let mut lines = Lines::default();
-    let mut in_tests = is_test;
-    for line in text.lines().map(str::trim) {
-        in_tests |= line == "#[cfg(test)]";
-        match line.is_empty() || line.starts_with("//") {
-            true => {}
-            false if in_tests => lines.tests += 1,
-            false => lines.code += 1,
+    // The indentation of the item for tests around the line.
+    let mut test_item: Option<&str> = None;
+    for line in text.lines() {
+        let code = line.trim();
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        if test_item.is_none() && is_test_attribute(code) {
+            test_item = Some(indentation);
+        }
+        if !code.is_empty() && !code.starts_with("//") {
+            match is_test || test_item.is_some() {
+                true => lines.tests += 1,
+                false => lines.code += 1,
+            }
+        }
+        if test_item == Some(indentation) && code.ends_with(['}', ';', ',']) {
+            test_item = None;
         }
     }
     lines
@@ -105,5 +128,18 @@ mod tests {
             "//! Doc.\n\nfn a() {\n    // Why.\n    b();\n}\n\n#[cfg(test)]\nmod tests {\n}\n";
         assert_eq!(count(text, false), Lines { code: 3, tests: 3 });
         assert_eq!(count("fn a() {}\n", true), Lines { code: 0, tests: 1 });
+    }
+    #[test]
+    fn code_after_an_item_for_tests_counts() {
+        let text = "#[cfg(test)]\nmod naive;\nmod a;\n\n#[cfg(any(test, fuzzing))]\nfn b() {\n    \
+                    c();\n}\n\nimpl D {\n    #[cfg(test)]\n    fn e() {}\n    f: u8,\n}\n";
+        assert_eq!(count(text, false), Lines { code: 4, tests: 8 });
+    }
+
+    #[test]
+    fn modules_for_tests_are_found_by_their_declarations() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(test)]\n#[rustfmt::skip]\npub(crate) mod c;\n\
+                    mod d;\n#[cfg(test)]\nmod tests {\n}\n";
+        assert_eq!(test_modules(text).collect::<Vec<_>>(), ["b", "c"]);
     }
 }

@@ -61,9 +61,13 @@ pub(crate) fn run_plan(run: &RunPlan, session: impl FnOnce(Config) -> Result<Ses
         return code;
     }
     match runner(session(run.config.clone()), run.format, run.timing.clone()) {
-        Ok(mut runner) => runner
-            .plan(|session| read(&run.plan).and_then(|plan| session.query_plan(&plan)))
-            .exit_code(),
+        Ok(mut runner) => match read(&run.plan) {
+            Ok(text) => runner.plan(text).exit_code(),
+            Err(error) => {
+                print_stderr(&format!("error: {error}"));
+                EXIT_ERROR
+            }
+        },
         Err(code) => code,
     }
 }

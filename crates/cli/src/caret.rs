@@ -1,4 +1,4 @@
-//! The line of a statement with an error, and a caret below the position.
+//! The line of a statement or plan with an error, and a caret below the position.
 
 use tessera_types::{Span, redact};
 

@@ -1,15 +1,15 @@
 //! The progress line of statements that take more than a second, on a terminal only.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tessera_session::Cancel;
 
-/// The time before the progress line is shown.
-const QUIET: Duration = Duration::from_secs(1);
+/// The running time after which the progress line is shown.
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// The time between two updates.
-const EVERY: Duration = Duration::from_millis(200);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A line on the standard error that is overwritten in place.
 #[derive(Debug, Clone, Default)]
@@ -35,8 +35,8 @@ impl ProgressLine {
         let shared = line.clone();
         let watch = move || {
             loop {
-                std::thread::sleep(EVERY);
-                match cancel.progress().filter(|progress| progress.elapsed >= QUIET) {
+                std::thread::sleep(UPDATE_INTERVAL);
+                match cancel.progress().filter(|progress| progress.elapsed >= SHOW_AFTER) {
                     Some(progress) if progress.waiting => shared.show(&format!(
                         "{:.1} s, waiting for memory that other statements hold",
                         progress.elapsed.as_secs_f64()
@@ -51,13 +51,18 @@ impl ProgressLine {
                 }
             }
         };
+        // Without a thread, there is no progress line.
         drop(std::thread::Builder::new().name("progress".to_string()).spawn(watch));
         line
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Replaces the text of the line.
     pub(crate) fn show(&self, text: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if !state.is_paused {
             state.is_shown =
                 write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush()).is_ok();
@@ -67,19 +72,18 @@ impl ProgressLine {
     /// Clears the line, and hides it until [`ProgressLine::resume`] if rows go to the terminal.
     pub(crate) fn pause(&self) {
         self.clear();
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused =
-            stdout().is_terminal();
+        self.state().is_paused = stdout().is_terminal();
     }
 
     /// Shows the line again after all rows were written.
     pub(crate) fn resume(&self) {
         self.clear();
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused = false;
+        self.state().is_paused = false;
     }
 
     /// Clears the line before other output.
     pub(crate) fn clear(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if std::mem::take(&mut state.is_shown) {
             drop(write!(stderr(), "\r\x1b[K").and_then(|()| stderr().flush()));
         }

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use tessera_engine::Report;
 use tessera_files::is_standard_output_closed;
-use tessera_session::{ResultStream, Session, StatementOutput};
+use tessera_session::{Session, StatementOutput};
 use tessera_types::{Code, Error};
 
+use crate::allocator;
 use crate::caret::excerpt;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Printer};
@@ -88,18 +89,17 @@ impl<W: Write + Send> Runner<W> {
             Ok(None) => return Outcome::Done,
             Err(error) => return self.failed(&error, piece),
         };
+        // The statement may have been `SET memory`.
+        allocator::keep_budget(self.session.memory_bytes());
         self.show(output, piece, started)
     }
 
-    /// Runs a plan and prints its rows or its error.
-    pub(crate) fn plan(
-        &mut self,
-        run: impl FnOnce(&mut Session) -> Result<ResultStream, Error>,
-    ) -> Outcome {
+    /// Runs the text of a plan and prints its rows or its error.
+    pub(crate) fn plan(&mut self, text: String) -> Outcome {
         self.interrupt.reset();
         let started = Instant::now();
-        let piece = StatementText { text: String::new(), line: 1, column: 1 };
-        match run(&mut self.session) {
+        let piece = StatementText { text, line: 1, column: 1 };
+        match self.session.query_plan(&piece.text) {
             Ok(rows) => self.show(StatementOutput::Rows(rows), &piece, started),
             Err(error) => self.failed(&error, &piece),
         }

@@ -1,5 +1,6 @@
 //! Atoms: the scalar types of SQL.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use arrow_schema::{DataType, Field as ArrowField, Fields, IntervalUnit};
 
 use crate::error::{Error, Result};
 use crate::parse::quote_name;
+use crate::sql_state::SqlState;
 
 pub use arrow_schema::TimeUnit;
 
@@ -123,11 +125,28 @@ impl Atom {
         }
     }
 
+    /// Creates a struct type.
+    ///
+    /// # Errors
+    /// Two fields have the same name.
+    pub fn struct_of(slots: Vec<(Arc<str>, Slot)>) -> Result<Atom> {
+        let mut names = HashSet::new();
+        match slots.iter().find(|(name, _)| !names.insert(name)) {
+            Some((name, _)) => {
+                let name = quote_name(name);
+                let message =
+                    format!("two fields of a struct have the name {name}; rename one of them");
+                Err(Error::semantic(message).with_state(SqlState::DUPLICATE_OBJECT))
+            }
+            None => Ok(Atom::Struct(slots.into())),
+        }
+    }
+
     /// Returns the atom of an Arrow type, regardless of its encoding.
     ///
     /// # Errors
-    /// The type is not supported (unions, decimals of more than 38 digits or negative scale), or
-    /// its time zone is unknown.
+    /// The type is not supported (unions, decimals of more than 38 digits or negative scale), its
+    /// time zone is unknown, or two fields of a struct have the same name.
     pub fn from_arrow(data_type: &DataType) -> Result<Atom> {
         Ok(match data_type {
             DataType::Null => Atom::Null,
@@ -170,12 +189,12 @@ impl Atom {
             | DataType::ListView(field)
             | DataType::LargeListView(field)
             | DataType::FixedSizeList(field, _) => Atom::List(Box::new(Slot::from_arrow(field)?)),
-            DataType::Struct(fields) => Atom::Struct(
-                fields
+            DataType::Struct(fields) => {
+                let slots = fields
                     .iter()
-                    .map(|field| Ok((Arc::from(field.name().as_str()), Slot::from_arrow(field)?)))
-                    .collect::<Result<_>>()?,
-            ),
+                    .map(|field| Ok((Arc::from(field.name().as_str()), Slot::from_arrow(field)?)));
+                Atom::struct_of(slots.collect::<Result<_>>()?)?
+            }
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(fields) if fields.len() == 2 => Atom::Map(
                     Box::new(Slot { nullable: false, ..Slot::from_arrow(&fields[0])? }),

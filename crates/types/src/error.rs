@@ -68,6 +68,28 @@ impl Code {
     }
 }
 
+impl Code {
+    /// The meaning, as the reference page of errors has it.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Code::Syntax => "The SQL or plan text cannot be parsed.",
+            Code::Semantic => "A name cannot be resolved, or types do not match.",
+            Code::Unsupported => {
+                "A construct is valid but not supported ([limits](../guide/limits.md))."
+            }
+            Code::Overflow => "A value is out of its type's range.",
+            Code::DivisionByZero => "Division or remainder by zero.",
+            Code::Data => "A value cannot be converted, or a value or file is invalid.",
+            Code::Io => "A file or store could not be read or written.",
+            Code::Limit => "The memory budget, or another named limit, is exhausted.",
+            Code::Cancelled => "Ctrl-C, a deadline or a dropped connection cancelled the query.",
+            Code::Internal => {
+                "A bug in Tessera. Please report it with the statement and `tessera --version`."
+            }
+        }
+    }
+}
+
 /// A position in a SQL or plan text: line and column, both starting at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {

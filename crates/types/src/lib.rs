@@ -33,7 +33,7 @@ mod tuple;
 pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
 pub use error::{Code, Error, Result, Span};
 pub use io_cause::io_cause;
-pub use nearest::{edit_distance, nearest};
+pub use nearest::{did_you_mean, edit_distance, nearest, suggest};
 pub use parse::{TypeParser, is_plain_name, quote_name};
 pub use redact::redact;
 pub use sql_state::SqlState;

@@ -242,7 +242,7 @@ impl<'a> TypeParser<'a> {
                     self.expect(":")?;
                     slots.push((Arc::from(name), self.slot_at(depth + 1)?));
                 }
-                Atom::Struct(slots.into())
+                Atom::struct_of(slots)?
             }
             "map" => {
                 self.expect("<")?;
@@ -310,6 +310,7 @@ mod tests {
             "<a: int65>",
             "<a: decimal(39,2)>",
             "<a: int8, a: int8>",
+            "<a: struct<x: int8, x: int64>>",
             "<a: int8> x",
             "<a: time(h)>",
         ] {

@@ -9,9 +9,13 @@ use crate::error::Code;
 pub struct SqlState([u8; 5]);
 
 macro_rules! states {
-    ($($(#[$doc:meta])* $name:ident = $state:literal;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $state:literal;)*) => {
         impl SqlState {
-            $($(#[$doc])* pub const $name: SqlState = SqlState(*$state);)*
+            $($(#[doc = $doc])+ pub const $name: SqlState = SqlState(*$state);)*
+
+            /// All states, each with its meaning.
+            pub const ALL: &[(SqlState, &str)] =
+                &[$((SqlState::$name, concat!($($doc),+))),*];
         }
     };
 }
@@ -49,6 +53,12 @@ states! {
     DIVISION_BY_ZERO = b"22012";
     /// The argument of a logarithm is not positive.
     INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E";
+    /// The offset of a window frame is NULL or negative.
+    INVALID_FRAME_OFFSET = b"22013";
+    /// The number of buckets of ntile is not positive.
+    INVALID_ARGUMENT_FOR_NTILE = b"22014";
+    /// The position of nth_value is not positive.
+    INVALID_ARGUMENT_FOR_NTH_VALUE = b"22016";
     /// A histogram has no buckets or no width.
     INVALID_ARGUMENT_FOR_WIDTH_BUCKET = b"2201G";
     /// A power has no real value.
@@ -59,6 +69,10 @@ states! {
     INVALID_ROW_COUNT_IN_LIMIT = b"2201W";
     /// OFFSET is negative.
     INVALID_ROW_COUNT_IN_OFFSET = b"2201X";
+    /// The size of a sample is out of range.
+    INVALID_TABLESAMPLE_ARGUMENT = b"2202H";
+    /// The seed of a sample is NULL.
+    INVALID_TABLESAMPLE_REPEAT = b"2202G";
     /// An escape has more than one character.
     INVALID_ESCAPE_CHARACTER = b"22019";
     /// A character is not valid in the encoding.
@@ -103,6 +117,8 @@ states! {
     DUPLICATE_TABLE = b"42P07";
     /// A column reference is not allowed here.
     INVALID_COLUMN_REFERENCE = b"42P10";
+    /// A window has an invalid form, or a window function stands where none is allowed.
+    WINDOWING_ERROR = b"42P20";
     /// A recursive query has an invalid form.
     INVALID_RECURSION = b"42P19";
     /// The memory budget is exhausted.
@@ -172,6 +188,22 @@ mod tests {
     use crate::error::Error;
 
     #[test]
+    fn each_state_has_one_name_and_a_meaning() {
+        let mut states: Vec<&str> = SqlState::ALL.iter().map(|(state, _)| state.as_str()).collect();
+        states.sort_unstable();
+        let count = states.len();
+        states.dedup();
+        assert_eq!(states.len(), count, "a state is listed twice");
+        for (state, meaning) in SqlState::ALL {
+            assert!(meaning.trim().ends_with('.'), "{state}: {meaning}");
+            assert_eq!(SqlState::from_name(state.as_str()), Some(*state));
+        }
+        for code in Code::ALL {
+            assert!(SqlState::ALL.iter().any(|(state, _)| *state == code.sql_state()));
+        }
+    }
+
+    #[test]
     fn an_error_has_its_codes_state_unless_it_has_one_of_its_own() {
         for code in Code::ALL {
             assert_eq!(Error::new(code, "x").sql_state(), code.sql_state());
@@ -187,5 +219,49 @@ mod tests {
             ),
             (None, None, None)
         );
+    }
+
+    /// The marks around the generated part of the page.
+    const BEGIN: &str = "<!-- begin: made by the test errors_page_is_not_stale -->\n";
+    const END: &str = "<!-- end -->\n";
+
+    /// Set `TESSERA_WRITE_REFERENCE` to write the page.
+    #[test]
+    fn errors_page_is_not_stale() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/errors.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the tables");
+        let (_, after) = rest.split_once(END).expect("the tables have an end");
+        let made = format!("{before}{BEGIN}{}{END}{after}", tables());
+        if std::env::var_os("TESSERA_WRITE_REFERENCE").is_some() {
+            std::fs::write(path, made).unwrap();
+            return;
+        }
+        let differs = made.lines().zip(page.lines()).find(|(new, old)| new != old);
+        assert!(made == page, "{path}: {differs:?}; set TESSERA_WRITE_REFERENCE=1 to write it");
+    }
+
+    fn tables() -> String {
+        let mut text = String::from(
+            "## Kinds\n\n\
+             In Rust, `Error::code` gives the kind and `Error::sql_state` the SQLSTATE. An error\n\
+             without a more precise state has that of its kind.\n\n\
+             | kind | SQLSTATE | meaning |\n|---|---|---|\n",
+        );
+        for code in Code::ALL {
+            let (kind, state) = (code.as_str(), code.sql_state());
+            text.push_str(&format!("| `{kind}` | {state} | {} |\n", code.meaning()));
+        }
+        text.push_str(
+            "\n## States\n\n\
+             States are PostgreSQL's where PostgreSQL has the same failure.\n\n\
+             | state | meaning |\n|---|---|\n",
+        );
+        let mut states = SqlState::ALL.to_vec();
+        states.sort_by_key(|(state, _)| state.0);
+        for (state, meaning) in states {
+            text.push_str(&format!("| {state} | {} |\n", meaning.trim()));
+        }
+        text
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -89,7 +89,7 @@ impl BufferPool {
 type EncodeJob = (RecordBatch, SyncSender<Result<Vec<u8>, Failure>>);
 
 /// The channels of pending texts, in order, with their row counts.
-type Pending = VecDeque<(Receiver<Result<Vec<u8>, Failure>>, usize)>;
+type PendingTexts = VecDeque<(Receiver<Result<Vec<u8>, Failure>>, usize)>;
 
 /// Writes all rows, beginning with the batch `first`.
 pub(super) fn write(
@@ -99,90 +99,106 @@ pub(super) fn write(
     mut rows: ResultStream,
 ) -> Result<(), Failure> {
     out.write_all(&lines.header(&rows)?)?;
-    let mut written = match first {
-        None => return Ok(()),
-        Some(batch) => {
-            for part in parts(&batch) {
-                out.write_all(&lines.text(part, Vec::new())?)?;
-            }
-            out.flush()?;
-            batch.num_rows()
-        }
-    };
+    let Some(first) = first else { return Ok(()) };
+    for part in parts(&first) {
+        out.write_all(&lines.text(part, Vec::new())?)?;
+    }
+    out.flush()?;
     let Some(second) = rows.next() else { return Ok(()) };
     let encoders = std::thread::available_parallelism().map_or(1, usize::from).min(ENCODERS_MAX);
     let pool = &BufferPool::default();
     std::thread::scope(|scope| {
-        let (work, todo) = sync_channel::<EncodeJob>(encoders);
-        let todo = std::sync::Arc::new(Mutex::new(todo));
+        let (jobs, received) = sync_channel::<EncodeJob>(encoders);
+        let received = Arc::new(Mutex::new(received));
         for _ in 0..encoders {
-            let todo = todo.clone();
-            scope.spawn(move || {
-                loop {
-                    let next = todo.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((batch, done)) = next else { break };
-                    // The writer may have stopped because of an error.
-                    drop(done.send(lines.text(batch, pool.take())));
-                }
-            });
+            let received = received.clone();
+            scope.spawn(move || encode(lines, pool, &received));
         }
-        drop(todo);
-        let mut pending = Pending::new();
+        drop(received);
+        let mut queue =
+            EncodeQueue { out, pool, jobs, pending: VecDeque::new(), written: first.num_rows() };
+        queue.write_all(encoders, std::iter::once(second).chain(rows))
+    })
+}
+
+/// Encodes batches until the writer drops the channel.
+fn encode(lines: &LineFormat, pool: &BufferPool, jobs: &Mutex<Receiver<EncodeJob>>) {
+    loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((batch, done)) = next else { break };
+        // The writer may have stopped because of an error.
+        drop(done.send(lines.text(batch, pool.take())));
+    }
+}
+
+/// Batches that encoders turn into text, and the output, which gets the texts in order.
+struct EncodeQueue<'a, W> {
+    out: &'a mut W,
+    pool: &'a BufferPool,
+    jobs: SyncSender<EncodeJob>,
+    pending: PendingTexts,
+    /// The number of rows written.
+    written: usize,
+}
+
+impl<W: Write> EncodeQueue<'_, W> {
+    /// Writes all batches. At most `encoders` texts are pending.
+    fn write_all(
+        &mut self,
+        encoders: usize,
+        batches: impl Iterator<Item = Result<RecordBatch, Error>>,
+    ) -> Result<(), Failure> {
         let mut flushed = Instant::now();
         let mut waited = Instant::now();
-        for batch in std::iter::once(second).chain(rows) {
+        for batch in batches {
             let is_slow = waited.elapsed() >= SLOW;
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
-                    written += write_pending(out, pool, &mut pending, 0)?;
-                    out.flush()?;
-                    return Err(Failure::Query(error, written));
+                    self.write_pending(0)?;
+                    self.out.flush()?;
+                    return Err(Failure::Query(error, self.written));
                 }
             };
             for part in parts(&batch) {
-                let (done, text) = sync_channel(1);
-                pending.push_back((text, part.num_rows()));
-                if work.send((part, done)).is_err() {
-                    return Err(Failure::Error(Error::internal(
-                        "the encoder threads have ended early",
-                    )));
-                }
-                written +=
-                    write_pending(out, pool, &mut pending, if is_slow { 0 } else { encoders })?;
+                self.push(part)?;
+                self.write_pending(if is_slow { 0 } else { encoders })?;
             }
             if is_slow || flushed.elapsed() >= FLUSH_INTERVAL {
-                out.flush()?;
+                self.out.flush()?;
                 flushed = Instant::now();
             }
             waited = Instant::now();
         }
-        write_pending(out, pool, &mut pending, 0)?;
+        self.write_pending(0)
+    }
+
+    fn push(&mut self, batch: RecordBatch) -> Result<(), Failure> {
+        let (done, text) = sync_channel(1);
+        self.pending.push_back((text, batch.num_rows()));
+        let sent = self.jobs.send((batch, done));
+        sent.map_err(|_| Failure::Error(encoders_ended()))
+    }
+
+    /// Writes pending texts in order until `left` remain.
+    fn write_pending(&mut self, left: usize) -> Result<(), Failure> {
+        while self.pending.len() > left {
+            let Some((text, rows)) = self.pending.pop_front() else { break };
+            let text = text.recv().map_err(|_| encoders_ended())??;
+            self.out.write_all(&text)?;
+            self.pool.put(text);
+            self.written += rows;
+        }
         Ok(())
-    })
+    }
+}
+
+fn encoders_ended() -> Error {
+    Error::internal("the encoder threads have ended early")
 }
 
 /// Splits a batch into parts of one text each.
 fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let (rows, step) = (batch.num_rows(), (TEXT_VALUES_MAX / batch.num_columns().max(1)).max(1));
     (0..rows).step_by(step).map(move |start| batch.slice(start, step.min(rows - start)))
-}
-
-/// Writes pending texts in order until `left` remain. Returns the number of rows.
-fn write_pending(
-    out: &mut impl Write,
-    pool: &BufferPool,
-    pending: &mut Pending,
-    left: usize,
-) -> Result<usize, Failure> {
-    let mut rows = 0;
-    while pending.len() > left {
-        let Some((text, count)) = pending.pop_front() else { break };
-        let text =
-            text.recv().map_err(|_| Error::internal("an encoder thread has ended early"))??;
-        out.write_all(&text)?;
-        pool.put(text);
-        rows += count;
-    }
-    Ok(rows)
 }

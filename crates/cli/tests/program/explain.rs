@@ -44,7 +44,12 @@ fn a_plan_that_is_wrong() {
     let plan = file(&folder, "wrong.plan", "plan {\n  %0 = no_such_operator()\n  return %0\n}\n");
     assert!(run(&["run", &plan]).error().contains("no_such_operator"));
     let plan = file(&folder, "syntax.plan", "plan {\n  %0 = = \n}\n");
-    assert!(run(&["run", &plan]).error().contains("(line 2, column "));
+    let message = run(&["run", &plan]).err;
+    assert!(message.contains("(line 2, column 8)"), "{message}");
+    assert!(message.contains("\nline 2:   %0 = =\n               ^"), "{message}");
+    let secret = "plan {\n  %0 = csv_scan() {paths = ['https://me:secret@host/x.csv'] = }\n}\n";
+    let message = run(&["run", &file(&folder, "secret.plan", secret)]).err;
+    assert!(message.contains("(line 2, ") && !message.contains("secret@"), "{message}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod copy;
 mod exit_codes;
 mod explain;
 mod formats;
+mod memory;
 mod plans;
 mod reference;
 mod results;

@@ -1,4 +1,4 @@
-//! The reference page of settings is up to date.
+//! The reference pages of settings and exit codes are up to date.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -32,4 +32,18 @@ fn settings_page_is_not_stale() {
         writeln!(table, "| `{}` | {default} | {} |", text("name"), text("meaning")).unwrap();
     }
     compare_with_file(&format!("{before}{BEGIN}{table}{END}{after}"), &path);
+}
+
+#[test]
+fn exit_codes_are_in_the_page_of_errors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = std::fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let page = std::fs::read_to_string(root.join("../../docs/reference/errors.md")).unwrap();
+    let (_, rest) = page.split_once("## Exit codes").expect("a section of exit codes");
+    let (section, _) = rest.split_once("\n<!-- begin").expect("the section has an end");
+    let listed = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+    let listed: Vec<&str> = listed.filter(|code| code.parse::<u8>().is_ok()).collect();
+    let constants = source.lines().filter_map(|line| line.strip_prefix("const EXIT_"));
+    let codes = constants.map(|line| line.rsplit(' ').next().unwrap().trim_end_matches(';'));
+    assert_eq!(listed, std::iter::once("0").chain(codes).collect::<Vec<_>>());
 }
