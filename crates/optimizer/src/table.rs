@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_plan::{Params, Scalar};
+use tessera_plan::{Params, Statistics};
 use tessera_types::{Result, Tuple};
 
 use crate::sample::Sample;
@@ -16,19 +16,24 @@ pub trait TableCatalog: Sync + std::fmt::Debug {
     /// The table exists but cannot be read.
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>>;
 
-    /// Returns the files at a path or pattern as a table, read in this format (`csv`, `json`,
-    /// `parquet`, `arrow`) with these options, regardless of their names.
+    /// Returns the table functions that read files, each with the name of the format that it reads:
+    /// `read_csv` and `csv`.
+    fn file_functions(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+
+    /// Returns the files at these paths and patterns as a table, read in the format of this name
+    /// with these options, regardless of their names. The files keep the order of the paths.
     ///
     /// # Errors
     /// The files cannot be read in this format, or the format has no such option.
     fn files(
         &self,
-        path: &str,
-        format: &str,
-        options: &[FileOption],
+        _paths: &[String],
+        _format: &str,
+        _options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
-        let _ = (format, options);
-        self.table(&[path])
+        Ok(None)
     }
 
     /// Returns the query text of a view, or `None`.
@@ -80,26 +85,4 @@ pub struct Table {
     pub statistics: Statistics,
     /// A sample of its rows, if it is cheap to read.
     pub sample: Option<Arc<Sample>>,
-}
-
-/// Statistics of a table. They affect plans, never results.
-#[derive(Debug, Clone, Default)]
-pub struct Statistics {
-    /// The number of rows.
-    pub rows: Option<f64>,
-    /// One entry per column of the table, or empty.
-    pub columns: Vec<ColumnStatistics>,
-}
-
-/// Statistics of a column. They affect plans, never results.
-#[derive(Debug, Clone, Default)]
-pub struct ColumnStatistics {
-    /// A lower bound of the values.
-    pub min: Option<Scalar>,
-    /// An upper bound of the values.
-    pub max: Option<Scalar>,
-    /// The fraction of NULLs, 0 to 1.
-    pub null_fraction: Option<f64>,
-    /// The number of distinct values.
-    pub distinct: Option<f64>,
 }

@@ -1,16 +1,15 @@
 //! `sort`: sorts all tuples by keys.
 
+mod output;
+mod partition;
 mod runs;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tessera_context::interrupt::Every;
 use tessera_context::{Context, Reservation, Run, lock};
-use tessera_operator::describe::{edge, require_all, single_edge};
-use tessera_operator::{
-    Finish, Lowering, Operator, Reader, Sink, SinkRun, SinkWorker, SourceRun, Step, SubOperator,
-    Task,
-};
+use tessera_operator::describe::{count, edge, require_all, single_edge};
+use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_rows::spill::spillable;
@@ -19,8 +18,10 @@ use tessera_vector::{Chunk, concat_chunks};
 
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
+use output::Output;
 use runs::{PREFIX_BYTES, SortedRun, prefix};
 
+pub(super) use partition::PartitionKeys;
 pub(super) use runs::{Entry, SortedRuns};
 
 /// A task with fewer tuples than this is not worth its overhead.
@@ -29,8 +30,8 @@ const TASK_ROWS_MIN: usize = 16_384;
 const UNSORTED_SHARE: usize = 32;
 /// The most bytes of unsorted tuples: encoding their keys is one call that cannot be interrupted.
 const UNSORTED_BYTES_MAX: usize = 128 << 20;
-/// Output chunks in a morsel.
-const MORSEL_CHUNKS: usize = 16;
+/// The parameter with the number of keys that identify a partition.
+pub(super) const PARTITION: &str = "partition";
 
 /// Sorts by `keys`; tuples with equal keys stay in the order of the source.
 ///
@@ -40,16 +41,36 @@ const MORSEL_CHUNKS: usize = 16;
 /// the key range between tasks, and each task merges its range of all runs. Tuples are gathered
 /// when they are read. Holds all tuples, as runs; runs that exceed the budget are merged and
 /// spilled, and merged again when they are read. Ends its pipeline.
+///
+/// With `partition = n`, no morsel of the output ends between tuples whose first `n` keys are
+/// equal, so that one worker sees each partition whole; with 0, the output is one morsel.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = sort(%t) {keys = [{field = x, descending = true, nulls_first = true}]}",
+/// );
+/// assert_eq!(rows, ["NULL", "3", "2", "1"]);
+/// ```
 #[derive(Debug)]
 pub struct Sort;
 
 impl Descriptor for Sort {
-    tessera_operator::describe!("sort", "Sorts tuples by keys.", ["keys"], 1, 1);
+    tessera_operator::describe!("sort", "Sorts tuples by keys.", ["keys", "partition"], 1, 1);
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
         require_all(edge, 0)?;
-        Ok(single_edge(edge, edge.tuple.clone(), Order::Sorted(checked_keys(node, &edge.tuple)?)))
+        let keys = checked_keys(node, &edge.tuple)?;
+        if let Some(partition) = count(node, PARTITION)?.filter(|partition| *partition > keys.len())
+        {
+            return Err(Error::semantic(format!(
+                "parameter partition is {partition}, and there are {} keys",
+                keys.len()
+            )));
+        }
+        Ok(single_edge(edge, edge.tuple.clone(), Order::Sorted(keys)))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -59,7 +80,12 @@ impl Descriptor for Sort {
 
 impl SubOperator for Sort {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        Ok(Operator::Sink(Arc::new(SortSink::new(node, &lowering.inputs[0].tuple)?)))
+        let tuple = &lowering.inputs[0].tuple;
+        let mut sink = SortSink::new(node, tuple)?;
+        if let Some(keys) = count(node, PARTITION)? {
+            sink.partition = Some(Arc::new(PartitionKeys::new(node, tuple, keys)?));
+        }
+        Ok(Operator::Sink(Arc::new(sink)))
     }
 }
 
@@ -68,11 +94,14 @@ impl SubOperator for Sort {
 pub(crate) struct SortSink {
     encoder: Arc<KeyEncoder>,
     spills: bool,
+    /// The keys that no border between morsels may separate.
+    partition: Option<Arc<PartitionKeys>>,
 }
 
 impl SortSink {
     pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
-        Ok(SortSink { encoder: Arc::new(KeyEncoder::new(node, tuple)?), spills: spillable(tuple) })
+        let encoder = Arc::new(KeyEncoder::new(node, tuple)?);
+        Ok(SortSink { encoder, spills: spillable(tuple), partition: None })
     }
 }
 
@@ -87,7 +116,8 @@ impl Sink for SortSink {
             context.begin_spillable_state();
         }
         let spilled = self.spills.then(|| SpilledRuns::new(run));
-        Ok(Arc::new(SortRun { encoder, context, runs: Arc::default(), spilled }))
+        let partition = self.partition.clone();
+        Ok(Arc::new(SortRun { encoder, context, runs: Arc::default(), spilled, partition }))
     }
 }
 
@@ -99,6 +129,7 @@ struct SortRun {
     runs: Arc<Mutex<Vec<SortedRun>>>,
     /// Spilled runs; `None` if the tuples cannot be spilled.
     spilled: Option<Arc<SpilledRuns>>,
+    partition: Option<Arc<PartitionKeys>>,
 }
 
 struct SortWorker {
@@ -135,7 +166,7 @@ impl SinkRun for SortRun {
         let runs = std::mem::take(&mut *lock(&self.runs));
         let sorted = Arc::new(SortedRuns::new(runs, &self.encoder, &self.context));
         if let Some(spilled) = self.spilled.as_ref().filter(|spilled| !spilled.is_empty()) {
-            let output = SpilledOutput::new(spilled.clone());
+            let output = SpilledOutput::new(spilled.clone(), self.partition.clone());
             let (last, prepared) = (sorted, output.clone());
             return Ok(Finish { tasks: vec![Box::new(move || prepared.prepare(&last))], output });
         }
@@ -144,6 +175,7 @@ impl SinkRun for SortRun {
         let output = Arc::new(Output {
             parts: (0..parts).map(|_| OnceLock::new()).collect(),
             morsels: OnceLock::new(),
+            partition: self.partition.clone(),
             sorted: sorted.clone(),
         });
         let task = |part: usize| -> Task {
@@ -254,72 +286,6 @@ impl SortWorker {
             return Ok(());
         }
         spilled.write(&SortedRuns::new(runs, &self.encoder, &self.context))
-    }
-}
-
-/// The sorted tuples, as entries.
-#[derive(Debug)]
-struct Output {
-    parts: Vec<OnceLock<Vec<Entry>>>,
-    /// Part and first entry of each morsel.
-    morsels: OnceLock<Vec<(usize, usize)>>,
-    sorted: Arc<SortedRuns>,
-}
-
-impl Output {
-    fn part(&self, part: usize) -> &[Entry] {
-        self.parts.get(part).and_then(OnceLock::get).map_or(&[], Vec::as_slice)
-    }
-
-    fn morsel_rows(&self) -> usize {
-        MORSEL_CHUNKS * self.sorted.context.chunk_rows()
-    }
-
-    fn starts(&self) -> &[(usize, usize)] {
-        self.morsels.get_or_init(|| {
-            let starts = |part| {
-                (0..self.part(part).len())
-                    .step_by(self.morsel_rows())
-                    .map(move |first| (part, first))
-            };
-            (0..self.parts.len()).flat_map(starts).collect()
-        })
-    }
-}
-
-impl SourceRun for Output {
-    fn morsels(&self) -> usize {
-        self.starts().len()
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let &(part, first) = self
-            .starts()
-            .get(morsel)
-            .ok_or_else(|| Error::internal("a morsel that does not exist"))?;
-        let entries = self.part(part);
-        let last = (first + self.morsel_rows()).min(entries.len());
-        let entries = entries[first..last].to_vec();
-        Ok(Box::new(SortReader { sorted: self.sorted.clone(), entries, next: 0 }))
-    }
-}
-
-struct SortReader {
-    sorted: Arc<SortedRuns>,
-    entries: Vec<Entry>,
-    next: usize,
-}
-
-impl Reader for SortReader {
-    fn step(&mut self) -> Result<Step> {
-        self.sorted.context.check()?;
-        let rows = self.sorted.chunk_rows().min(self.entries.len() - self.next);
-        if rows == 0 {
-            return Ok(Step::Done);
-        }
-        let chunk = self.sorted.gather(&self.entries[self.next..self.next + rows])?;
-        self.next += rows;
-        Ok(Step::HasOutput(chunk))
     }
 }
 

@@ -55,7 +55,13 @@ fn sort_fields(tuple: &Tuple, keys: &[(usize, SortKey)]) -> Result<Vec<SortField
 impl KeyEncoder {
     /// Creates an encoder for the parameter `keys` of a node.
     pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
-        let keys = sort_keys(node, tuple)?;
+        KeyEncoder::leading(node, tuple, usize::MAX)
+    }
+
+    /// Creates an encoder for the first `count` keys of the parameter `keys` of a node.
+    pub(crate) fn leading(node: &Node, tuple: &Tuple, count: usize) -> Result<Self> {
+        let mut keys = sort_keys(node, tuple)?;
+        keys.truncate(count);
         let converter = RowConverter::new(sort_fields(tuple, &keys)?)?;
         let mut fixed_bytes = Some(0);
         for (index, _) in &keys {

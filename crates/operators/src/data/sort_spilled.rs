@@ -12,7 +12,7 @@ use tessera_state::loser_tree::LoserTree;
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column, interleave_columns};
 
-use super::sort::SortedRuns;
+use super::sort::{PartitionKeys, SortedRuns};
 
 /// Approximate bytes of a block; a merge has one block of each run in memory.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -97,8 +97,8 @@ impl SpilledRuns {
     }
 
     /// Merges runs until few enough remain for the final merge; splits that between `parts`
-    /// readers.
-    fn prepare(&self, parts: usize) -> Result<MergePlan> {
+    /// readers, so that each reads partitions whole.
+    fn prepare(&self, parts: usize, partition: Option<&PartitionKeys>) -> Result<MergePlan> {
         let mut runs = std::mem::take(&mut *self.lock());
         while runs.len() > RUNS_MAX {
             let rest = runs.split_off(RUNS_MAX);
@@ -110,14 +110,21 @@ impl SpilledRuns {
             runs = rest;
             runs.push(merged);
         }
-        let blocks = runs.iter().flat_map(|run| &run.blocks);
-        let mut firsts: Vec<Box<[u8]>> = blocks.map(|block| block.first_key.clone()).collect();
-        firsts.sort_unstable();
+        let mut blocks: Vec<&SortedBlock> = runs.iter().flat_map(|run| &run.blocks).collect();
+        blocks.sort_unstable_by(|a, b| a.first_key.cmp(&b.first_key));
         let mut borders: Vec<Box<[u8]>> = (1..parts)
-            .filter_map(|part| firsts.get(part * firsts.len() / parts).cloned())
-            .collect();
+            .filter_map(|part| blocks.get(part * blocks.len() / parts))
+            .map(|block| self.border(block, partition))
+            .collect::<Result<_>>()?;
         borders.dedup();
         Ok(MergePlan { runs, borders })
+    }
+
+    /// Returns the first key of a block, or the key of its partition, both truncated.
+    fn border(&self, block: &SortedBlock, partition: Option<&PartitionKeys>) -> Result<Box<[u8]>> {
+        let Some(partition) = partition else { return Ok(block.first_key.clone()) };
+        let key = partition.key(&read_tuples(&self.file, &block.tuples)?)?;
+        Ok(key[..key.len().min(BORDER_BYTES)].into())
     }
 }
 
@@ -161,12 +168,16 @@ struct MergePlan {
 #[derive(Debug)]
 pub(super) struct SpilledOutput {
     spilled: Arc<SpilledRuns>,
+    partition: Option<Arc<PartitionKeys>>,
     prepared: OnceLock<MergePlan>,
 }
 
 impl SpilledOutput {
-    pub(super) fn new(spilled: Arc<SpilledRuns>) -> Arc<SpilledOutput> {
-        Arc::new(SpilledOutput { spilled, prepared: OnceLock::new() })
+    pub(super) fn new(
+        spilled: Arc<SpilledRuns>,
+        partition: Option<Arc<PartitionKeys>>,
+    ) -> Arc<SpilledOutput> {
+        Arc::new(SpilledOutput { spilled, partition, prepared: OnceLock::new() })
     }
 
     /// Spills the last runs and prepares all for reading; called once.
@@ -174,7 +185,8 @@ impl SpilledOutput {
         if last.rows() > 0 {
             self.spilled.write(last)?;
         }
-        let prepared = self.spilled.prepare(self.spilled.context.workers())?;
+        let workers = self.spilled.context.workers();
+        let prepared = self.spilled.prepare(workers, self.partition.as_deref())?;
         let _ = self.prepared.set(prepared);
         Ok(())
     }

@@ -4,6 +4,8 @@
 //!
 //! Other subqueries stay correlated and become nested plans.
 
+mod window;
+
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Rule, Scalar};
@@ -213,6 +215,7 @@ impl Fields<'_> {
             Relation::Map { input, exprs } => self.pull_map(*input, exprs, outer, exists, own),
             Relation::Join(join) => self.pull_join(*join, outer),
             Relation::Aggregate(aggregate) => self.pull_aggregate(*aggregate, outer, exists),
+            Relation::Window(window) => self.pull_window(*window, outer),
             Relation::Sort { input, limit: None, offset: 0, .. } if exists => {
                 self.pull(*input, outer, exists, own)
             }

@@ -149,6 +149,13 @@ fn collect_reads(
             }
             read.extend(aggregate.keys.iter().flat_map(|(_, key)| names(key)));
         }
+        Relation::Window(window) => {
+            for (name, call) in &window.calls {
+                computed.entry(name.clone()).or_default().extend(call.exprs().flat_map(names));
+            }
+            let order = window.order.iter().map(|key| &key.expr);
+            read.extend(window.partition.iter().chain(order).flat_map(names));
+        }
         Relation::Union { .. } | Relation::Recursive(_) | Relation::Unnest { .. } => {
             read.extend(relation.inputs().into_iter().flat_map(Relation::names));
         }

@@ -12,3 +12,4 @@ pub(crate) mod reduce;
 pub mod relation;
 pub(crate) mod strict;
 pub(crate) mod types;
+pub mod window;

@@ -15,6 +15,7 @@ use crate::logical::relation::{
 };
 use crate::logical::strict::rejecting_fields;
 use crate::logical::types::Types;
+use crate::logical::window::Window;
 
 /// Moves all predicates as far down as possible.
 pub(crate) fn push_down(relation: Relation, types: Types<'_>) -> Relation {
@@ -74,6 +75,9 @@ impl PushDown<'_> {
             Relation::Join(join) => self.through_join(*join, incoming),
             Relation::Aggregate(aggregate) if self.uses(Rule::PushFilterAggregate) => {
                 self.through_aggregate(*aggregate, incoming)
+            }
+            Relation::Window(window) if self.uses(Rule::PushFilterWindow) => {
+                self.through_window(*window, incoming)
             }
             Relation::Sort { input, keys, offset: 0, limit: None }
                 if self.uses(Rule::PushFilterSort) =>
@@ -191,6 +195,16 @@ impl PushDown<'_> {
         }
         aggregate.input = self.push(aggregate.input, go);
         Relation::Aggregate(Box::new(aggregate)).filtered(stay)
+    }
+
+    /// Pushes the predicates that keep or drop whole partitions.
+    fn through_window(&self, mut window: Window, incoming: Vec<Expr>) -> Relation {
+        let keys: HashSet<Name> = window.partition_fields().cloned().collect();
+        let (go, stay) = incoming
+            .into_iter()
+            .partition(|predicate| !predicate.fields().is_empty() && covered(predicate, &keys));
+        window.input = self.push(window.input, go);
+        Relation::Window(Box::new(window)).filtered(stay)
     }
 
     fn through_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {

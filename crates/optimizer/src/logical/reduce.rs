@@ -13,7 +13,7 @@ use tessera_types::Result;
 
 use crate::logical::estimate::Estimates;
 use crate::logical::order::order_joins;
-use crate::logical::relation::{Aggregate, Join, Kind, Name, Relation};
+use crate::logical::relation::{Aggregate, Join, Kind, Name, Relation, parameters};
 use crate::logical::types::Types;
 
 /// The minimum number of groups per tuple of the small relation: if predicates have removed some of
@@ -60,7 +60,6 @@ fn reduce(
     estimates: &Estimates,
 ) -> Result<()> {
     // Check the shape before the estimates, which cost more: few joins have a grouping on a side.
-    let names = grouped.names();
     if groups(grouped, Vec::new()).is_none() || !is_deterministic(filter, types) {
         return Ok(());
     }
@@ -68,6 +67,7 @@ fn reduce(
     if known.rows * GROUPS_PER_TUPLE > all {
         return Ok(());
     }
+    let names = grouped.names();
     let Some((aggregate, keys)) = groups(grouped, names) else { return Ok(()) };
     // The small relation may have to be computed twice.
     if scanned(filter) > scanned(&aggregate.input) {
@@ -165,8 +165,10 @@ fn is_deterministic(relation: &Relation, types: Types<'_>) -> bool {
         Relation::Join(join) => !join.correlated,
         _ => false,
     };
+    // No join here binds parameters, so each node is checked by itself. Right inputs are checked
+    // first: chains of joins grow to the left, and each join of a chain checks all joins below it.
+    let is_fixed = |expr: &Expr| parameters(expr).is_empty() && !types.volatile(expr);
     simple
-        && relation.parameters().is_empty()
-        && !relation.exprs().into_iter().any(|expr| types.volatile(expr))
-        && relation.inputs().into_iter().all(|input| is_deterministic(input, types))
+        && relation.inputs().into_iter().rev().all(|input| is_deterministic(input, types))
+        && relation.exprs().into_iter().all(is_fixed)
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tessera_plan::Expr;
 use tessera_types::{Atom, Tuple};
 
+use crate::logical::window::Window;
 use crate::table::Table;
 
 /// The name of a field, unique within the query.
@@ -52,6 +53,8 @@ pub enum Relation {
     Join(Box<Join>),
     /// A grouping with aggregates.
     Aggregate(Box<Aggregate>),
+    /// Window functions.
+    Window(Box<Window>),
     /// A sort, optionally with a limit.
     Sort {
         /// The input.
@@ -71,6 +74,19 @@ pub enum Relation {
         offset: u64,
         /// The maximum number of tuples.
         limit: Option<u64>,
+    },
+    /// A random share of the tuples.
+    Sample {
+        /// The input.
+        input: Box<Relation>,
+        /// The probability of a tuple to be kept, in percent.
+        percent: f64,
+        /// The number of successive tuples that are kept or dropped together.
+        block: u64,
+        /// The seed of the random numbers; one that is volatile gives other tuples in each run.
+        seed: Expr,
+        /// The field for the random number of each tuple, if it is read.
+        into: Option<Name>,
     },
     /// The concatenation of all inputs; the fields listed for each become the output fields by
     /// position.
@@ -226,6 +242,9 @@ impl Relation {
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
             | Relation::Shared { input, .. } => input.names(),
+            Relation::Sample { input, into, .. } => {
+                input.names().into_iter().chain(into.clone()).collect()
+            }
             Relation::Map { exprs, .. } => exprs.iter().map(|(name, _)| name.clone()).collect(),
             Relation::Join(join) => {
                 let mut names = join.left.names();
@@ -243,6 +262,10 @@ impl Relation {
                 let calls = aggregate.calls.iter().map(|(name, _)| name);
                 let grouping = aggregate.grouping.iter().map(|(name, _)| name);
                 keys.chain(calls).chain(grouping).cloned().collect()
+            }
+            Relation::Window(window) => {
+                let calls = window.calls.iter().map(|(name, _)| name.clone());
+                window.input.names().into_iter().chain(calls).collect()
             }
             Relation::Union { names, .. } => names.clone(),
             Relation::Recursive(recursive) => recursive.names.clone(),
@@ -270,10 +293,12 @@ impl Relation {
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
+            | Relation::Sample { input, .. }
             | Relation::Shared { input, .. }
             | Relation::Unnest { input, .. } => vec![input],
             Relation::Join(join) => vec![&join.left, &join.right],
             Relation::Aggregate(aggregate) => vec![&aggregate.input],
+            Relation::Window(window) => vec![&window.input],
             Relation::Union { inputs, .. } => inputs.iter().map(|(input, _)| input).collect(),
         }
     }
@@ -292,6 +317,7 @@ impl Relation {
             | Relation::Map { input, .. }
             | Relation::Sort { input, .. }
             | Relation::Limit { input, .. }
+            | Relation::Sample { input, .. }
             | Relation::Shared { input, .. }
             | Relation::Unnest { input, .. } => vec![input],
             Relation::Join(join) => {
@@ -299,6 +325,7 @@ impl Relation {
                 vec![left, right]
             }
             Relation::Aggregate(aggregate) => vec![&mut aggregate.input],
+            Relation::Window(window) => vec![&mut window.input],
             Relation::Union { inputs, .. } => inputs.iter_mut().map(|(input, _)| input).collect(),
         }
     }
@@ -316,7 +343,9 @@ impl Relation {
                 let keys = aggregate.keys.iter().map(|(_, expr)| expr);
                 keys.chain(aggregate.calls.iter().flat_map(|(_, call)| call.exprs())).collect()
             }
+            Relation::Window(window) => window.exprs().collect(),
             Relation::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
+            Relation::Sample { seed, .. } => vec![seed],
             Relation::Limit { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
@@ -340,7 +369,9 @@ impl Relation {
                 let keys = keys.iter_mut().map(|(_, expr)| expr);
                 keys.chain(calls.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect()
             }
+            Relation::Window(window) => window.exprs_mut().collect(),
             Relation::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
+            Relation::Sample { seed, .. } => vec![seed],
             Relation::Limit { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
@@ -353,27 +384,25 @@ impl Relation {
     /// Returns the free parameters: those that no join within the relation binds.
     pub fn parameters(&self) -> HashSet<Name> {
         let mut names = HashSet::new();
+        self.add_parameters(&mut names);
+        names
+    }
+
+    fn add_parameters(&self, names: &mut HashSet<Name>) {
         for expr in self.exprs() {
-            names.extend(parameters(expr));
+            add_parameters(expr, names);
         }
         match self {
-            Relation::Join(join) => {
-                names.extend(join.left.parameters());
+            Relation::Join(join) if join.correlated => {
+                join.left.add_parameters(names);
                 let mut right = join.right.parameters();
-                if join.correlated {
-                    for name in join.left.names() {
-                        right.remove(&name);
-                    }
+                for name in join.left.names() {
+                    right.remove(&name);
                 }
                 names.extend(right);
             }
-            other => {
-                for input in other.inputs() {
-                    names.extend(input.parameters());
-                }
-            }
+            other => other.inputs().into_iter().for_each(|input| input.add_parameters(names)),
         }
-        names
     }
 
     /// Returns the relation with a filter on top; unchanged if there are no predicates.
@@ -406,12 +435,16 @@ impl Call {
 /// Returns the parameters that an expression reads.
 pub fn parameters(expr: &Expr) -> HashSet<Name> {
     let mut names = HashSet::new();
+    add_parameters(expr, &mut names);
+    names
+}
+
+fn add_parameters(expr: &Expr, names: &mut HashSet<Name>) {
     expr.walk(&mut |expr| {
         if let Expr::Parameter(name) = expr {
             names.insert(name.clone());
         }
     });
-    names
 }
 
 /// Whether all fields of the expression are among `names`.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use tessera_functions::is_strict;
 use tessera_plan::Expr;
 
 use crate::logical::relation::Name;
@@ -37,33 +38,4 @@ fn in_all(list: &[Expr], fields: fn(&Expr) -> HashSet<Name>) -> HashSet<Name> {
     let mut sets = list.iter().map(fields);
     let first = sets.next().unwrap_or_default();
     sets.fold(first, |shared, set| shared.intersection(&set).cloned().collect())
-}
-
-/// Whether a function returns NULL for a NULL argument.
-fn is_strict(function: &str) -> bool {
-    matches!(
-        function,
-        "eq" | "not_eq"
-            | "lt"
-            | "lt_eq"
-            | "gt"
-            | "gt_eq"
-            | "like"
-            | "ilike"
-            | "regex"
-            | "iregex"
-            | "similar"
-            | "add"
-            | "sub"
-            | "mul"
-            | "div"
-            | "mod"
-            | "neg"
-            | "lower"
-            | "upper"
-            | "date_part"
-            | "extract"
-            | "substr"
-            | "concat_op"
-    )
 }

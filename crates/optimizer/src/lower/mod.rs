@@ -5,10 +5,12 @@ mod correlated;
 mod join;
 mod node;
 mod recursive;
+mod sample;
 mod scan;
 mod sort;
 mod union;
 mod unnest;
+mod window;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -160,6 +162,7 @@ impl<'a> Lowering<'a> {
             Relation::Join(join) if join.correlated => self.correlated(join, needed, level),
             Relation::Join(join) => self.join(join, needed, level),
             Relation::Aggregate(aggregate) => self.aggregate(aggregate, needed, level),
+            Relation::Window(window) => self.window(window, needed, level),
             Relation::Sort { input, keys, offset, limit } => {
                 self.sort(input, keys, *offset, *limit, needed, level)
             }
@@ -173,6 +176,10 @@ impl<'a> Lowering<'a> {
                     with_limit(Params::new(), *offset, *limit)?,
                     tuple,
                 ))
+            }
+            Relation::Sample { input, percent, block, seed, into } => {
+                let into = into.as_ref().filter(|into| needed.contains(*into));
+                self.sample(input, (*percent, *block, seed, into), needed, level)
             }
             Relation::Union { inputs, names } => self.union(inputs, names, needed, level),
             Relation::Recursive(recursive) => self.recursive(recursive, needed, level),

@@ -101,7 +101,8 @@ fn place_filters(
     catalog: &OperatorCatalog,
 ) -> Plan {
     let provenance = Provenance::new(plan, edges, catalog.functions());
-    let filters = candidates.into_iter().filter_map(|candidate| filter_of(&provenance, candidate));
+    let filters =
+        candidates.into_iter().filter_map(|candidate| filter_of((&provenance, catalog), candidate));
     let mut placed: Vec<PlacedFilter> = filters.collect();
     if placed.is_empty() {
         return plan.clone();
@@ -130,7 +131,7 @@ fn place_filters(
         }
         let before = last.get(&place.node).copied().unwrap_or(place.node);
         let mut params = Params::new().with("keys", Value::names(&place.fields));
-        if accepts_key_filter(wide.node(place.node)) {
+        if catalog.pushes(&wide.node(place.node).operator).key_filters {
             let name = Value::name(format!("keys_{}", number + 1));
             params.set("told", name.clone());
             subscribe(&mut wide, &place, name);
@@ -165,11 +166,6 @@ fn make_independent(plan: &mut Plan, exchange: NodeId) {
         node.params.remove("meets");
         node.params.remove("heavy");
     }
-}
-
-/// Whether a node is a scan that applies key filters before it decodes other columns.
-fn accepts_key_filter(node: &Node) -> bool {
-    matches!(&*node.operator, "parquet_scan" | "block_scan")
 }
 
 fn subscribe(plan: &mut Plan, place: &NodeFields, name: Value) {
@@ -215,13 +211,16 @@ fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
 }
 
 /// Returns the best position for a probe's filter, if any reduces the cost.
-fn filter_of(provenance: &Provenance<'_>, candidate: Candidate) -> Option<PlacedFilter> {
+fn filter_of(
+    (provenance, catalog): (&Provenance<'_>, &OperatorCatalog),
+    candidate: Candidate,
+) -> Option<PlacedFilter> {
     let Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched } = candidate;
     let mut place = NodeFields { node: stream, fields: keys };
     let mut path = PathCost::default();
     let mut best: Option<(f64, NodeFields, Vec<NodeId>)> = None;
     while provenance.may_lose_tuples(place.node) {
-        let (gain, rows) = gain(provenance, &place, &path, matched, stream_rows);
+        let (gain, rows) = gain((provenance, catalog), &place, &path, matched, stream_rows);
         let gain = gain - build_rows * BUILD_COST;
         if rows >= STREAM_ROWS_MIN
             && gain > 0.0
@@ -244,7 +243,7 @@ fn filter_of(provenance: &Provenance<'_>, candidate: Candidate) -> Option<Placed
 /// Returns the cost that a filter after a node saves, minus the cost of its tests, and the number
 /// of tuples it tests.
 fn gain(
-    provenance: &Provenance<'_>,
+    (provenance, catalog): (&Provenance<'_>, &OperatorCatalog),
     place: &NodeFields,
     path: &PathCost,
     matched: f64,
@@ -253,7 +252,7 @@ fn gain(
     let node = provenance.plan.node(place.node);
     let rows = node.estimated_rows.map_or(stream_rows, |rows| rows as f64);
     let mut spared = path.joins * JOIN_COST + path.exchanges.len() as f64 * EXCHANGE_COST;
-    if accepts_key_filter(node) {
+    if catalog.pushes(&node.operator).key_filters {
         let tested = |name: &&Arc<str>| !place.fields.contains(name);
         let fields =
             node.params.names("fields").ok().map(|names| names.iter().filter(tested).count());

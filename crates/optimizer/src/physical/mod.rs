@@ -54,7 +54,8 @@ pub fn optimize(plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<
         stage.pass("share_common", |plan| share_common(plan, catalog))?;
     }
     if rules.has(Rule::PruneColumns) {
-        stage.typed_pass("prune_columns", None, prune::prune)?;
+        let pruned = |plan: &Plan, types: &VerifiedPlan| prune::prune(plan, types, catalog);
+        stage.typed_pass("prune_columns", None, pruned)?;
     }
     stage.typed_pass("fuse", None, |plan, types| fuse::fuse_verified(plan, types, rules))?;
     if rules.has(Rule::ShareCommon) {
@@ -64,9 +65,7 @@ pub fn optimize(plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Result<
         stage.typed_pass("filter_aggregates", Some("reduce"), filter_aggregates::filtered)?;
     }
     if rules.has(Rule::PushThresholds) {
-        let functions = catalog.functions();
-        let push =
-            |plan: &Plan, types: &VerifiedPlan| Ok(threshold::pushed(plan, types, functions));
+        let push = |plan: &Plan, types: &VerifiedPlan| Ok(threshold::pushed(plan, types, catalog));
         stage.typed_pass("push_thresholds", Some("top_k"), push)?;
     }
     Ok(stage.into_plan())

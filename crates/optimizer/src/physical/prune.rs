@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tessera_plan::edge::Traits;
 use tessera_plan::graph::{Node, NodeId, Plan};
-use tessera_plan::operator_catalog::OperatorCatalog;
+use tessera_plan::operator_catalog::{ColumnPush, OperatorCatalog};
 use tessera_plan::rewrite::{expressions, map_nodes, reachable};
 use tessera_plan::value::{Params, Value};
 use tessera_plan::verify::{VerifiedPlan, verify_in};
@@ -20,13 +20,14 @@ type Names = BTreeSet<Arc<str>>;
 /// # Errors
 /// The plan is invalid.
 pub fn prune_columns(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
-    prune(plan, &verify_in(plan, catalog, Traits::DRIVER)?)
+    prune(plan, &verify_in(plan, catalog, Traits::DRIVER)?, catalog)
 }
 
 /// The fields that are required of each node, and those that each node requires of its inputs
 /// (`None`: all fields).
 struct RequiredFields<'a> {
     plan: &'a Plan,
+    catalog: &'a OperatorCatalog,
     edges: Vec<&'a Tuple>,
     output: Vec<Names>,
     /// For a node that builds a hash table: the fields that its probes require.
@@ -34,11 +35,16 @@ struct RequiredFields<'a> {
     inputs: Vec<Vec<Option<Names>>>,
 }
 
-pub(super) fn prune(plan: &Plan, verified: &VerifiedPlan) -> Result<Plan> {
+pub(super) fn prune(
+    plan: &Plan,
+    verified: &VerifiedPlan,
+    catalog: &OperatorCatalog,
+) -> Result<Plan> {
     let edges: Vec<&Tuple> = verified.edges.iter().map(|edge| &edge.tuple).collect();
     let count = plan.nodes.len();
     let mut needs = RequiredFields {
         plan,
+        catalog,
         edges,
         output: vec![Names::new(); count],
         table: vec![Names::new(); count],
@@ -53,9 +59,14 @@ pub(super) fn prune(plan: &Plan, verified: &VerifiedPlan) -> Result<Plan> {
     }
     map_nodes(plan, &mut |out, id, mut node| {
         for (inner, verified) in node.nested.iter_mut().zip(&verified.nested[id.index()]) {
-            *inner = prune(inner, verified)?;
+            *inner = prune(inner, verified, catalog)?;
         }
-        narrow(&mut node, &needs.output[id.index()])?;
+        if is_idle_window(&node, &needs.output[id.index()])?
+            && let Some(input) = node.inputs.first()
+        {
+            return Ok(*input);
+        }
+        narrow(&mut node, &needs.output[id.index()], catalog)?;
         let old = &plan.nodes[id.index()];
         for (position, input) in node.inputs.iter_mut().enumerate() {
             let wanted = needs.inputs[id.index()].get(position).and_then(Option::as_ref);
@@ -91,10 +102,6 @@ fn projects_input(operator: &str) -> bool {
             | "unnest"
             | "series"
     )
-}
-
-fn is_scan(operator: &str) -> bool {
-    matches!(operator, "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan")
 }
 
 impl RequiredFields<'_> {
@@ -142,9 +149,9 @@ impl RequiredFields<'_> {
         }
         let mut wants: Vec<Option<Names>> = vec![None; node.inputs.len()];
         match (&*node.operator, node.inputs.as_slice()) {
-            (operator, []) if is_scan(operator) => {}
             (
-                "filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series",
+                "filter" | "limit" | "sort" | "top_k" | "exchange" | "merge" | "unnest" | "series"
+                | "sample",
                 [input],
             ) => {
                 wants[0] = Some(self.some(*input, &read));
@@ -161,12 +168,20 @@ impl RequiredFields<'_> {
             }
             ("map" | "parametrized_map" | "projection" | "reduce" | "reduce_by_key", inputs) => {
                 let mut kept = node.clone();
-                narrow(&mut kept, &output)?;
+                narrow(&mut kept, &output, self.catalog)?;
                 let mut read = Names::new();
                 kept.params.iter().for_each(|(_, value)| fields_of(value, &mut read));
                 for (position, input) in inputs.iter().enumerate() {
                     wants[position] = Some(self.some(*input, &read));
                 }
+            }
+            ("window_bounds" | "window_scan" | "window_frame", [input]) => {
+                let mut kept = node.clone();
+                narrow(&mut kept, &output, self.catalog)?;
+                let added = added_by_window(node)?;
+                let mut read: Names = output.difference(&added).cloned().collect();
+                kept.params.iter().for_each(|(_, value)| fields_of(value, &mut read));
+                wants[0] = Some(self.some(*input, &read));
             }
             ("build", [input]) => {
                 let mut inside = self.table[id.index()].clone();
@@ -194,6 +209,27 @@ impl RequiredFields<'_> {
     }
 }
 
+/// Returns the fields that a node for window functions adds to its input.
+fn added_by_window(node: &Node) -> Result<Names> {
+    let mut names = Names::new();
+    match (&*node.operator, node.params.get("calls")) {
+        ("window_bounds", _) => {
+            for start in ["partition_start", "peer_start"] {
+                names.extend(node.params.expr(start)?.fields());
+            }
+        }
+        (_, Some(Value::Record(calls))) => names.extend(calls.iter().map(|(name, _)| name.clone())),
+        _ => {}
+    }
+    Ok(names)
+}
+
+/// Whether nothing reads the calls of a node for window functions.
+fn is_idle_window(node: &Node, output: &Names) -> Result<bool> {
+    let is_window = matches!(&*node.operator, "window_bounds" | "window_scan" | "window_frame");
+    Ok(is_window && added_by_window(node)?.is_disjoint(output))
+}
+
 /// Returns the narrowest field, for nodes of which only the number of tuples matters.
 fn narrowest<'a>(fields: impl Iterator<Item = &'a Field>) -> Option<&'a Field> {
     fields
@@ -205,10 +241,11 @@ fn fields_of(value: &Value, into: &mut Names) {
 }
 
 /// Removes the unused output fields of a node.
-fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
+fn narrow(node: &mut Node, needed: &Names, catalog: &OperatorCatalog) -> Result<()> {
     let parameter = match &*node.operator {
         "map" | "parametrized_map" => "exprs",
         "reduce" | "reduce_by_key" => "aggregates",
+        "window_scan" | "window_frame" => "calls",
         "projection" => {
             let mut names = node.params.names("fields")?;
             let first = names.first().cloned();
@@ -217,8 +254,10 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
             node.params.set("fields", Value::names(names));
             return Ok(());
         }
-        operator if is_scan(operator) => return narrow_scan(node, needed),
-        _ => return Ok(()),
+        operator => match catalog.pushes(operator).columns {
+            ColumnPush::None => return Ok(()),
+            push => return narrow_scan(node, needed, push),
+        },
     };
     if let Some(Value::Record(entries)) = node.params.get(parameter) {
         let mut kept = entries.clone();
@@ -234,7 +273,7 @@ fn narrow(node: &mut Node, needed: &Names) -> Result<()> {
 }
 
 /// Restricts a scan to the columns that are yielded or tested, and its output to the required ones.
-fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
+fn narrow_scan(node: &mut Node, needed: &Names, push: ColumnPush) -> Result<()> {
     let columns = node.params.tuple("columns")?.clone();
     let yielded = match node.params.get("fields") {
         Some(_) => node.params.names("fields")?,
@@ -254,9 +293,8 @@ fn narrow_scan(node: &mut Node, needed: &Names) -> Result<()> {
         let cheapest = narrowest(read).or_else(|| narrowest(candidates.iter().copied()));
         fields.extend(cheapest.map(|field| field.name.clone()));
     }
-    // A CSV file without a header identifies columns by position, so its scan keeps all of them.
-    let kept: Vec<Field> = match &*node.operator {
-        "csv_scan" => columns.fields().to_vec(),
+    let kept: Vec<Field> = match push {
+        ColumnPush::Output => columns.fields().to_vec(),
         _ => {
             let read =
                 |field: &&Field| fields.contains(&field.name) || tested.contains(&field.name);

@@ -30,11 +30,7 @@ pub fn push_filters(plan: &Plan, catalog: &OperatorCatalog, rules: Rules) -> Res
             return Ok(out.push(node));
         };
         let below = out.nodes()[input.index()].clone();
-        let is_scan = matches!(
-            &*below.operator,
-            "parquet_scan" | "csv_scan" | "json_scan" | "ipc_scan" | "block_scan"
-        );
-        if !is_scan || readers[old_input.index()] != 1 {
+        if !catalog.pushes(&below.operator).predicates || readers[old_input.index()] != 1 {
             return Ok(out.push(node));
         }
         let predicate = node.params.expr("predicate")?;

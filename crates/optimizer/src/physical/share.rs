@@ -42,10 +42,18 @@ pub fn share_common(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
             same_head.push(id);
         }
     }
+    let mut only_reader = vec![false; plan.nodes.len()];
+    for node in &plan.nodes {
+        if catalog.descriptor(&node.operator)?.is_only_reader() {
+            node.inputs.iter().for_each(|input| only_reader[input.index()] = true);
+        }
+    }
     let mut shared = Vec::with_capacity(plan.nodes.len());
     for (id, node) in plan.ids().zip(&plan.nodes) {
         let materializes = matches!(catalog.descriptor(&node.operator)?.role(node), Role::Sink(_));
-        shared.push(if materializes { firsts[id.index()] } else { id });
+        // Window functions depend on the morsels of their sort, which a second reader would change.
+        let is_alone = only_reader[id.index()];
+        shared.push(if materializes && !is_alone { firsts[id.index()] } else { id });
     }
     let replace = |id: &mut NodeId| *id = shared.get(id.index()).copied().unwrap_or(*id);
     plan.nodes.iter_mut().flat_map(|node| &mut node.inputs).for_each(replace);

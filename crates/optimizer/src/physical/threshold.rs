@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tessera_plan::edge::{SortKey, Traits};
 use tessera_plan::graph::Plan;
-use tessera_plan::operator_catalog::{Functions, OperatorCatalog};
+use tessera_plan::operator_catalog::OperatorCatalog;
 use tessera_plan::value::Value;
 use tessera_plan::verify::{VerifiedPlan, verify_in};
 use tessera_types::Result;
 
 use super::provenance::{NodeFields, Provenance};
 
-/// Connects each `top_k` by a threshold with the Parquet scans that provide its first key
+/// Connects each `top_k` by a threshold with the scans that take one and provide its first key
 /// unchanged, if only nodes that work tuple by tuple are in between. The scans then skip tuples
 /// that sort after the threshold. Nodes that can raise errors must see all tuples, so that every
 /// run raises the same errors.
@@ -20,17 +20,17 @@ use super::provenance::{NodeFields, Provenance};
 /// The plan is invalid.
 pub fn push_thresholds(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
     let verified = verify_in(plan, catalog, Traits::DRIVER)?;
-    Ok(pushed(plan, &verified, catalog.functions()))
+    Ok(pushed(plan, &verified, catalog))
 }
 
-pub(super) fn pushed(plan: &Plan, verified: &VerifiedPlan, functions: &dyn Functions) -> Plan {
+pub(super) fn pushed(plan: &Plan, verified: &VerifiedPlan, catalog: &OperatorCatalog) -> Plan {
     let mut out = plan.clone();
     for (node, verified) in out.nodes.iter_mut().zip(&verified.nested) {
         for (inner, verified) in node.nested.iter_mut().zip(verified) {
-            *inner = pushed(inner, verified, functions);
+            *inner = pushed(inner, verified, catalog);
         }
     }
-    let provenance = Provenance::new(plan, &verified.edges, functions);
+    let provenance = Provenance::new(plan, &verified.edges, catalog.functions());
     for id in plan.ids().filter(|id| &*plan.node(*id).operator == "top_k") {
         let node = plan.node(id);
         let Some(key) = node.params.sort_keys("keys").ok().and_then(|keys| keys.into_iter().next())
@@ -38,7 +38,7 @@ pub(super) fn pushed(plan: &Plan, verified: &VerifiedPlan, functions: &dyn Funct
             continue;
         };
         let scans = scans(
-            &provenance,
+            (&provenance, catalog),
             NodeFields { node: node.inputs[0], fields: vec![key.field.clone()] },
         );
         if scans.is_empty() || node.param("threshold").is_some() {
@@ -58,8 +58,11 @@ pub(super) fn pushed(plan: &Plan, verified: &VerifiedPlan, functions: &dyn Funct
     out
 }
 
-/// Returns the Parquet scans that provide a field.
-fn scans(provenance: &Provenance<'_>, from: NodeFields) -> Vec<NodeFields> {
+/// Returns the scans that provide a field and take a threshold.
+fn scans(
+    (provenance, catalog): (&Provenance<'_>, &OperatorCatalog),
+    from: NodeFields,
+) -> Vec<NodeFields> {
     let mut scans = Vec::new();
     let mut pending = vec![from];
     while let Some(place) = pending.pop() {
@@ -68,7 +71,11 @@ fn scans(provenance: &Provenance<'_>, from: NodeFields) -> Vec<NodeFields> {
         }
         let node = provenance.plan.node(place.node);
         match &*node.operator {
-            "parquet_scan" if node.param("threshold").is_none() => scans.push(place),
+            operator if catalog.pushes(operator).thresholds => {
+                if node.param("threshold").is_none() {
+                    scans.push(place);
+                }
+            }
             "union" => {
                 let input = |id: &_| NodeFields { node: *id, fields: place.fields.clone() };
                 pending.extend(node.inputs.iter().map(input));

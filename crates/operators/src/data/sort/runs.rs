@@ -117,6 +117,17 @@ impl SortedRuns {
         bytes
     }
 
+    /// Returns whether the key of a tuple begins with these bytes.
+    pub(super) fn begins_with(&self, entry: &Entry, bytes: &[u8]) -> bool {
+        match &self.runs[entry.run as usize].keys {
+            Some(keys) => keys.row(entry.row as usize).data().starts_with(bytes),
+            None => {
+                let prefix = u128::from(entry.prefix[0]) << 64 | u128::from(entry.prefix[1]);
+                prefix.to_be_bytes().starts_with(bytes)
+            }
+        }
+    }
+
     /// Compares two tuples of any runs by their keys, then by run and position.
     fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
         a.prefix.cmp(&b.prefix).then_with(|| {

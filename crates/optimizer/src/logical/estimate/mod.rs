@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tessera_plan::{Expr, Scalar};
+use tessera_plan::{ColumnStatistics, Expr, Scalar};
 use tessera_types::Atom;
 
 use crate::logical::relation::{Name, Relation};
-use crate::table::{ColumnStatistics, Table};
+use crate::table::Table;
 
 use component::Component;
 use group::group_profile;
@@ -137,6 +137,13 @@ fn derive_profile(
             join_profiles(&left, &right, join.kind, &conditions, join.mark.as_ref())
         }
         Relation::Aggregate(aggregate) => group_profile(&profile(&aggregate.input), aggregate),
+        Relation::Window(window) => {
+            let mut profile = profile(&window.input);
+            for (name, _) in &window.calls {
+                profile.columns.insert(name.clone(), Column::unknown(profile.rows));
+            }
+            profile
+        }
         Relation::Sort { input, offset: 0, limit: None, .. } | Relation::Shared { input, .. } => {
             profile(input)
         }
@@ -145,6 +152,13 @@ fn derive_profile(
             profile.components.clear();
             let left = (profile.rows - *offset as f64).max(0.0);
             profile.rows = limit.map_or(left, |limit| left.min(limit as f64));
+            profile.cap();
+            profile
+        }
+        Relation::Sample { input, percent, .. } => {
+            let mut profile = profile(input);
+            profile.components.clear();
+            profile.rows *= percent / 100.0;
             profile.cap();
             profile
         }

@@ -69,6 +69,7 @@ pub(super) fn rejected_nulls(relation: &Relation) -> HashSet<Name> {
         Relation::Aggregate(aggregate) if !aggregate.keys.is_empty() => {
             rejected_nulls(&aggregate.input)
         }
+        Relation::Window(window) => rejected_nulls(&window.input),
         Relation::Join(join) if join.kind == Kind::Inner => {
             let mut names = rejected_nulls(&join.left);
             names.extend(rejected_nulls(&join.right));

@@ -33,6 +33,14 @@ struct OuterRows {
     read: Vec<Name>,
 }
 
+impl OuterRows {
+    /// Whether a part of the subquery reads outer values.
+    fn is_read_by(&self, part: &Relation) -> bool {
+        let parameters = part.parameters();
+        self.read.iter().any(|name| parameters.contains(name))
+    }
+}
+
 /// A part of a subquery, extended by the outer values that each tuple belongs to.
 struct AttachedRelation {
     relation: Relation,
@@ -139,11 +147,7 @@ impl Fields<'_> {
         outer: &OuterRows,
         found: bool,
     ) -> Option<AttachedRelation> {
-        let reads = |relation: &Relation| {
-            let parameters = relation.parameters();
-            outer.read.iter().any(|name| parameters.contains(name))
-        };
-        if !reads(&relation) {
+        if !outer.is_read_by(&relation) {
             return (found || one_row(&relation)).then(|| self.beside(relation, outer));
         }
         match relation {
@@ -201,6 +205,19 @@ impl Fields<'_> {
                     .for_each(|expr| substitute_parameters(expr, &names));
                 Some(AttachedRelation { relation, values: attached.values })
             }
+            Relation::Window(mut window) => {
+                let taken = std::mem::replace(&mut window.input, Relation::placeholder());
+                let attached = self.attach(taken, outer, false)?;
+                let names = attached.names(outer);
+                window.exprs_mut().for_each(|expr| substitute_parameters(expr, &names));
+                // Each combination of outer values has its own partitions.
+                window.partition.extend(attached.identity().map(|(_, field)| field));
+                window.input = attached.relation;
+                Some(AttachedRelation {
+                    relation: Relation::Window(window),
+                    values: attached.values,
+                })
+            }
             Relation::Join(join) => self.attach_join(*join, outer, found),
             _ => None,
         }
@@ -213,24 +230,20 @@ impl Fields<'_> {
         outer: &OuterRows,
         found: bool,
     ) -> Option<AttachedRelation> {
-        let reads = |relation: &Relation| {
-            let parameters = relation.parameters();
-            outer.read.iter().any(|name| parameters.contains(name))
-        };
         let inner = join.kind == Kind::Inner && !join.correlated;
         let own = finds(&join.conditions, &outer.read);
-        if reads(&join.right) && !join.correlated {
+        if outer.is_read_by(&join.right) && !join.correlated {
             if !inner {
                 return None;
             }
-            if !reads(&join.left) {
+            if !outer.is_read_by(&join.left) {
                 std::mem::swap(&mut join.left, &mut join.right);
             }
         }
         let left = std::mem::replace(&mut join.left, Relation::placeholder());
         let attached = self.attach(left, outer, found || own && inner)?;
         let names = attached.names(outer);
-        if reads(&join.right) {
+        if outer.is_read_by(&join.right) {
             if join.correlated {
                 rename_parameters(&mut join.right, &names);
             } else {

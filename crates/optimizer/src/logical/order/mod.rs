@@ -126,7 +126,7 @@ impl JoinOrdering<'_> {
 
     fn is_region(&self, relation: &Relation) -> bool {
         matches!(relation, Relation::Join(join) if self.can_flatten(join))
-            && self.units(relation) <= UNITS_MAX
+            && self.units(relation, UNITS_MAX) <= UNITS_MAX
     }
 
     /// Whether the predicate is an equality that can raise an error.
@@ -198,12 +198,14 @@ impl JoinOrdering<'_> {
         !join.correlated && join.kind != Kind::Full && !join.conditions.iter().any(is_volatile)
     }
 
-    /// The number of units of a region.
-    fn units(&self, relation: &Relation) -> usize {
+    /// The number of units of a region, or a number above `most`. Each join of a long chain is asked,
+    /// and chains grow to the left, so the right side counts first.
+    fn units(&self, relation: &Relation, most: usize) -> usize {
         match relation {
-            Relation::Join(join) if self.can_flatten(join) => {
-                self.units(&join.left)
-                    + if join.kind == Kind::Inner { self.units(&join.right) } else { 1 }
+            Relation::Join(join) if most > 0 && self.can_flatten(join) => {
+                let inner = join.kind == Kind::Inner;
+                let right = if inner { self.units(&join.right, most) } else { 1 };
+                if right > most { right } else { right + self.units(&join.left, most - right) }
             }
             _ => 1,
         }

@@ -96,11 +96,15 @@ impl Distributor<'_> {
                 output.field(name).map(|field| &field.item),
                 Some(Item::Atom(Atom::Interval))
             );
+            let moment = matches!(
+                output.field(name).map(|field| &field.item),
+                Some(Item::Atom(Atom::Timestamp(..)))
+            );
             let (parts, merge): (&[&str], &str) = match &*function {
                 "count" => (&["count"], "merge_count"),
                 "sum" if interval => (&["sum"], "sum"),
                 "sum" => (&["sum"], "merge_sum"),
-                "avg" | "mean" if !interval => (&["sum", "count"], "merge_avg"),
+                "avg" | "mean" if !interval && !moment => (&["sum", "count"], "merge_avg"),
                 "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every" => {
                     (std::slice::from_ref(&"same"), &function)
                 }

@@ -106,11 +106,14 @@ pub fn run_by_workers(
         }
     }
     let consumers = merged.consumers();
-    // A sort does not depend on the order of its input.
+    // A sort does not depend on the order of its input, but window functions do among peers.
     let is_sorted = |id: NodeId| {
         let readers = &consumers[id.index()];
-        !readers.is_empty()
-            && readers.iter().all(|reader| &*merged.node(*reader).operator == "sort")
+        let sorts = |id: &NodeId| {
+            let node = merged.node(*id);
+            &*node.operator == "sort" && node.param("partition").is_none()
+        };
+        !readers.is_empty() && readers.iter().all(sorts)
     };
     let inner =
         tessera_plan::rewrite::map_nodes(&merged, &mut |out, id, node| match &*node.operator {
@@ -187,6 +190,9 @@ impl Distributor<'_> {
             "reduce" => self.reduce(id, node)?,
             "reduce_by_key" => self.reduce_by_key(id, node)?,
             "group_by" => self.group_by(node)?,
+            "sort" if node.params.integer_opt("partition")?.is_some_and(|count| count > 0) => {
+                self.sort_partitions(node)?
+            }
             "limit" | "top_k" => self.top_k(node)?,
             "union" => self.union(node)?,
             _ if node.inputs.is_empty() => {
@@ -314,7 +320,11 @@ impl Distributor<'_> {
             node.inputs[position] = side.id;
         }
         node.inputs[stream] = input.id;
-        if place == Placement::Replicated && (!node.nested.is_empty() || self.is_volatile(&node)) {
+        // Replicas have no common order, so a sample of each would have other tuples.
+        let differs = !node.nested.is_empty()
+            || self.is_volatile(&node)
+            || matches!(&*node.operator, "sample");
+        if place == Placement::Replicated && differs {
             place = Placement::First;
         }
         let place = place.renamed(&renames(&node, &self.edges[id.index()]));
@@ -348,19 +358,35 @@ impl Distributor<'_> {
     fn group_by(&mut self, mut node: Node) -> Result<PlacedNode> {
         let input = self.input(node.inputs[0])?;
         let keys = node.params.names("keys")?;
-        let input = match &input.place {
-            Placement::First | Placement::Replicated => self.gather(input),
-            Placement::Partitioned(classes) if contains(classes, &keys) => {
-                self.rely_on(input.id);
-                input
-            }
-            _ => self.partition(input, &keys),
-        };
+        let input = self.together(input, &keys);
         node.inputs[0] = input.id;
         let place = input
             .place
             .renamed(&keys.into_iter().map(|key| (key.clone(), key)).collect::<Vec<_>>());
         Ok(PlacedNode { id: self.out.push(node), place })
+    }
+
+    /// Sorts for window functions, whose partitions are computed apart.
+    fn sort_partitions(&mut self, mut node: Node) -> Result<PlacedNode> {
+        let count = node.params.integer_opt("partition")?.unwrap_or_default() as usize;
+        let keys = node.params.sort_keys("keys")?;
+        let keys: Vec<Arc<str>> = keys.into_iter().take(count).map(|key| key.field).collect();
+        let input = self.input(node.inputs[0])?;
+        let input = self.together(input, &keys);
+        node.inputs[0] = input.id;
+        Ok(PlacedNode { id: self.out.push(node), place: input.place })
+    }
+
+    /// Moves tuples with equal keys to the same worker.
+    fn together(&mut self, input: PlacedNode, keys: &[Arc<str>]) -> PlacedNode {
+        match &input.place {
+            Placement::First | Placement::Replicated => self.gather(input),
+            Placement::Partitioned(classes) if contains(classes, keys) => {
+                self.rely_on(input.id);
+                input
+            }
+            _ => self.partition(input, keys),
+        }
     }
 
     /// The top k of all tuples are among the top k of each part.
@@ -403,7 +429,8 @@ fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
             let fields = output.tuple.fields().iter().map(|field| &field.name);
             fields.filter(|name| !changed.contains(name)).map(same).collect()
         }
-        "filter" | "projection" | "series" | "cartesian_product" | "nested_loop" => all(),
+        "filter" | "projection" | "sample" | "series" | "cartesian_product" | "nested_loop"
+        | "window_bounds" | "window_scan" | "window_frame" => all(),
         _ => Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Random expressions over fields of every type, in shapes to which a given rule applies.
 
+use tessera_context::testing::Numbers;
 use tessera_functions::testing::call;
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, TimeUnit};
@@ -10,17 +11,16 @@ const COMPARISONS: [&str; 8] =
     ["eq", "not_eq", "lt", "lt_eq", "gt", "gt_eq", "is_distinct", "is_not_distinct"];
 const DAY: i128 = 86_400_000_000;
 
-/// A deterministic generator of pseudorandom numbers.
-pub(super) struct Random(pub(super) u64);
+/// A deterministic generator of choices.
+pub(super) struct Random(Numbers);
 
 impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(Numbers::new(seed))
+    }
+
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % bound.max(1) as u64) as usize
+        self.0.index(bound)
     }
 
     pub(super) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {

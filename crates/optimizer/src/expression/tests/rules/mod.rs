@@ -190,7 +190,7 @@ fn has_written_null(expr: &Expr) -> bool {
 
 fn holds(rule: Rule) {
     let fields = Fields::new();
-    let mut random = Random(rule as u64 + 1);
+    let mut random = Random::new(rule as u64 + 1);
     let simplifier = Simplifier::new(&fields.library, &fields).with_rules(Rules::NONE.with(rule));
     let (wanted, mut changed, mut attempts) = (changes_wanted(), 0, 0);
     let mut columns = fields.rows(&mut random);
@@ -265,7 +265,7 @@ fn every_rule_of_expressions_has_a_test() {
 #[test]
 fn all_rules_together() {
     let fields = Fields::new();
-    let mut random = Random(0);
+    let mut random = Random::new(0);
     let simplifier = Simplifier::new(&fields.library, &fields);
     for _ in 0..changes_wanted() {
         let columns = fields.rows(&mut random);
