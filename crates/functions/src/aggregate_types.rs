@@ -3,31 +3,51 @@
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_expr::AggregateUDF;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
-use tessera_types::{Atom, Error, Result, Slot, SqlState};
+use tessera_types::{Atom, Error, Result, Slot, SqlState, TimeUnit};
 
 use super::foreign::{foreign_type, from_datafusion};
 
 /// The native aggregates, except those that merge partial results.
-pub(super) const NAMES: [&str; 24] = [
+pub(super) const NAMES: [&str; 44] = [
     "any_value",
+    "approx_count_distinct",
+    "approx_top_k",
+    "arbitrary",
     "avg",
     "bool_and",
     "bool_or",
     "count",
+    "entropy",
     "every",
+    "favg",
+    "first",
+    "fsum",
+    "group_concat",
+    "histogram",
+    "kahan_sum",
+    "kurtosis",
+    "kurtosis_pop",
+    "last",
+    "list",
+    "listagg",
+    "mad",
     "max",
     "mean",
     "min",
     "mode",
     "percentile_cont",
     "percentile_disc",
+    "product",
+    "quantile",
     "quantile_cont",
     "quantile_disc",
+    "skewness",
     "stddev",
     "stddev_pop",
     "stddev_samp",
     "string_agg",
     "sum",
+    "sumkahan",
     "var",
     "var_pop",
     "var_population",
@@ -63,8 +83,35 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             Some(atom) if atom.is_numeric() || *atom == Atom::Null => {
                 Some(Ok((Atom::Float64, true)))
             }
-            Some(Atom::Interval) => Some(Ok((Atom::Interval, true))),
+            Some(atom @ (Atom::Interval | Atom::Timestamp(TimeUnit::Microsecond, _))) => {
+                Some(Ok((atom.clone(), true)))
+            }
             _ => wrong("it takes one number"),
+        },
+        "fsum" | "favg" | "product" | "mad" | "skewness" | "kurtosis" | "kurtosis_pop" => {
+            match one() {
+                Some(Atom::Float64) => Some(Ok((Atom::Float64, true))),
+                _ => wrong("cast the value to double precision"),
+            }
+        }
+        "entropy" => match one() {
+            Some(_) => Some(Ok((Atom::Float64, true))),
+            _ => wrong("it takes one value"),
+        },
+        "histogram" => match one() {
+            Some(atom) => {
+                let key = Slot { atom: atom.clone(), nullable: false };
+                let count = Slot { atom: Atom::Int64, nullable: true };
+                Some(Ok((Atom::Map(Box::new(key), Box::new(count)), true)))
+            }
+            _ => wrong("it takes one value"),
+        },
+        "approx_top_k" => match args {
+            [(atom, _), (Atom::Int64, _)] => {
+                let slot = Slot { atom: atom.clone(), nullable: true };
+                Some(Ok((Atom::List(Box::new(slot)), true)))
+            }
+            _ => wrong("it takes a value and a count"),
         },
         "merge_count" => match one() {
             Some(Atom::Int64) => Some(Ok((Atom::Int64, false))),
@@ -94,7 +141,14 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
                 [(value, _), (fraction, _)] => (value, fraction),
                 _ => return wrong("it takes a fraction, and a value WITHIN GROUP (ORDER BY …)"),
             };
-            if name == "percentile_cont" && *value != Atom::Float64 {
+            let is_between = matches!(
+                value,
+                Atom::Float64
+                    | Atom::Interval
+                    | Atom::Timestamp(TimeUnit::Microsecond, _)
+                    | Atom::Time(TimeUnit::Microsecond)
+            );
+            if name == "percentile_cont" && !is_between {
                 return wrong("cast the value to double precision");
             }
             match fraction {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use parking_lot::Mutex;
 use tessera_plan::{Expr, Scalar, Scope};
-use tessera_types::{Atom, Error, Item, Result, Tuple};
+use tessera_types::{Atom, Error, Item, Result, Tuple, did_you_mean};
 
 use super::cast::{Cast, cast_raises, check_cast};
 use super::fold::{folded, may_be_long};
@@ -382,9 +382,10 @@ fn convert(input: Node, to: &Atom, safe: bool) -> Result<Node> {
 }
 
 fn position(tuple: &Tuple, name: &str) -> Result<usize> {
-    tuple
-        .index_of(name)
-        .ok_or_else(|| Error::semantic(format!("unknown field '{name}' in {tuple}")))
+    tuple.index_of(name).ok_or_else(|| {
+        let hint = did_you_mean(name, tuple.fields().iter().map(|field| &*field.name));
+        Error::semantic(format!("unknown field '{name}' in {tuple}{hint}"))
+    })
 }
 
 fn item(tuple: &Tuple, index: usize) -> Result<(Atom, bool)> {

@@ -6,6 +6,7 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result};
 
 use super::kernel::{Argument, Kernel, binary, unary, unexpected};
+use super::rowwise::{InputValue, OutputValue, strict};
 use super::scalar::with_integer;
 use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
@@ -19,8 +20,12 @@ enum Operation {
     Right,
 }
 
-/// Resolves a bitwise operation; `None` for other names.
+/// Resolves a bitwise operation; `None` for other names. `bit_count` gives the number of bits that
+/// are set.
 pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+    if name == "bit_count" {
+        return Some(bit_count(name, args));
+    }
     let operation = match name {
         "bit_and" => Operation::And,
         "bit_or" => Operation::Or,
@@ -31,6 +36,27 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
         _ => return None,
     };
     Some(typed(name, operation, args))
+}
+
+fn bit_count(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    expect_arguments(name, args, 1)?;
+    let bits = args[0].atom.width_bytes().map_or(64, |bytes| 8 * bytes as u32);
+    let cast = match args[0].atom {
+        Atom::Bytes => Atom::Bytes,
+        Atom::Null => Atom::Int64,
+        atom if atom.is_integer() && *atom != Atom::UInt64 => Atom::Int64,
+        _ => return Err(wrong_arguments(name, args, "it takes a whole number or bytes")),
+    };
+    Ok(strict(Atom::Int64, args, vec![cast], move |arguments| {
+        Ok(OutputValue::Whole(match arguments[0] {
+            // A negative number has the bits of its type.
+            InputValue::Whole(number) => {
+                let all = number.count_ones();
+                i64::from(if number < 0 { all - (64 - bits.min(64)) } else { all })
+            }
+            value => value.bytes().iter().map(|byte| i64::from(byte.count_ones())).sum(),
+        }))
+    }))
 }
 
 fn typed(name: &str, operation: Operation, args: &[Arg<'_>]) -> Result<ResolvedCall> {

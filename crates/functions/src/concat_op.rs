@@ -10,11 +10,12 @@ use super::kernel::{Argument, Kernel, argument, unexpected};
 use super::long_strings::{append, text_pieces};
 use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
-/// Resolves `||` on anything but lists.
+/// Resolves `||` of texts and bytes. That of lists is `array_concat` and the like, which are not
+/// strict.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Result<ResolvedCall> {
     expect_arguments("concat_op", args, 2)?;
     let kind = |atom: &Atom| args.iter().any(|arg| arg.atom == atom);
-    if args.iter().any(|arg| matches!(arg.atom, Atom::Struct(_) | Atom::Map(..))) {
+    if args.iter().any(|arg| matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))) {
         return Err(wrong_arguments("concat_op", args, "cast them to strings"));
     }
     let bytes = kind(&Atom::Bytes) && !kind(&Atom::String);

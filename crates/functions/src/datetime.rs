@@ -436,6 +436,25 @@ pub fn divide_interval(value: IntervalMonthDayNano, count: u64) -> Option<Interv
     scale(value, |part| part / count as f64)
 }
 
+/// `low` plus a part of its difference to `high`.
+pub fn interval_between(
+    low: IntervalMonthDayNano,
+    high: IntervalMonthDayNano,
+    part: f64,
+) -> Option<IntervalMonthDayNano> {
+    let apart = IntervalMonthDayNano::new(
+        high.months.checked_sub(low.months)?,
+        high.days.checked_sub(low.days)?,
+        high.nanoseconds.checked_sub(low.nanoseconds)?,
+    );
+    let step = scale(apart, |value| value * part)?;
+    Some(IntervalMonthDayNano::new(
+        low.months.checked_add(step.months)?,
+        low.days.checked_add(step.days)?,
+        low.nanoseconds.checked_add(step.nanoseconds)?,
+    ))
+}
+
 /// Multiplies or divides an interval with `by`. As in PostgreSQL, fractions of months become days,
 /// and fractions of days become time.
 fn scale(value: IntervalMonthDayNano, by: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {

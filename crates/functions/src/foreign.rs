@@ -58,7 +58,6 @@ const TOTAL: &[&str] = &[
     "cardinality",
     "array_length",
     "array_has",
-    "levenshtein",
 ];
 
 /// Functions that compare values, floats bitwise.

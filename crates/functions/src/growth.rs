@@ -33,7 +33,8 @@ pub fn grows(function: &str) -> bool {
     is_sized_by_argument(function)
         || matches!(
             function,
-            "replace"
+            "bar"
+                | "replace"
                 | "regexp_replace"
                 | "array_to_string"
                 | "list_to_string"
@@ -44,6 +45,7 @@ pub fn grows(function: &str) -> bool {
                 | "regexp_split_to_array"
                 | "regexp_matches"
                 | "format"
+                | "printf"
         )
 }
 

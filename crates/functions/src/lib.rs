@@ -46,6 +46,7 @@ mod extremes;
 mod fold;
 mod foreign;
 pub mod format;
+mod frame_offset;
 pub mod growth;
 pub mod hidden_values;
 mod in_set;
@@ -57,6 +58,7 @@ mod list_numbers;
 mod lists;
 mod logic;
 mod long_strings;
+pub mod macros;
 mod math;
 mod nullif;
 mod numbers;
@@ -69,6 +71,7 @@ mod parse_timestamp;
 mod patterns;
 pub mod plain;
 mod quantified;
+mod regex_search;
 mod rounding;
 mod rowwise;
 pub mod scalar;
@@ -86,6 +89,7 @@ mod width_bucket;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod window_type;
 
 use std::sync::{Arc, OnceLock};
 
@@ -109,7 +113,7 @@ pub use computed::Computation;
 use computed::ComputationCode;
 
 pub use aggregate_types::argument_fields;
-pub use datetime::divide_interval;
+pub use datetime::{divide_interval, interval_between};
 pub use fold::constant;
 pub use foreign::foreign_type;
 pub use format::format_array;
@@ -120,6 +124,7 @@ pub use strict::{is_strict, is_written_null};
 pub use temporal::series::TimestampSeries;
 pub use types::common_type;
 pub use user::UserFunction;
+pub use window_type::{WINDOW_FUNCTIONS, window_type};
 
 /// An expression bound to an input tuple: names are resolved, functions found, constants computed.
 #[derive(Debug, Clone)]

@@ -20,15 +20,16 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, ResolvedCall, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, concat_op, extremes, foreign, like, list_numbers, lists, math,
-    nullif, numbers, patterns, quantified, rounding, strings, substr, temporal, type_info,
+    aggregate_types, bits, compare, concat_op, extremes, foreign, frame_offset, like, list_numbers,
+    lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings, substr,
+    temporal, type_info,
 };
 
 /// Native functions that are dispatched by name alone.
-const OWN: [&str; 3] = ["neg", "abs", "concat_op"];
+const OWN: [&str; 5] = ["neg", "abs", "bit_count", "concat_op", "frame_offset"];
 
 /// DuckDB's aliases of functions.
-const ALIASES: [(&str, &str); 10] = [
+const ALIASES: [(&str, &str); 17] = [
     ("list_min", "array_min"),
     ("lcase", "lower"),
     ("ucase", "upper"),
@@ -39,6 +40,11 @@ const ALIASES: [(&str, &str); 10] = [
     ("prefix", "starts_with"),
     ("suffix", "ends_with"),
     ("str_split", "string_split"),
+    ("split", "string_split"),
+    ("string_split_regex", "regexp_split_to_array"),
+    ("str_split_regex", "regexp_split_to_array"),
+    ("greatest_common_divisor", "gcd"),
+    ("least_common_multiple", "lcm"),
 ];
 
 /// Native functions on dates, times, strings and bytes; they take precedence over DataFusion's.
@@ -157,7 +163,8 @@ impl Library {
         let scalars = self.scalar_names().into_iter();
         let aggregates = self.aggregates.keys().cloned();
         let own = aggregate_types::NAMES.into_iter().map(String::from);
-        let mut names: Vec<String> = scalars.chain(aggregates).chain(own).collect();
+        let mut names: Vec<String> =
+            scalars.chain(aggregates).chain(own).chain(macros::names()).collect();
         names.retain(|name| is_offered(name));
         names.sort();
         names.dedup();
@@ -183,6 +190,8 @@ impl Library {
             || temporal_and_string_names().any(|own| own == &*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
+            || aggregate_types::NAMES.contains(&&*name)
+            || macros::names().any(|own| own == *name)
             || self.scalars.contains_key(&*name)
             || self.aggregates.contains_key(&*name);
         if of_library {
@@ -267,17 +276,8 @@ impl Library {
             }
             "abs" => return resolve_unary(name, false, args),
             "nullif" => return nullif::resolve(args),
-            "concat_op" => {
-                let list = |index: usize| {
-                    args.get(index).is_some_and(|arg| matches!(arg.atom, Atom::List(_)))
-                };
-                return match (list(0), list(1)) {
-                    (false, false) => concat_op::resolve(args),
-                    (true, true) => self.foreign("array_concat", args),
-                    (true, false) => self.foreign("array_append", args),
-                    (false, true) => self.foreign("array_prepend", args),
-                };
-            }
+            "concat_op" => return concat_op::resolve(args),
+            "frame_offset" => return frame_offset::resolve(args),
             _ => {}
         }
         self.foreign(name, args)

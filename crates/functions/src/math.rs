@@ -1,5 +1,7 @@
 //! Functions on doubles: roots, powers, logarithms, trigonometry; errors as in PostgreSQL.
 
+mod gamma;
+
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Float64Type};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
@@ -61,7 +63,10 @@ type UnaryFunction = fn(f64) -> Value;
 type BinaryFunction = fn(f64, f64) -> Value;
 
 /// The functions of one number by name.
-const UNARY_FUNCTIONS: [(&str, UnaryFunction); 29] = [
+const UNARY_FUNCTIONS: [(&str, UnaryFunction); 32] = [
+    ("even", |x| Ok(even(x))),
+    ("gamma", gamma::gamma),
+    ("lgamma", gamma::log_gamma),
     ("sqrt", |x| if x < 0.0 { Err(Fault::Root) } else { Ok(x.sqrt()) }),
     ("cbrt", |x| Ok(x.cbrt())),
     ("exp", |x| bounded(x.exp(), x.is_finite())),
@@ -94,7 +99,8 @@ const UNARY_FUNCTIONS: [(&str, UnaryFunction); 29] = [
 ];
 
 /// The functions of two numbers by name.
-const BINARY_FUNCTIONS: [(&str, BinaryFunction); 5] = [
+const BINARY_FUNCTIONS: [(&str, BinaryFunction); 6] = [
+    ("nextafter", |x, y| Ok(next_after(x, y))),
     ("power", power),
     ("pow", power),
     ("log", logarithm_to),
@@ -148,6 +154,22 @@ fn power(base: f64, exponent: f64) -> Value {
     }
     let value = base.powf(exponent);
     bounded(value, base != 0.0 && base.is_finite() && exponent.is_finite())
+}
+
+/// The next even number away from zero.
+fn even(x: f64) -> f64 {
+    let half = x / 2.0;
+    2.0 * if half < 0.0 { half.floor() } else { half.ceil() }
+}
+
+/// The neighbor of `x` in the direction of `y`.
+fn next_after(x: f64, y: f64) -> f64 {
+    match x.partial_cmp(&y) {
+        None => f64::NAN,
+        Some(std::cmp::Ordering::Equal) => y,
+        Some(std::cmp::Ordering::Less) => x.next_up(),
+        Some(std::cmp::Ordering::Greater) => x.next_down(),
+    }
 }
 
 fn logarithm_to(base: f64, x: f64) -> Value {

@@ -157,7 +157,6 @@ struct WholeQuotient {
 
 impl Kernel for WholeQuotient {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
-        type D = Decimal128Type;
         let (s, t) = self.scales;
         let (f, g) = (power(t - s), power(s - t));
         let limit = match self.atom {
@@ -184,19 +183,21 @@ impl Kernel for WholeQuotient {
                 )
             }
         };
-        let found = binary::<D, D, D>(
-            &[widened(args, 0)?, widened(args, 1)?],
-            rows,
-            ANY_DECIMAL,
-            op,
-            error,
-        )?;
-        narrowed(found, &self.atom)
+        wide_binary(args, rows, &self.atom, op, error)
     }
 }
 
-/// Converts 128-bit values to a decimal type that can hold them.
-fn narrowed(array: ArrayRef, atom: &Atom) -> Result<ArrayRef> {
+/// Computes a function of two decimals with 128 bits. The decimal type `atom` can hold the results.
+fn wide_binary(
+    args: &[Argument],
+    rows: usize,
+    atom: &Atom,
+    op: impl Fn(i128, i128) -> (i128, bool),
+    error: impl Fn(i128, i128) -> Error,
+) -> Result<ArrayRef> {
+    type D = Decimal128Type;
+    let args = [widened(args, 0)?, widened(args, 1)?];
+    let array = binary::<D, D, D>(&args, rows, ANY_DECIMAL, op, error)?;
     let data_type = atom.arrow();
     let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| unexpected(&array))?;
     Ok(match data_type {
@@ -273,7 +274,6 @@ impl Kernel for Divisor {
             }};
         }
         with_integer!(&self.atom, integers, {
-            type D = Decimal128Type;
             let limit = match self.atom {
                 Atom::Decimal(precision, _) => 10i128.pow(precision.into()),
                 _ => return Err(unexpected(&argument(args, 0)?.array)),
@@ -282,15 +282,7 @@ impl Kernel for Divisor {
                 Some(value) if value < limit => (value, false),
                 _ => (0, true),
             };
-            let error = |a: i128, b: i128| self.error(a, b);
-            let found = binary::<D, D, D>(
-                &[widened(args, 0)?, widened(args, 1)?],
-                rows,
-                ANY_DECIMAL,
-                op,
-                error,
-            )?;
-            narrowed(found, &self.atom)
+            wide_binary(args, rows, &self.atom, op, |a, b| self.error(a, b))
         })
     }
 }

@@ -10,6 +10,7 @@ const INTERNAL: &[&str] = &[
     "concat_op",
     "cut_character",
     "cut_text",
+    "frame_offset",
     "get_field",
     "ilike",
     "interval_in",

@@ -70,6 +70,7 @@ pub(crate) enum OutputValue {
     Null,
     Boolean(bool),
     Whole(i64),
+    Double(f64),
     Text(String),
     Bytes(Vec<u8>),
     Interval(IntervalMonthDayNano),
@@ -288,6 +289,7 @@ impl RowwiseKernel {
             }};
         }
         Ok(match &self.atom {
+            Atom::Null => arrow::array::new_null_array(&DataType::Null, out.len()),
             Atom::Boolean => collect!(BooleanArray, OutputValue::Boolean(value) => value),
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(out.len());
@@ -304,6 +306,7 @@ impl RowwiseKernel {
             Atom::Interval => {
                 collect!(IntervalMonthDayNanoArray, OutputValue::Interval(value) => value)
             }
+            Atom::Float64 => collect!(Float64Array, OutputValue::Double(value) => value),
             Atom::Int32 => whole!(Int32Type),
             Atom::Int64 => whole!(Int64Type),
             Atom::Date => whole!(Date32Type),

@@ -12,11 +12,28 @@ pub fn is_written_null(function: &str, args: &[Expr]) -> bool {
     is_strict(function) && args.iter().any(is_written)
 }
 
-/// Whether an operator returns NULL if an operand is NULL.
+/// The functions that return NULL if an argument is NULL, except comparisons and arithmetic. Only
+/// functions that are frequent in predicates are listed.
+const STRICT: [&str; 12] = [
+    "concat_op",
+    "date_part",
+    "extract",
+    "ilike",
+    "iregex",
+    "like",
+    "lower",
+    "neg",
+    "regex",
+    "similar",
+    "substr",
+    "upper",
+];
+
+/// Whether a function is known to return NULL if an argument is NULL.
 pub fn is_strict(function: &str) -> bool {
     match Comparison::from_name(function) {
-        Some(comparison) => !matches!(comparison, Comparison::Distinct | Comparison::NotDistinct),
-        None => Operation::from_name(function).is_some() || matches!(function, "like" | "ilike"),
+        Some(comparison) => !comparison.is_total(),
+        None => Operation::from_name(function).is_some() || STRICT.contains(&function),
     }
 }
 

@@ -1,16 +1,18 @@
-//! Functions that describe the program and types: `version()`, PostgreSQL's `pg_typeof` and
-//! DuckDB's `typeof`.
+//! Functions that describe the program and values: `version()`, PostgreSQL's `pg_typeof`, and
+//! DuckDB's `typeof` and `hash`.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringViewArray};
+use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
 use tessera_types::{Atom, Result};
+use tessera_vector::Column;
+use tessera_vector::hash::hash_columns;
 
 use super::kernel::{Argument, Kernel};
-use super::types::{Arg, ResolvedCall, expect_arguments};
+use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// The names of the functions.
-pub(crate) const NAMES: &[&str] = &["pg_typeof", "typeof", "version"];
+pub(crate) const NAMES: &[&str] = &["hash", "pg_typeof", "typeof", "version"];
 
 /// Resolves a call of one of these functions.
 pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
@@ -22,6 +24,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
             .map(|()| constant(args, format!("Tessera {}", env!("CARGO_PKG_VERSION")))),
         "pg_typeof" => named(postgresql_name),
         "typeof" => named(duckdb_name),
+        "hash" => hashed(name, args),
         _ => return None,
     })
 }
@@ -40,6 +43,40 @@ struct ConstantText(String);
 impl Kernel for ConstantText {
     fn call(&self, _args: &[Argument], rows: usize) -> Result<ArrayRef> {
         Ok(Arc::new(StringViewArray::from(vec![self.0.as_str(); rows])))
+    }
+}
+
+/// `hash(values…)`: the hash that joins and groups use. It is equal for equal values of one type,
+/// also for NULLs.
+fn hashed(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    if args.is_empty() || args.iter().any(|arg| arg.atom.is_nested()) {
+        let hint = "it takes one or more values that are no lists, structs or maps";
+        return Err(wrong_arguments(name, args, hint));
+    }
+    let casts = args
+        .iter()
+        .map(|arg| match arg.atom {
+            // One type for all whole numbers, so that equal ones have equal hashes.
+            atom if atom.is_integer() && *atom != Atom::UInt64 => Atom::Int64,
+            Atom::Float32 => Atom::Float64,
+            Atom::Null => Atom::Int64,
+            atom => atom.clone(),
+        })
+        .collect();
+    let mut resolved = ResolvedCall::strict(Atom::UInt64, args, casts, Hash).costing(4);
+    resolved.nullable = false;
+    Ok(resolved)
+}
+
+#[derive(Debug)]
+struct Hash;
+
+impl Kernel for Hash {
+    fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
+        let columns = args.iter().map(|arg| Ok(Column::Plain(arg.full(rows)?)));
+        let mut hashes = Vec::new();
+        hash_columns(&columns.collect::<Result<Vec<_>>>()?, rows, &mut hashes)?;
+        Ok(Arc::new(UInt64Array::from(hashes)))
     }
 }
 

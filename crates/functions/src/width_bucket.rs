@@ -38,20 +38,12 @@ impl Kernel for WidthBucket {
     fn call(&self, args: &[Argument], rows: usize) -> Result<ArrayRef> {
         let count = argument(args, 3)?;
         let counts = count.primitive::<Int64Type>()?;
-        let refused = |what: &str| {
-            let state = SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET;
-            Error::new(Code::Data, format!("width_bucket: {what}")).with_state(state)
-        };
         let count_of = |row: usize| match counts.value(count.at(row)) {
             ..=0 => Err(refused("the count must be greater than zero")),
             count if count > i64::from(i32::MAX) => {
                 Err(Error::new(Code::Overflow, "width_bucket: the count is out of range"))
             }
             count => Ok(count),
-        };
-        let bucket = |found: i64| {
-            let message = "width_bucket: the bucket is out of range for type int32";
-            i32::try_from(found).map_err(|_| Error::new(Code::Overflow, message))
         };
         let is_null = |row: usize| args.iter().any(|arg| arg.array.is_null(arg.at(row)));
         if *args[0].array.data_type() == DataType::Float64 {
@@ -71,22 +63,10 @@ impl Kernel for WidthBucket {
                 if !low.is_finite() || !high.is_finite() {
                     return Err(refused("the bounds must be finite"));
                 }
-                if low == high {
-                    return Err(refused("the bounds must differ"));
-                }
-                let (before, beyond) =
-                    if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
-                bucket(match (before, beyond) {
-                    (true, _) => 0,
-                    (_, true) => count + 1,
-                    // Halving avoids overflow if the bounds are far apart.
-                    _ => {
-                        ((count as f64 * ((x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0))) as i64)
-                            .min(count - 1)
-                            + 1
-                    }
-                })
-                .map(Some)
+                // Halving avoids overflow if the bounds are far apart.
+                let share = || (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                let inside = || ((count as f64 * share()) as i64).min(count - 1) + 1;
+                bucket(x, (low, high), count, inside).map(Some)
             });
             return Ok(Arc::new(found.collect::<Result<Int32Array>>()?));
         }
@@ -99,23 +79,39 @@ impl Kernel for WidthBucket {
             }
             let at = |index: usize| columns[index].value(args[index].at(row));
             let (x, low, high, count) = (at(0), at(1), at(2), count_of(row)?);
-            if low == high {
-                return Err(refused("the bounds must differ"));
-            }
-            let (before, beyond) =
-                if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
-            bucket(match (before, beyond) {
-                (true, _) => 0,
-                (_, true) => count + 1,
-                _ => {
-                    let [distance, width] =
-                        [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
-                    let product = distance.wrapping_mul(i256::from_i128(count.into()));
-                    product.wrapping_div(width).as_i128() as i64 + 1
-                }
-            })
-            .map(Some)
+            let inside = || {
+                let [distance, width] = [x, high].map(|end| i256::from_parts(end.abs_diff(low), 0));
+                let product = distance.wrapping_mul(i256::from_i128(count.into()));
+                product.wrapping_div(width).as_i128() as i64 + 1
+            };
+            bucket(x, (low, high), count, inside).map(Some)
         });
         Ok(Arc::new(found.collect::<Result<Int32Array>>()?))
     }
+}
+
+fn refused(what: &str) -> Error {
+    let state = SqlState::INVALID_ARGUMENT_FOR_WIDTH_BUCKET;
+    Error::new(Code::Data, format!("width_bucket: {what}")).with_state(state)
+}
+
+/// Returns the bucket of `x`: 0 before the bounds, `count` + 1 beyond them, else what `inside`
+/// returns. The bounds may be descending.
+fn bucket<T: PartialOrd>(
+    x: T,
+    (low, high): (T, T),
+    count: i64,
+    inside: impl FnOnce() -> i64,
+) -> Result<i32> {
+    if low == high {
+        return Err(refused("the bounds must differ"));
+    }
+    let (before, beyond) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+    let found = match (before, beyond) {
+        (true, _) => 0,
+        (_, true) => count + 1,
+        _ => inside(),
+    };
+    let message = "width_bucket: the bucket is out of range for type int32";
+    i32::try_from(found).map_err(|_| Error::new(Code::Overflow, message))
 }

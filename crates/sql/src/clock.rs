@@ -18,18 +18,20 @@ enum ClockValue {
 }
 
 /// The functions by name.
-const FUNCTIONS: [(&str, ClockValue); 11] = [
+const FUNCTIONS: [(&str, ClockValue); 13] = [
     ("now", ClockValue::Timestamp),
     ("current_timestamp", ClockValue::Timestamp),
     ("transaction_timestamp", ClockValue::Timestamp),
     ("statement_timestamp", ClockValue::Timestamp),
     ("get_current_timestamp", ClockValue::Timestamp),
     ("localtimestamp", ClockValue::LocalTimestamp),
+    ("current_localtimestamp", ClockValue::LocalTimestamp),
     ("current_date", ClockValue::Date),
     ("today", ClockValue::Date),
     ("current_time", ClockValue::LocalTime),
     ("localtime", ClockValue::LocalTime),
     ("get_current_time", ClockValue::LocalTime),
+    ("current_localtime", ClockValue::LocalTime),
 ];
 
 /// The start time of a statement.

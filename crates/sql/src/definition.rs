@@ -272,13 +272,13 @@ pub(crate) fn create_view(view: &CreateView, context: &PlanContext<'_>) -> Resul
     let query = match columns.is_empty() {
         true => {
             context.query(query)?;
-            query.to_string()
+            crate::frame_exclude::shown(&query)
         }
         false => {
             let columns: Vec<Ident> = columns.iter().map(|column| column.name.clone()).collect();
             let query = renamed(query, &columns, context)?;
             context.query(&query)?;
-            query.to_string()
+            crate::frame_exclude::shown(&query)
         }
     };
     Ok(Statement::CreateView { name: parts(name)?, query, or_replace: *or_replace })

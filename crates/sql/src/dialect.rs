@@ -8,6 +8,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use crate::effort::step;
+
 /// PostgreSQL's dialect with DuckDB's `[1, 2]`, `{'a': 1}`, `EXCLUDE`, `REPLACE` and `FROM`-first
 /// queries.
 #[derive(Debug)]
@@ -43,9 +45,15 @@ impl Dialect for Tessera {
         POSTGRES.is_reserved_for_identifier(keyword)
     }
 
+    /// DuckDB's `struct_pack(a := 1)`.
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
     /// Parses prefix operators. A sign binds tighter than `^`: `-2^2` is 4. Other prefix operators
     /// bind like binary ones: `~5 + 1` is `~6`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        step();
         if parser.peek_token_ref().token == Token::LParen
             && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::VALUES)
         {
@@ -158,7 +166,9 @@ impl Dialect for Tessera {
         true
     }
 
+    /// The parser asks this at the start of each SELECT.
     fn supports_from_first_select(&self) -> bool {
+        step();
         true
     }
 
@@ -171,6 +181,10 @@ impl Dialect for Tessera {
     }
 
     fn supports_select_expr_star(&self) -> bool {
+        true
+    }
+
+    fn supports_window_function_null_treatment_arg(&self) -> bool {
         true
     }
 

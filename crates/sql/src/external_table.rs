@@ -332,18 +332,15 @@ mod tests {
             ("stored as 'csv' location 'p'", "expected one of PARQUET"),
             (
                 "stored as csv location 'p' delimiter ','",
-                "expected: end of statement or ;, found: delimiter",
+                "expected end of statement or ;, found delimiter",
             ),
-            (
-                "(a int b) stored as csv location 'p'",
-                "',' or ')' after column definition, found: b",
-            ),
-            ("stored as csv options (a) location 'p'", "string or numeric value, found: )"),
+            ("(a int b) stored as csv location 'p'", "',' or ')' after column definition, found b"),
+            ("stored as csv options (a) location 'p'", "string or numeric value, found )"),
             (
                 "stored as csv options (a 1 b 2) location 'p'",
-                "',' or ')' after option definition, found: b",
+                "',' or ')' after option definition, found b",
             ),
-            ("partitioned by (1) stored as csv location 'p'", "identifier, found: 1"),
+            ("partitioned by (1) stored as csv location 'p'", "expected a name, found 1"),
         ] {
             let error = plan_sql(&format!("create external table t {sql}")).unwrap_err();
             assert_eq!(error.sql_state(), SqlState::SYNTAX_ERROR, "{sql}: {error}");

@@ -3,11 +3,12 @@
 use sqlparser::ast::{ObjectName, Query, Statement as Parsed, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::Token;
-use tessera_types::{Code, Error, Result, Span};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use tessera_types::{Code, Error, Result, Span, suggest};
 
 use crate::definition::{self, NamedColumns};
 use crate::dialect::Tessera;
+use crate::effort::bounded;
 use crate::error::from_parser;
 use crate::external_table::{self, ExternalTable};
 use crate::statement::ExplainFormat;
@@ -65,12 +66,17 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
     statements(sql).map_err(|error| match error.span() {
         // The parser reports no position for the end of the text.
         None | Some(Span { line: 0, .. })
-            if error.code() == Code::Syntax && error.message().contains("EOF") =>
+            if error.code() == Code::Syntax && is_at_end(error.message()) =>
         {
             error.at(end_of(sql))
         }
         _ => error,
     })
+}
+
+/// Whether a message says that the text ends too early.
+fn is_at_end(message: &str) -> bool {
+    message.contains("EOF") || message.contains("the end of the text")
 }
 
 /// Returns the position after the last character that is not a space.
@@ -85,7 +91,14 @@ fn end_of(sql: &str) -> Span {
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
     let tokens = crate::adjacent::joined(crate::long_lists::tokens(sql)?);
+    let tokens = crate::frame_exclude::with_parentheses(tokens);
+    let tokens = crate::frame_exclude::in_order_by(tokens);
     let tokens = crate::row_star::plain(crate::from_first::with_select(tokens));
+    let tokens = crate::sample_clause::rewritten(tokens)?;
+    bounded(tokens.len(), || statements_of(sql, tokens))
+}
+
+fn statements_of(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<ParsedStatement>> {
     let mut parser = Parser::new(&Tessera)
         .with_tokens_with_locations(tokens)
         .with_recursion_limit(SQL_DEPTH_MAX);
@@ -181,6 +194,9 @@ fn reset(parser: &mut Parser<'_>) -> Result<StatementKind> {
     }
 }
 
+/// The options of EXPLAIN.
+const EXPLAIN_OPTIONS: [&str; 4] = ["analyze", "verbose", "platform", "format"];
+
 fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
     let mut options = ExplainOptions::default();
     if parser.peek_token().token == Token::LParen && option_follows(parser) {
@@ -200,9 +216,8 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
                 "platform" => options.platform = Some(value),
                 "format" => options.format = explain_format(&value)?,
                 _ => {
-                    let message = format!(
-                        "unknown EXPLAIN option {name}; expected ANALYZE, VERBOSE, PLATFORM or FORMAT"
-                    );
+                    let hint = suggest(&name, "expected", &EXPLAIN_OPTIONS);
+                    let message = format!("unknown option '{name}' of EXPLAIN{hint}");
                     return Err(Error::new(Code::Syntax, message));
                 }
             }
@@ -217,8 +232,7 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
 /// Returns whether the parenthesis after EXPLAIN opens options rather than a query.
 fn option_follows(parser: &Parser<'_>) -> bool {
     match parser.peek_nth_token(1).token {
-        Token::Word(word) => ["analyze", "verbose", "platform", "format"]
-            .contains(&word.value.to_ascii_lowercase().as_str()),
+        Token::Word(word) => EXPLAIN_OPTIONS.contains(&word.value.to_ascii_lowercase().as_str()),
         _ => false,
     }
 }
@@ -230,7 +244,10 @@ fn explain_format(name: &str) -> Result<ExplainFormat> {
         "html" => Ok(ExplainFormat::Html),
         _ => Err(Error::new(
             Code::Syntax,
-            format!("unknown EXPLAIN format {name}; expected TEXT, JSON or HTML"),
+            format!(
+                "unknown format '{name}' of EXPLAIN{}",
+                suggest(name, "expected", &["text", "json", "html"])
+            ),
         )),
     }
 }

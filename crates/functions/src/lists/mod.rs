@@ -1,5 +1,7 @@
 //! PostgreSQL's array functions on lists: shape, search, replacement and removal of items.
 
+mod choose;
+mod maps;
 mod search;
 mod shape;
 
@@ -13,6 +15,7 @@ use super::types::{Arg, ResolvedCall, wrong_arguments};
 pub(crate) const NAMES: &[&str] = &[
     "array_dims",
     "array_distinct",
+    "array_grade_up",
     "array_indexof",
     "array_length",
     "array_lower",
@@ -23,10 +26,14 @@ pub(crate) const NAMES: &[&str] = &[
     "array_remove_all",
     "array_replace",
     "array_replace_all",
+    "array_select",
     "array_upper",
+    "array_where",
     "element_at",
+    "grade_up",
     "list_dims",
     "list_distinct",
+    "list_grade_up",
     "list_indexof",
     "list_ndims",
     "list_position",
@@ -35,7 +42,11 @@ pub(crate) const NAMES: &[&str] = &[
     "list_remove_all",
     "list_replace",
     "list_replace_all",
+    "list_select",
+    "list_where",
+    "map_concat",
     "map_extract",
+    "map_from_entries",
     "trim_array",
 ];
 
@@ -58,6 +69,12 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
         ("array_replace" | "array_replace_all" | "list_replace" | "list_replace_all", _) => {
             search::replace(name, args)
         }
+        ("list_where" | "array_where" | "list_select" | "array_select", _) => {
+            choose::chosen(name, args)
+        }
+        ("list_grade_up" | "array_grade_up" | "grade_up", 1..) => choose::graded(name, args),
+        ("map_from_entries", _) => maps::from_entries(name, args),
+        ("map_concat", _) => maps::concatenated(name, args),
         ("map_extract" | "element_at", _) => search::map_extract(name, args),
         _ => return None,
     })

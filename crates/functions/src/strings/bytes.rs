@@ -1,6 +1,6 @@
 //! Functions on bytes.
 
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, SqlState, suggest};
 
 use tessera_context::interrupt::Every;
 
@@ -97,8 +97,8 @@ impl Encoding {
             "latin1" | "iso88591" => Encoding::Latin1,
             "sqlascii" => Encoding::Ascii,
             _ => {
-                let message =
-                    format!("unknown encoding '{name}'; expected UTF8, LATIN1 or SQL_ASCII");
+                let hint = suggest(name, "expected", &["UTF8", "LATIN1", "SQL_ASCII"]);
+                let message = format!("unknown encoding '{name}'{hint}");
                 return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
             }
         })
@@ -148,6 +148,28 @@ pub(super) fn converted(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }))
 }
 
+/// DuckDB's `encode(text)` and `decode(bytes)`: the text in UTF-8.
+pub(super) fn of_utf8(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    if name == "encode" {
+        let casts = signature(name, args, &[Atom::String])?;
+        return Ok(strict(Atom::Bytes, args, casts, |arguments| {
+            Ok(OutputValue::Bytes(arguments[0].bytes().to_vec()))
+        }));
+    }
+    let casts = signature(name, args, &[Atom::Bytes])?;
+    Ok(strict(Atom::String, args, casts, |arguments| {
+        let text = std::str::from_utf8(arguments[0].bytes())
+            .map_err(|_| fault("the bytes are not UTF-8", SqlState::CHARACTER_NOT_IN_REPERTOIRE))?;
+        Ok(OutputValue::Text(text.to_string()))
+    }))
+}
+
+/// `error(text)`, which raises an error with this text.
+pub(super) fn error(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let casts = signature(name, args, &[Atom::String])?;
+    Ok(strict(Atom::Null, args, casts, |arguments| Err(Error::data(arguments[0].text()))))
+}
+
 /// The text format of bytes.
 #[derive(Clone, Copy)]
 enum Form {
@@ -163,7 +185,8 @@ impl Form {
             "base64" => Form::Base64,
             "escape" => Form::Escape,
             _ => {
-                let message = format!("unknown format '{name}'; expected hex, base64 or escape");
+                let hint = suggest(name, "expected", &["hex", "base64", "escape"]);
+                let message = format!("unknown format '{name}'{hint}");
                 return Err(fault(message, SqlState::INVALID_PARAMETER_VALUE));
             }
         })
@@ -216,7 +239,7 @@ pub(super) fn coded(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Encodes base64 with a newline after every 76 characters, as in MIME.
-fn to_base64(bytes: &[u8]) -> String {
+pub(super) fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() / 3 * 4 + 8);
     let every = Every::default();
     for (index, group) in bytes.chunks(3).enumerate() {
@@ -236,7 +259,7 @@ fn to_base64(bytes: &[u8]) -> String {
     out
 }
 
-fn from_base64(text: &str) -> Option<Vec<u8>> {
+pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut number, mut held, mut ends) = (0u32, 0, 0);
     let every = Every::default();

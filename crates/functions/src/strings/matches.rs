@@ -1,6 +1,6 @@
 //! Regular expression functions.
 
-use regex::{Captures, Regex};
+use std::ops::Range;
 
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -8,6 +8,7 @@ use tessera_types::{Atom, Error, Result, SqlState};
 use super::regexes::{Flags, RegexCache};
 use super::split::texts;
 use crate::long_strings::{characters, place_of};
+use crate::regex_search::{Regex, Search};
 use crate::rowwise::{InputValue, OutputValue, fault, signature, strict, takes};
 use crate::similar::as_pattern_parts;
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
@@ -31,20 +32,22 @@ pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     Ok(strict(Atom::String, args, casts, move |arguments| {
         let (text, pattern) = (arguments[0].text(), arguments[1].text());
         if let Some(escape) = arguments.get(2) {
-            let regex = as_pattern_parts(pattern, escape.text())?;
-            let captures = regex.captures(text);
-            let found = captures.and_then(|captures| {
-                captures.name("part").or(captures.get(0)).map(|part| part.as_str().to_string())
-            });
-            return Ok(OutputValue::from(found));
+            return Ok(first_group(&as_pattern_parts(pattern, escape.text())?, text));
         }
-        let regex = cache.compile(pattern, Flags::default())?;
-        let found = regex.captures(text).and_then(|captures| {
-            let group = if regex.captures_len() > 1 { 1 } else { 0 };
-            captures.get(group).map(|part| part.as_str().to_string())
-        });
-        Ok(OutputValue::from(found))
+        Ok(first_group(&cache.compile(pattern, Flags::default())?, text))
     }))
+}
+
+/// The first group of the first match, or the whole match without groups.
+fn first_group(regex: &Regex, text: &str) -> OutputValue {
+    let mut search = regex.search(text);
+    let found = search.groups_at(0).and_then(|_| search.group_text(first(regex)));
+    OutputValue::from(found.map(String::from))
+}
+
+/// The first group to return: the whole match, if there are no groups.
+fn first(regex: &Regex) -> usize {
+    usize::from(regex.groups() > 1)
 }
 
 /// Resolves the `regexp_…` functions.
@@ -57,7 +60,8 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             Ok(strict(Atom::Int64, args, casts, move |arguments| {
                 let regex = cache.compile(arguments[1].text(), flags(arguments.get(3), false)?)?;
                 let (text, start) = from_start(arguments[0].text(), arguments.get(2))?;
-                Ok(OutputValue::Whole(all(&regex, text, start).count() as i64))
+                let mut matches = Matches::new(&regex, text, start);
+                Ok(OutputValue::Whole(std::iter::from_fn(|| matches.next()).count() as i64))
             }))
         }
         "regexp_substr" => {
@@ -67,7 +71,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
                 let regex = cache.compile(arguments[1].text(), flags(arguments.get(4), false)?)?;
                 let (text, start) = from_start(arguments[0].text(), arguments.get(2))?;
                 let found = nth(&regex, (text, start), arguments.get(3), arguments.get(5))?;
-                Ok(OutputValue::from(found.map(|(start, end)| text[start..end].to_string())))
+                Ok(OutputValue::from(found.map(|part| text[part].to_string())))
             }))
         }
         "regexp_instr" => {
@@ -86,7 +90,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
                 let regex = cache.compile(arguments[1].text(), flags(arguments.get(5), false)?)?;
                 let (text, start) = from_start(arguments[0].text(), arguments.get(2))?;
                 let found = nth(&regex, (text, start), arguments.get(3), arguments.get(6))?;
-                let place = found.map(|(start, end)| if at_end { end } else { start });
+                let place = found.map(|part| if at_end { part.end } else { part.start });
                 Ok(OutputValue::Whole(
                     place.map_or(0, |place| characters(&text[..place]) as i64 + 1),
                 ))
@@ -103,10 +107,11 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             let casts = optional(name, args, 2, &[Atom::String])?;
             Ok(strict(texts(), args, casts, move |arguments| {
                 let regex = cache.compile(arguments[1].text(), flags(arguments.get(2), false)?)?;
-                let found = regex.captures(arguments[0].text());
-                Ok(found.map_or(OutputValue::Null, |captures| {
-                    OutputValue::Texts(groups(&regex, &captures))
-                }))
+                let mut search = regex.search(arguments[0].text());
+                let found = search.groups_at(0);
+                let group = |index| search.group_text(index).map(String::from);
+                let groups = || (first(&regex)..regex.groups()).map(group).collect();
+                Ok(found.map_or(OutputValue::Null, |_| OutputValue::Texts(groups())))
             }))
         }
         "regexp_split_to_array" => {
@@ -114,6 +119,13 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             Ok(strict(texts(), args, casts, move |arguments| {
                 let regex = cache.compile(arguments[1].text(), flags(arguments.get(2), false)?)?;
                 Ok(OutputValue::Texts(pieces(&regex, arguments[0].text())))
+            }))
+        }
+        "regexp_matches" => {
+            let casts = optional(name, args, 2, &[Atom::String])?;
+            Ok(strict(Atom::Boolean, args, casts, move |arguments| {
+                let regex = cache.compile(arguments[1].text(), flags(arguments.get(2), true)?)?;
+                Ok(OutputValue::Boolean(regex.is_match(arguments[0].text())))
             }))
         }
         "regexp_full_match" => {
@@ -158,23 +170,40 @@ fn from_start<'a>(
 
 /// All matches from an offset on, including empty ones right after others. `^` and `\y` see the
 /// text before the offset, but no match includes it.
-fn all<'a>(
-    regex: &Regex,
+struct Matches<'a> {
     text: &'a str,
-    start: Option<usize>,
-) -> impl Iterator<Item = Captures<'a>> {
-    let (mut next, every) = (start, Every::default());
-    std::iter::from_fn(move || {
-        every.pass();
-        let captures = regex.captures_at(text, next?)?;
-        let found = captures.get(0)?;
-        let passed = text[found.end()..].chars().next();
-        next = match found.is_empty() {
-            true => passed.map(|passed| found.end() + passed.len_utf8()),
-            false => Some(found.end()),
+    search: Search<'a>,
+    next: Option<usize>,
+    every: Every,
+}
+
+impl<'a> Matches<'a> {
+    fn new(regex: &'a Regex, text: &'a str, start: Option<usize>) -> Matches<'a> {
+        Matches { text, search: regex.search(text), next: start, every: Every::default() }
+    }
+
+    /// The next match, without its groups.
+    fn next(&mut self) -> Option<Range<usize>> {
+        let found = self.search.find_at(self.next?);
+        self.pass(found)
+    }
+
+    /// The next match; its groups are those of the search.
+    fn next_with_groups(&mut self) -> Option<Range<usize>> {
+        let found = self.search.groups_at(self.next?);
+        self.pass(found)
+    }
+
+    fn pass(&mut self, found: Option<Range<usize>>) -> Option<Range<usize>> {
+        self.every.pass();
+        let found = found?;
+        let passed = self.text[found.end..].chars().next();
+        self.next = match found.is_empty() {
+            true => passed.map(|passed| found.end + passed.len_utf8()),
+            false => Some(found.end),
         };
-        Some(captures)
-    })
+        Some(found)
+    }
 }
 
 /// The byte range of the n-th match or of one of its groups.
@@ -183,7 +212,7 @@ fn nth(
     (text, start): (&str, Option<usize>),
     number: Option<&InputValue<'_>>,
     group: Option<&InputValue<'_>>,
-) -> Result<Option<(usize, usize)>> {
+) -> Result<Option<Range<usize>>> {
     let number = number.map_or(1, InputValue::whole);
     if number < 1 {
         return Err(wrong(format!("invalid value for parameter n: {number}")));
@@ -193,32 +222,33 @@ fn nth(
         return Err(wrong(format!("invalid value for parameter subexpr: {group}")));
     }
     let skipped = usize::try_from(number - 1).unwrap_or(usize::MAX);
-    let found = all(regex, text, start).nth(skipped);
+    let mut matches = Matches::new(regex, text, start);
+    for _ in 0..skipped {
+        if matches.next().is_none() {
+            return Ok(None);
+        }
+    }
     // Without groups, group 1 is the whole match.
-    let group = if regex.captures_len() == 1 && group == 1 { 0 } else { group };
+    if group == 0 || (group == 1 && regex.groups() == 1) {
+        return Ok(matches.next());
+    }
+    let found = matches.next_with_groups();
     let group = usize::try_from(group).unwrap_or(usize::MAX);
-    Ok(found.and_then(|captures| captures.get(group)).map(|part| (part.start(), part.end())))
-}
-
-/// The matches of all groups, or the whole match without groups.
-fn groups(regex: &Regex, captures: &Captures<'_>) -> Vec<Option<String>> {
-    let first = if regex.captures_len() > 1 { 1 } else { 0 };
-    let group = |index: usize| captures.get(index).map(|part| part.as_str().to_string());
-    (first..regex.captures_len()).map(group).collect()
+    Ok(found.and_then(|_| matches.search.group(group)))
 }
 
 /// The pieces between matches. An empty match at the end, or right after another match, does not
 /// split.
 fn pieces(regex: &Regex, text: &str) -> Vec<Option<String>> {
-    let (mut out, every) = (Vec::new(), Every::default());
+    let mut out = Vec::new();
+    let mut matches = Matches::new(regex, text, Some(0));
     let mut from = 0;
-    for found in regex.find_iter(text) {
-        every.pass();
-        if found.is_empty() && (found.start() == text.len() || found.start() == from) {
+    while let Some(found) = matches.next() {
+        if found.is_empty() && (found.start == text.len() || found.start == from) {
             continue;
         }
-        out.push(Some(text[from..found.start()].to_string()));
-        from = found.end();
+        out.push(Some(text[from..found.start].to_string()));
+        from = found.end;
     }
     out.push(Some(text[from..].to_string()));
     out
@@ -255,16 +285,24 @@ fn replace(name: &str, args: &[Arg<'_>], cache: RegexCache) -> Result<ResolvedCa
         };
         let mut out = String::new();
         let mut from = 0;
-        for (index, captures) in all(&regex, text, start).enumerate() {
-            let turn = index as i64 + 1;
-            if number > 0 && turn > number {
-                break;
-            }
-            let Some(found) = captures.get(0) else { continue };
+        let mut matches = Matches::new(&regex, text, start);
+        let uses_groups = has_groups(arguments[2].text());
+        let mut turn = 0;
+        while number == 0 || turn < number {
+            turn += 1;
+            let found = match uses_groups {
+                true => matches.next_with_groups(),
+                false => matches.next(),
+            };
+            let Some(found) = found else { break };
             if number == 0 || turn == number {
-                out.push_str(&text[from..found.start()]);
-                filled(arguments[2].text(), &captures, &mut out);
-                from = found.end();
+                out.push_str(&text[from..found.start]);
+                let group = |index| match index {
+                    0 => Some(&text[found.clone()]),
+                    _ => matches.search.group_text(index),
+                };
+                filled(arguments[2].text(), group, &mut out);
+                from = found.end;
             }
         }
         out.push_str(&text[from..]);
@@ -272,8 +310,14 @@ fn replace(name: &str, args: &[Arg<'_>], cache: RegexCache) -> Result<ResolvedCa
     }))
 }
 
+/// Whether a replacement may use a group; it is slower to find groups than matches.
+fn has_groups(replacement: &str) -> bool {
+    let bytes = replacement.as_bytes();
+    bytes.windows(2).any(|pair| pair[0] == b'\\' && pair[1].is_ascii_digit())
+}
+
 /// Expands a replacement: `\1` is a group, `\&` the whole match, `\\` a backslash.
-fn filled(replacement: &str, captures: &Captures<'_>, out: &mut String) {
+fn filled<'a>(replacement: &str, group: impl Fn(usize) -> Option<&'a str>, out: &mut String) {
     let mut characters = replacement.chars();
     while let Some(character) = characters.next() {
         if character != '\\' {
@@ -281,10 +325,9 @@ fn filled(replacement: &str, captures: &Captures<'_>, out: &mut String) {
             continue;
         }
         match characters.next() {
-            Some('&') => out.push_str(&captures[0]),
+            Some('&') => out.push_str(group(0).unwrap_or_default()),
             Some(digit @ '1'..='9') => {
-                let group = digit as usize - '0' as usize;
-                out.push_str(captures.get(group).map_or("", |part| part.as_str()));
+                out.push_str(group(digit as usize - '0' as usize).unwrap_or_default());
             }
             Some('\\') | None => out.push('\\'),
             Some(other) => out.extend(['\\', other]),
@@ -310,17 +353,27 @@ fn extract(name: &str, args: &[Arg<'_>], cache: RegexCache) -> Result<ResolvedCa
         let regex = cache.compile(arguments[1].text(), flags(arguments.get(3), true)?)?;
         let group =
             usize::try_from(arguments.get(2).map_or(0, InputValue::whole)).unwrap_or(usize::MAX);
-        if group >= regex.captures_len() {
+        if group >= regex.groups() {
             return Err(wrong(format!("the pattern has no group {group}")));
         }
-        let part = |captures: Captures<'_>| {
-            captures.get(group).map_or("", |part| part.as_str()).to_string()
+        let text = arguments[0].text();
+        let mut matches = Matches::new(&regex, text, Some(0));
+        let mut next = || -> Option<(Range<usize>, String)> {
+            let found = matches.next_with_groups()?;
+            Some((found, matches.search.group_text(group).unwrap_or_default().to_string()))
         };
-        let (text, every) = (arguments[0].text(), Every::default());
-        let matches = regex.captures_iter(text).inspect(|_| every.pass());
-        Ok(match all {
-            true => OutputValue::Texts(matches.map(|captures| Some(part(captures))).collect()),
-            false => OutputValue::Text(regex.captures(text).map_or(String::new(), part)),
-        })
+        if !all {
+            return Ok(OutputValue::Text(next().map_or(String::new(), |(_, part)| part)));
+        }
+        // As in DuckDB, an empty match right after another does not count.
+        let mut end = None;
+        let mut parts = Vec::new();
+        while let Some((found, part)) = next() {
+            if !(found.is_empty() && end == Some(found.start)) {
+                parts.push(Some(part));
+            }
+            end = Some(found.end);
+        }
+        Ok(OutputValue::Texts(parts))
     }))
 }

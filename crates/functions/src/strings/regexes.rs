@@ -1,13 +1,10 @@
 //! Translates PostgreSQL's regular expressions to the syntax of the `regex` crate.
 
 use parking_lot::Mutex;
-use regex::{Regex, RegexBuilder};
 use tessera_types::{Error, Result, SqlState};
 
+use crate::regex_search::{Regex, Syntax};
 use crate::rowwise::fault;
-
-/// The memory limit of a compiled regular expression.
-const REGEX_BYTES_MAX: usize = 10 << 20;
 
 /// Matching options, parsed from single letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,22 +113,21 @@ pub(crate) fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
         false => RegexTranslator::of(body, &flags)?,
     };
     let translated = if flags.whole { format!("\\A(?:{translated})\\z") } else { translated };
-    RegexBuilder::new(&translated)
-        .case_insensitive(flags.ignore_case)
-        .multi_line(flags.lines)
-        .dot_matches_new_line(flags.dot_matches_line_ends)
-        .ignore_whitespace(flags.extended)
-        .size_limit(REGEX_BYTES_MAX)
-        .build()
-        .map_err(|error| {
-            let text = error.to_string();
-            match text.contains("look-around") || text.contains("backreference") {
-                true => Error::unsupported(format!(
-                    "regular expression '{pattern}' uses back-references or lookaround, which are not supported"
-                )),
-                false => invalid(pattern, &text),
-            }
-        })
+    let syntax = Syntax {
+        ignore_case: flags.ignore_case,
+        lines: flags.lines,
+        dot_matches_line_ends: flags.dot_matches_line_ends,
+        extended: flags.extended,
+    };
+    Regex::new(&translated, syntax).map_err(|error| {
+        let text = error.to_string();
+        match text.contains("look-around") || text.contains("backreference") {
+            true => Error::unsupported(format!(
+                "regular expression '{pattern}' uses back-references or lookaround, which are not supported"
+            )),
+            false => invalid(pattern, &text),
+        }
+    })
 }
 
 fn invalid(pattern: &str, why: &str) -> Error {

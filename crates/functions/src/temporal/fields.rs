@@ -19,6 +19,10 @@ pub(crate) enum Field {
     Century,
     Millennium,
     IsoYear,
+    /// The ISO year and the week as one number.
+    YearWeek,
+    /// 1, or 0 before the year 1.
+    Era,
     DayOfWeek,
     IsoDayOfWeek,
     DayOfYear,
@@ -49,6 +53,8 @@ impl Field {
             "c" | "cent" | "century" | "centuries" => Field::Century,
             "mil" | "mils" | "millennium" | "millennia" => Field::Millennium,
             "isoyear" => Field::IsoYear,
+            "yearweek" => Field::YearWeek,
+            "era" => Field::Era,
             "dow" | "dayofweek" | "weekday" => Field::DayOfWeek,
             "isodow" => Field::IsoDayOfWeek,
             "doy" | "dayofyear" => Field::DayOfYear,
@@ -141,6 +147,8 @@ impl Calendar {
             Field::Century => self.century(),
             Field::Millennium => self.millennium(),
             Field::IsoYear => self.shown_iso_year(),
+            Field::YearWeek => self.shown_iso_year() * 100 + self.week(),
+            Field::Era => i64::from(self.year > 0),
             Field::DayOfWeek => self.day_of_week(),
             Field::IsoDayOfWeek => self.iso_day_of_week(),
             Field::DayOfYear => self.day_of_year(),

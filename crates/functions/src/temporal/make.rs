@@ -190,6 +190,20 @@ pub(super) fn interval(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }))
 }
 
+/// DuckDB's `make_timestamp_ms(milliseconds)` and `make_timestamp_ns(nanoseconds)`.
+pub(super) fn from_number(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let casts = signature(name, args, &[Atom::Int64])?;
+    let of_milliseconds = name == "make_timestamp_ms";
+    Ok(strict(MICROSECONDS, args, casts, move |arguments| {
+        let number = arguments[0].whole();
+        let micros = match of_milliseconds {
+            true => number.checked_mul(1_000),
+            false => Some(number.div_euclid(1_000)),
+        };
+        micros.map(OutputValue::Whole).ok_or_else(|| out_of_range("timestamp"))
+    }))
+}
+
 /// Seconds from 1970 to 2000, PostgreSQL's epoch.
 const TO_2000: i64 = 946_684_800;
 

@@ -7,12 +7,13 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::part::{Style, resolve_named};
 use crate::parse_interval::{Unit, interval};
-use crate::rowwise::{MICROSECONDS, OutputValue, signature, strict, takes};
+use crate::rowwise::{MICROSECONDS, OutputValue, TIME, signature, strict, takes};
 use crate::temporal::fields::{Calendar, Field};
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let field = match name {
+        "nanosecond" => return nanoseconds(name, args),
         "epoch" => return resolve_named(name, Field::Epoch, args, Style::Double),
         "julian" => return resolve_named(name, Field::Julian, args, Style::Double),
         "dayname" | "monthname" | "era" | "yearweek" => return of_date(name, args),
@@ -47,6 +48,20 @@ fn of_date(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         "era" => of(|date| OutputValue::Whole(i64::from(date.year > 0)), Atom::Int64),
         _ => of(|date| OutputValue::Whole(date.shown_iso_year() * 100 + date.week()), Atom::Int64),
     })
+}
+
+/// `nanosecond(x)`: the second of a minute with its fraction, in nanoseconds.
+fn nanoseconds(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let is_time = args.len() == 1 && matches!(args[0].atom, Atom::Time(_));
+    let wanted = if is_time { TIME } else { MICROSECONDS };
+    let casts = signature(name, args, &[wanted])?;
+    Ok(strict(Atom::Int64, args, casts, |arguments| {
+        Ok(match arguments[0].whole() {
+            // Infinite timestamps have no fields.
+            i64::MIN | i64::MAX => OutputValue::Null,
+            moment => OutputValue::Whole(moment.rem_euclid(60_000_000) * 1_000),
+        })
+    }))
 }
 
 /// `to_days(n)` and the like: an interval of `n` units.

@@ -14,7 +14,7 @@ use arrow::datatypes::*;
 
 use tessera_plan::{Expr, Scalar};
 use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, offset_at};
-use tessera_types::{Atom, Error, Result, SqlState, TimeUnit};
+use tessera_types::{Atom, Error, Result, SqlState, TimeUnit, did_you_mean};
 
 use crate::cast::cast;
 use crate::kernel::{Argument, Kernel, argument, unexpected};
@@ -153,9 +153,36 @@ pub(super) fn field_of(name: &str, of: &Atom) -> Result<Field> {
     Field::named(name).ok_or_else(|| unknown(name, of))
 }
 
+/// The usual names of fields, for suggestions.
+const UNITS: [&str; 22] = [
+    "century",
+    "day",
+    "decade",
+    "dow",
+    "doy",
+    "epoch",
+    "hour",
+    "isodow",
+    "isoyear",
+    "julian",
+    "microseconds",
+    "millennium",
+    "milliseconds",
+    "minute",
+    "month",
+    "quarter",
+    "second",
+    "timezone",
+    "timezone_hour",
+    "timezone_minute",
+    "week",
+    "year",
+];
+
 /// The error for an unknown field name.
 pub(super) fn unknown(name: &str, of: &Atom) -> Error {
-    Error::data(format!("unknown unit '{name}' for type {of}"))
+    let hint = did_you_mean(name, UNITS);
+    Error::data(format!("unknown unit '{name}' for type {of}{hint}"))
         .with_state(SqlState::INVALID_PARAMETER_VALUE)
 }
 

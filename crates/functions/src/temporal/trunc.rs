@@ -208,7 +208,11 @@ pub(super) fn zone_named(name: &str) -> Result<Tz> {
         _ => Tz::from_str(name),
     };
     named.map_err(|_| {
-        Error::data(format!("unknown time zone '{name}'"))
+        let message = format!(
+            "unknown time zone '{name}'; use a name of the IANA database, such as Europe/Berlin, an \
+             offset or UTC"
+        );
+        Error::data(message)
             .with_state(SqlState::INVALID_PARAMETER_VALUE)
     })
 }

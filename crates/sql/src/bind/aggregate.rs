@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 
 use sqlparser::ast::{
-    DuplicateTreatment, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, NullTreatment, OrderByExpr,
+    DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, NullTreatment, OrderByExpr,
 };
 use tessera_optimizer::logical::relation::{Call, Key, Name};
-use tessera_plan::{Expr, Functions};
+use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::function::{argument, function_name};
@@ -20,10 +20,9 @@ use super::scope::{Scope, as_parameter};
 use super::steps::Step;
 use super::typed::TypedExpr;
 use super::{Binder, Place, refuse, unsupported_at, with_span};
-use crate::postgres::Kind;
 
 /// SQL names of native aggregate functions and the functions they denote.
-const NAMES: [(&str, &str); 22] = [
+const NAMES: [(&str, &str); 42] = [
     ("sum", "sum"),
     ("avg", "avg"),
     ("mean", "avg"),
@@ -46,22 +45,50 @@ const NAMES: [(&str, &str); 22] = [
     ("every", "bool_and"),
     ("bool_and", "bool_and"),
     ("bool_or", "bool_or"),
+    ("quantile", "percentile_disc"),
+    ("list", "array_agg"),
+    ("group_concat", "string_agg"),
+    ("listagg", "string_agg"),
+    ("first", "first_value"),
+    ("last", "last_value"),
+    ("arbitrary", "first_value"),
+    ("approx_count_distinct", "approx_distinct"),
+    ("approx_top_k", "approx_top_k"),
+    ("histogram", "histogram"),
+    ("entropy", "entropy"),
+    ("mad", "mad"),
+    ("skewness", "skewness"),
+    ("kurtosis", "kurtosis"),
+    ("kurtosis_pop", "kurtosis_pop"),
+    ("product", "product"),
+    ("fsum", "fsum"),
+    ("sumkahan", "fsum"),
+    ("kahan_sum", "fsum"),
+    ("favg", "favg"),
 ];
+
+/// The names of aggregates that the binder knows itself.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}
 
 /// Ordered-set aggregates: `f(…) WITHIN GROUP (ORDER BY value)`.
 const ORDERED_SET: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
 
 /// A bound aggregate call that is not yet assigned to a query.
-struct BoundAggregate {
-    call: Call,
-    atom: Atom,
-    steps: Vec<Step>,
+pub(super) struct BoundAggregate {
+    pub(super) call: Call,
+    pub(super) atom: Atom,
+    pub(super) steps: Vec<Step>,
 }
 
 impl Binder<'_> {
     /// Returns the aggregate function of a call; `None` for other functions.
     pub(super) fn aggregate_of(&self, function: &Function) -> Option<String> {
         let name = function_name(function)?;
+        if self.is_aggregate_macro(function) {
+            return Some(name);
+        }
         if let Some((_, own)) = NAMES.iter().find(|(known, _)| *known == name) {
             return Some(own.to_string());
         }
@@ -88,7 +115,7 @@ impl Binder<'_> {
         clause: &str,
     ) -> Result<TypedExpr> {
         let inner = scope.without_groups();
-        let bound = self.bind_aggregate(function, &inner)?;
+        let bound = self.bind_aggregate(function, &inner, "an aggregate function", true)?;
         if let Some(outer) = owner(&bound, scope) {
             let value = self.aggregate_in(function, outer, clause)?;
             return Ok(as_parameter(value));
@@ -109,16 +136,27 @@ impl Binder<'_> {
         Ok(TypedExpr::new(Expr::Field(name), atom))
     }
 
-    /// Binds a call over the columns of a scope.
-    fn bind_aggregate(&mut self, function: &Function, scope: &Scope<'_>) -> Result<BoundAggregate> {
+    /// Binds a call over the columns of a scope. With `simplifies`, its expressions are in the form
+    /// in which they are computed.
+    pub(super) fn bind_aggregate(
+        &mut self,
+        function: &Function,
+        scope: &Scope<'_>,
+        clause: &'static str,
+        simplifies: bool,
+    ) -> Result<BoundAggregate> {
+        let finished = |binder: &Self, value| match simplifies {
+            true => binder.finished(value),
+            false => Ok(value),
+        };
         let name = self
             .aggregate_of(function)
             .ok_or_else(|| Error::internal("call of an unknown aggregate function"))?;
         let Function { args, filter, null_treatment, within_group, .. } = function;
         let mut steps = Vec::new();
-        let mut place =
-            Place { scope, steps: &mut steps, clause: "an aggregate function", unnests: None };
+        let mut place = Place { scope, steps: &mut steps, clause, unnests: None };
         let (mut distinct, mut order_by, mut ignore) = (false, &[][..], *null_treatment);
+        let mut limit = None;
         let mut values = Vec::new();
         match args {
             FunctionArguments::None => {}
@@ -135,6 +173,11 @@ impl Binder<'_> {
                         FunctionArgumentClause::OrderBy(keys) => order_by = keys,
                         FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => {
                             ignore = Some(*treatment)
+                        }
+                        FunctionArgumentClause::Limit(count)
+                            if name == "array_agg" && !distinct =>
+                        {
+                            limit = Some(self.call_limit(count, &mut place)?);
                         }
                         other => {
                             return Err(unsupported_at(
@@ -176,7 +219,10 @@ impl Binder<'_> {
         let mut keys = self
             .call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
         if !within_group.is_empty() {
+            // As in standard SQL, `listagg(x, ',') WITHIN GROUP (ORDER BY y)`.
+            let is_list = function_name(function).as_deref() == Some("listagg");
             if !ordered
+                && !is_list
                 && !matches!(
                     name.as_str(),
                     "approx_percentile_cont" | "approx_percentile_cont_with_weight"
@@ -187,13 +233,14 @@ impl Binder<'_> {
                 );
                 return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
             }
-            if let [(value, _, _)] = &keys[..] {
+            if let ([(value, _, _)], false) = (&keys[..], is_list) {
                 values.insert(0, value.clone());
-            } else {
+            } else if !is_list {
                 let message = format!("WITHIN GROUP (ORDER BY …) of {name} takes one value");
                 return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
             }
         }
+        let (name, values) = self.as_percentile(name, values)?;
         let values = self.call_arguments(&name, values)?;
         if ordered
             && !within_group.is_empty()
@@ -205,15 +252,15 @@ impl Binder<'_> {
         let filter = match filter {
             Some(filter) => {
                 let condition = self.condition(filter, &mut place)?;
-                Some(self.finished(condition)?.expr)
+                Some(finished(self, condition)?.expr)
             }
             None => None,
         };
         let values =
-            values.into_iter().map(|value| self.finished(value)).collect::<Result<Vec<_>>>()?;
+            values.into_iter().map(|value| finished(self, value)).collect::<Result<Vec<_>>>()?;
         let mut sorted = Vec::with_capacity(keys.len());
         for (value, descending, nulls_first) in keys {
-            let expr = self.finished(value)?.expr;
+            let expr = finished(self, value)?.expr;
             if !matches!(expr, Expr::Constant(..)) {
                 sorted.push(Key { expr, descending, nulls_first });
             }
@@ -234,7 +281,7 @@ impl Binder<'_> {
             distinct,
             filter,
             order_by: sorted,
-            limit: None,
+            limit,
         };
         Ok(BoundAggregate { call, atom, steps })
     }
@@ -254,99 +301,17 @@ impl Binder<'_> {
         Ok(sorted)
     }
 
-    /// Converts arguments to the types that the function takes.
-    fn call_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
-        let types = || args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
-        let wrong = |hint: &str| {
-            let message = format!("aggregate function {name} does not take ({}); {hint}", types());
-            Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
+    /// Returns the number of values that LIMIT in a call allows.
+    fn call_limit(&mut self, count: &Ast, place: &mut Place<'_, '_>) -> Result<u64> {
+        let count = self.expr(count, place)?;
+        let value = match &self.finished(count)?.expr {
+            Expr::Constant(Scalar::Integer(value), _) => u64::try_from(*value).ok(),
+            _ => None,
         };
-        match name {
-            "count" => match args.as_slice() {
-                [] => Ok(args),
-                // A non-NULL constant counts every tuple.
-                [only] if matches!(&only.expr, Expr::Constant(value, _) if !value.is_null()) => {
-                    Ok(Vec::new())
-                }
-                [_] => Ok(args.into_iter().map(TypedExpr::known).collect()),
-                _ => wrong("it takes one value"),
-            },
-            "sum" | "avg" | "var_samp" | "var_pop" | "stddev" | "stddev_pop" => {
-                match args.as_slice() {
-                    [one] if one.is_null() => self.cast_all(args, &Atom::Int64),
-                    [one] if one.unknown => self.arguments_typed(name, Kind::Aggregate, args),
-                    [one] if matches!(one.atom, Atom::Duration(_)) => {
-                        self.cast_all(args, &Atom::Interval)
-                    }
-                    [one]
-                        if one.atom.is_numeric()
-                            || (one.atom == Atom::Interval && matches!(name, "sum" | "avg")) =>
-                    {
-                        Ok(args)
-                    }
-                    [_] => wrong("cast it to a number"),
-                    _ => wrong("it takes one value"),
-                }
-            }
-            "percentile_cont" | "percentile_disc" | "mode" => {
-                self.ordered_set_arguments(name, args)
-            }
-            "string_agg" => match args.as_slice() {
-                [value, _] if value.atom == Atom::Bytes => self.cast_all(args, &Atom::Bytes),
-                [_, _] => self.cast_all(args, &Atom::String),
-                _ => wrong("it takes a text and a separator"),
-            },
-            "bool_and" | "bool_or" if matches!(args.as_slice(), [one] if one.unknown || one.is_null()) => {
-                self.cast_all(args, &Atom::Boolean)
-            }
-            _ if args.iter().any(|arg| arg.unknown) => {
-                self.arguments_typed(name, Kind::Aggregate, args)
-            }
-            _ => Ok(args),
-        }
-    }
-
-    fn cast_all(&self, args: Vec<TypedExpr>, atom: &Atom) -> Result<Vec<TypedExpr>> {
-        args.into_iter().map(|arg| self.cast_to(arg, atom, false)).collect()
-    }
-
-    /// Converts the value and the fractions of an ordered-set aggregate.
-    fn ordered_set_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
-        let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
-        let wrong = |hint: &str| {
-            let message = format!("aggregate function {name} does not take ({types}); {hint}");
-            Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION))
-        };
-        let count = if name == "mode" { 1 } else { 2 };
-        if args.len() != count {
-            return wrong("write it as f(…) WITHIN GROUP (ORDER BY value)");
-        }
-        let mut args = args.into_iter();
-        let Some(value) = args.next() else { return wrong("it takes a value") };
-        let value = match (name, &value.atom) {
-            ("percentile_cont", atom)
-                if atom.is_numeric() || *atom == Atom::Null || value.unknown =>
-            {
-                self.cast_to(value, &Atom::Float64, false)?
-            }
-            ("percentile_cont", _) => return wrong("cast the value to double precision"),
-            (_, Atom::Null) => self.cast_to(value, &Atom::Int32, false)?,
-            _ => value.known(),
-        };
-        let mut all = vec![value];
-        if let Some(fraction) = args.next() {
-            let to = match &fraction.atom {
-                Atom::List(slot) if slot.atom.is_numeric() || slot.atom == Atom::Null => {
-                    super::table_function::list_of(Atom::Float64)
-                }
-                atom if atom.is_numeric() || *atom == Atom::Null || fraction.unknown => {
-                    Atom::Float64
-                }
-                _ => return wrong("the fraction must be a number or a list of numbers"),
-            };
-            all.push(self.cast_to(fraction, &to, false)?);
-        }
-        Ok(all)
+        value.filter(|value| *value > 0).ok_or_else(|| {
+            let message = "the number of values of an aggregate must be a constant above 0";
+            Error::semantic(message).with_state(SqlState::INVALID_PARAMETER_VALUE)
+        })
     }
 
     /// Binds `grouping(a, b)`, which tells the keys that a grouping set omits.

@@ -67,6 +67,17 @@ impl Env {
         None
     }
 
+    /// Returns all names, innermost first, for messages.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut entry = self.0.as_ref();
+        while let Some(current) = entry {
+            names.push(current.name.clone());
+            entry = current.next.0.as_ref();
+        }
+        names
+    }
+
     /// Adds a name, which hides an earlier one.
     pub(crate) fn with(&self, name: String, meaning: Meaning) -> Env {
         Env(Some(Rc::new(Entry { name, meaning, next: self.clone() })))

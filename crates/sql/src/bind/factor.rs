@@ -6,12 +6,12 @@ use std::sync::Arc;
 use sqlparser::ast::{Ident, ObjectName, Query, Spanned, TableAlias, TableFactor};
 use tessera_optimizer::logical::relation::Relation;
 use tessera_optimizer::table::Table;
-use tessera_types::{Code, Error, Result, SqlState};
+use tessera_types::{Code, Error, Result, SqlState, suggest};
 
 use super::cte::{Env, Meaning, check_alias, renamed};
 use super::from::{FromContext, Tables, lateral_scope};
 use super::list::idents;
-use super::scope::{Column, OutputColumn};
+use super::scope::{Column, OutputColumn, shown};
 use super::{Binder, BoundQuery, normalized, refuse, unsupported_at, with_span};
 
 /// The maximum nesting depth of views.
@@ -42,22 +42,23 @@ impl Binder<'_> {
                 refuse(*with_ordinality, "WITH ORDINALITY", place)?;
                 refuse(!partitions.is_empty(), "PARTITION after a table", place)?;
                 refuse(json_path.is_some(), "a JSON path after a table", place)?;
-                refuse(sample.is_some(), "TABLESAMPLE", place)?;
                 refuse(!index_hints.is_empty(), "an index hint", place)?;
-                match args {
+                let mut tables = match args {
                     Some(args) => {
                         refuse(args.settings.is_some(), "SETTINGS of a table function", place)?;
-                        self.table_function(name, &args.args, alias.as_ref(), context)
+                        self.table_function(name, &args.args, alias.as_ref(), context)?
                     }
-                    None => self.named(name, alias.as_ref(), context),
-                }
+                    None => self.named(name, alias.as_ref(), context)?,
+                };
+                tables.relation = self.table_sample(tables.relation, sample.as_ref(), place)?;
+                Ok(tables)
             }
             TableFactor::Derived { lateral, subquery, alias, sample } => {
-                refuse(sample.is_some(), "TABLESAMPLE", place)?;
-                let bound = match lateral_scope(context, *lateral) {
+                let mut bound = match lateral_scope(context, *lateral) {
                     Some(scope) => self.query(subquery, Some(&scope), context.env)?,
                     None => self.query(subquery, context.outer, context.env)?,
                 };
+                bound.relation = self.table_sample(bound.relation, sample.as_ref(), place)?;
                 aliased(bound, alias.as_ref(), Vec::new())
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
@@ -138,25 +139,25 @@ impl Binder<'_> {
                 let bound = self.scan(found, reference.last().map_or("", String::as_str));
                 aliased(bound, alias, table())
             }
-            None => Err(with_span(self.no_table(&parts), place)),
+            None => Err(with_span(self.no_table(&parts, context.env), place)),
         }
     }
 
-    /// Returns the error for an unknown table, listing known ones.
-    fn no_table(&self, parts: &[Ident]) -> Error {
+    /// Returns the error for an unknown table, with the nearest name and the known tables.
+    fn no_table(&self, parts: &[Ident], env: &Env) -> Error {
         let mut names = self.catalog.table_names();
+        names.extend(env.names());
         names.sort();
-        let more = if names.len() > 12 { ", …" } else { "" };
-        names.truncate(12);
-        let known = match names.is_empty() {
+        names.dedup();
+        let name = parts.last().map_or("", |part| part.value.as_str());
+        let hint = match names.is_empty() {
             true => {
-                "no tables are defined; name a file in quotes ('data.parquet') or create an external table"
+                "; no tables are defined; name a file in quotes ('data.parquet') or create an external table"
                     .to_string()
             }
-            false => format!("known tables are {}{more}", names.join(", ")),
+            false => suggest(name, "known tables are", &names),
         };
-        let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        Error::semantic(format!("unknown table {name}; {known}"))
+        Error::semantic(format!("unknown table '{}'{hint}", shown(parts)))
             .with_state(SqlState::UNDEFINED_TABLE)
     }
 

@@ -9,6 +9,7 @@ use tessera_types::{Error, Result, SqlState, Tuple};
 
 use super::Binder;
 use super::cte::Env;
+use super::sample::using_sample;
 use super::scope::{Column, Scope};
 use super::steps::joined;
 
@@ -17,6 +18,13 @@ use super::steps::joined;
 pub(crate) struct Tables {
     pub(crate) relation: Relation,
     pub(crate) columns: Vec<Column>,
+}
+
+impl Tables {
+    /// No table: one tuple without fields.
+    fn one_row() -> Tables {
+        Tables { relation: one_row(), columns: Vec::new() }
+    }
 }
 
 /// The lateral_scope of a table in FROM.
@@ -45,6 +53,12 @@ impl Binder<'_> {
     ) -> Result<Tables> {
         let mut tables: Option<Tables> = None;
         for next in from {
+            if let Some(args) = using_sample(&next.relation) {
+                let sampled = tables.take().unwrap_or_else(Tables::one_row);
+                let Tables { relation, columns } = sampled;
+                tables = Some(Tables { relation: self.sampled(relation, args)?, columns });
+                continue;
+            }
             let before = tables.as_ref().map_or(Vec::new(), |tables| tables.columns.clone());
             let next = self.with_joins(next, FromContext { outer, env, before: &before })?;
             tables = Some(match tables {
@@ -57,7 +71,7 @@ impl Binder<'_> {
                 }
             });
         }
-        let tables = tables.unwrap_or_else(|| Tables { relation: one_row(), columns: Vec::new() });
+        let tables = tables.unwrap_or_else(Tables::one_row);
         check_names(&tables.columns)?;
         Ok(tables)
     }
@@ -95,6 +109,7 @@ pub(super) fn lateral_scope<'p>(context: FromContext<'p, 'p>, lateral: bool) -> 
         outer: context.outer,
         env: context.env.clone(),
         groups: None,
+        windows: None,
         results: Vec::new(),
     })
 }

@@ -1,6 +1,6 @@
 //! Calls of scalar functions.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use sqlparser::ast::{
@@ -8,14 +8,14 @@ use sqlparser::ast::{
     Spanned,
 };
 use tessera_functions::{
-    Library, WHOLE_QUOTIENT, common_type, is_offered, temporal_and_string_names,
+    Library, WHOLE_QUOTIENT, WINDOW_FUNCTIONS, common_type, is_offered, temporal_and_string_names,
 };
 use tessera_plan::{Expr, Functions};
-use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, edit_distance};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean, suggest};
 
 use super::list::UnnestCall;
 use super::typed::TypedExpr;
-use super::{Binder, Place, normalized, unsupported_at};
+use super::{Binder, Place, normalized, unsupported_at, with_span};
 use crate::postgres::Kind;
 
 /// Functions that convert all arguments to a common type.
@@ -42,10 +42,13 @@ const LIST_AND_ELEMENTS: [&str; 14] = [
 /// The names of the arguments of `make_interval`, in order.
 const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
+/// Functions that the binder rewrites.
+const SPECIAL: [&str; 7] = ["array", "coalesce", "grouping", "if", "ifnull", "nvl", "nvl2"];
+
 /// The names of the native functions that SQL can call.
 static NATIVE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     let own = Library::native_function_names().into_iter().chain(temporal_and_string_names());
-    let own = own.chain(["abs", "bit_not", "mod", "div", "nullif"]);
+    let own = own.chain(["abs", "bit_count", "bit_not", "mod", "div", "nullif"]);
     own.filter(|name| is_offered(name)).collect()
 });
 
@@ -56,6 +59,9 @@ impl Binder<'_> {
         function: &Function,
         place: &mut Place<'_, '_>,
     ) -> Result<TypedExpr> {
+        if let Some(expansion) = self.expanded(function)? {
+            return self.expr(&expansion, place).map_err(|error| with_span(error, function));
+        }
         let Function {
             name,
             uses_odbc_syntax: _,
@@ -69,8 +75,10 @@ impl Binder<'_> {
         if !matches!(parameters, FunctionArguments::None) {
             return Err(unsupported_at("a second list of arguments", function));
         }
-        if over.is_some() {
-            return Err(unsupported_at(&format!("the window function {name}"), function));
+        if let Some(over) = over {
+            return self
+                .window_call(function, over, place)
+                .map_err(|error| with_span(error, function));
         }
         let Some(called) = function_name(function) else {
             return Err(unsupported_at(&format!("the function {name} in a schema"), function));
@@ -83,7 +91,15 @@ impl Binder<'_> {
         if self.aggregate_of(function).is_some() {
             return self.aggregate(function, place);
         }
+        if let Some(error) = super::window::without_over(&called)
+            && !self.is_callable(&called)
+        {
+            return Err(with_span(error, function));
+        }
         let no_aggregate = |construct: &str| {
+            if !self.function_names().contains(&called) {
+                return Err(self.unknown_function(&called, ""));
+            }
             let message = format!(
                 "{construct} needs an aggregate function, but {called} is a scalar function; remove {construct}"
             );
@@ -119,6 +135,9 @@ impl Binder<'_> {
                 ));
             }
         };
+        if super::struct_function::NAMES.contains(&called.as_str()) {
+            return self.struct_function(&called, list, function, place);
+        }
         if called == "make_interval"
             && list.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_)))
         {
@@ -127,7 +146,13 @@ impl Binder<'_> {
         }
         let mut args = Vec::with_capacity(list.len());
         for arg in list {
-            args.push(self.expr(argument(arg, function)?, place)?);
+            let written = match argument(arg, function) {
+                Err(_) if !self.function_names().contains(&called) => {
+                    return Err(with_span(self.unknown_function(&called, ""), function));
+                }
+                written => written?,
+            };
+            args.push(self.expr(written, place)?);
         }
         self.special(&called, args)
     }
@@ -227,7 +252,7 @@ impl Binder<'_> {
         }
     }
 
-    fn is_callable(&self, name: &str) -> bool {
+    pub(super) fn is_callable(&self, name: &str) -> bool {
         let library = self.library();
         NATIVE.contains(name)
             || library.user_function(name).is_some()
@@ -323,10 +348,8 @@ impl Binder<'_> {
         let mut given: Vec<TypedExpr> =
             (0..INTERVAL_ARGUMENTS.len()).map(|_| TypedExpr::int32(0)).collect();
         let wrong = |what: &str| {
-            let message = format!(
-                "unknown argument {what} of make_interval; expected {}",
-                INTERVAL_ARGUMENTS.join(", ")
-            );
+            let hint = suggest(what, "expected", &INTERVAL_ARGUMENTS);
+            let message = format!("unknown argument '{what}' of make_interval{hint}");
             Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
         };
         for (index, arg) in list.iter().enumerate() {
@@ -392,17 +415,28 @@ impl Binder<'_> {
     /// Returns the error for an unknown function, with the nearest known name.
     fn no_function(&self, name: &str, args: &[TypedExpr]) -> Error {
         let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
-        let foreign = self.library().foreign_names().filter(|known| is_offered(known));
-        let all = NATIVE.iter().copied().map(String::from).chain(foreign);
-        let near = all.map(|known| (edit_distance(name, &known), known)).min();
-        let hint = match near {
-            Some((distance, known)) if distance <= 2 && distance < name.chars().count() / 2 + 1 => {
-                format!("; did you mean {known}?")
-            }
-            _ => String::new(),
-        };
-        let message = format!("unknown function {name}({types}){hint}");
-        Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
+        self.unknown_function(name, &format!("({types})"))
+    }
+
+    /// Returns the error for a name that neither a scalar, aggregate nor table function has.
+    pub(super) fn unknown_function(&self, name: &str, args: &str) -> Error {
+        let known = self.function_names();
+        let hint = did_you_mean(name, known.iter().map(String::as_str));
+        Error::semantic(format!("unknown function {name}{args}{hint}"))
+            .with_state(SqlState::UNDEFINED_FUNCTION)
+    }
+
+    /// Returns the names of all functions: scalar, aggregate and in FROM.
+    fn function_names(&self) -> BTreeSet<String> {
+        let library = self.library();
+        let mut names: BTreeSet<String> = library.offered().into_iter().collect();
+        names.extend(library.user_functions().iter().map(|function| function.name().to_string()));
+        let native = NATIVE.iter().copied().chain(SPECIAL).chain(WINDOW_FUNCTIONS);
+        let known = native.chain(super::aggregate::names()).chain(super::table_function::names());
+        names.extend(known.map(String::from));
+        let file_functions = self.catalog.file_functions().into_iter();
+        names.extend(file_functions.map(|(function, _)| function.to_string()));
+        names
     }
 }
 
@@ -441,12 +475,12 @@ pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<
         FunctionArg::Unnamed(_) => {
             let message = format!("{} does not take *", function.name);
             let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(super::with_span(error, function.span()))
+            Err(with_span(error, function.span()))
         }
         FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
             let message = format!("{} does not take named argument {arg}", function.name);
             let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(super::with_span(error, function.span()))
+            Err(with_span(error, function.span()))
         }
     }
 }

@@ -312,7 +312,7 @@ impl Binder<'_> {
         Ok(list.into_iter().next().map(|(_, value)| value))
     }
 
-    /// Binds GROUP BY ALL: items without aggregate calls become keys.
+    /// Binds GROUP BY ALL: items without calls of aggregate and window functions become keys.
     fn group_by_all(&mut self, context: GroupByContext<'_>) -> Result<()> {
         for item in context.items {
             let value = match item.expr {
@@ -344,7 +344,7 @@ fn nested_sets(function: &Function) -> Option<Ast> {
 }
 
 impl Binder<'_> {
-    /// Returns whether an expression calls an aggregate function outside of subqueries.
+    /// Returns whether an expression calls an aggregate or window function outside of subqueries.
     fn contains_aggregate(&self, expr: &Ast) -> bool {
         use sqlparser::ast::{Query, Visit, Visitor};
         use std::ops::ControlFlow;
@@ -369,7 +369,8 @@ impl Binder<'_> {
                 match expr {
                     Ast::Function(function)
                         if self.depth == 0
-                            && (self.binder.aggregate_of(function).is_some()
+                            && (function.over.is_some()
+                                || self.binder.aggregate_of(function).is_some()
                                 || is_called(function, "grouping")) =>
                     {
                         ControlFlow::Break(())

@@ -10,7 +10,7 @@ use tessera_types::{Code, Error, Result, SqlState};
 
 use super::from::{FromContext, Tables};
 use super::list::idents;
-use super::scope::{Column, Scope, matches};
+use super::scope::{Column, Scope, matches, of_one_table, unknown_column};
 use super::steps::{Step, apply, joined, with_fields};
 use super::subquery::conjuncts;
 use super::{Binder, Place, refuse, unsupported_at, with_span};
@@ -216,8 +216,8 @@ fn unique<'t>(columns: &'t [Column], name: &Ident, side: &str) -> Result<&'t Col
             }
         }
     }
-    let message = format!("unknown column {} of USING on the {side} side of the join", name.value);
-    Err(with_span(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span))
+    let of = format!("{} in USING, on the {side} side of the join", of_one_table(columns));
+    Err(unknown_column(name, &of, columns.iter().filter(|column| !column.hidden)))
 }
 
 /// Returns the column names that both sides have, in the order of the left side.

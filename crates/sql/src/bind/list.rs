@@ -6,12 +6,12 @@ use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
-use tessera_optimizer::logical::relation::Name;
+use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
-use tessera_types::{Atom, Code, Error, Result, SqlState};
+use tessera_types::{Atom, Code, Error, Result};
 
-use super::scope::{Column, Scope, matches};
-use super::steps::Step;
+use super::scope::{Column, Scope, matches, of_one_table, unknown_column};
+use super::steps::{Step, with_fields};
 use super::typed::TypedExpr;
 use super::{Binder, Place, normalized, refuse, unsupported_at, with_span};
 
@@ -113,8 +113,8 @@ impl Binder<'_> {
         let parts = idents(name)?;
         let mut current = Some(scope);
         let mut outer = false;
-        while let Some(scope) = current {
-            if let Some(columns) = scope.of_table(&parts) {
+        while let Some(near) = current {
+            if let Some(columns) = near.of_table(&parts) {
                 return match outer {
                     true => Err(Error::unsupported(
                         "table.* of an enclosing query is not supported; name the columns",
@@ -122,13 +122,10 @@ impl Binder<'_> {
                     false => Ok(columns),
                 };
             }
-            current = scope.outer;
+            current = near.outer;
             outer = true;
         }
-        let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        let error = Error::semantic(format!("unknown table {name} in FROM"));
-        let error = error.with_state(SqlState::UNDEFINED_TABLE);
-        Err(parts.first().map_or(error.clone(), |part| with_span(error, part.span)))
+        Err(scope.unknown_table(&parts))
     }
 
     fn wildcard<'q>(
@@ -166,8 +163,7 @@ impl Binder<'_> {
             matches(name, &column.name, true) || matches(name, &column.name, false)
         };
         let missing = |name: &Ident, clause: &str| {
-            let message = format!("unknown column {} in {clause}", name.value);
-            with_span(Error::semantic(message).with_state(SqlState::UNDEFINED_COLUMN), name.span)
+            unknown_column(name, &format!("{} in {clause}", of_one_table(&columns)), &columns)
         };
         let is_excluded = |parts: &[Ident], column: &Column| match parts.split_last() {
             Some((name, table)) => {
@@ -278,6 +274,26 @@ impl Binder<'_> {
         }
         Ok(list)
     }
+
+    /// Applies the collected `unnest` calls to a relation.
+    pub(super) fn unnested(
+        &mut self,
+        relation: Relation,
+        unnests: Vec<UnnestCall>,
+    ) -> Result<Relation> {
+        if unnests.is_empty() {
+            return Ok(relation);
+        }
+        let (mut fields, mut lists) = (Vec::new(), Vec::new());
+        for UnnestCall { list, element } in unnests {
+            let list = self.finished(list)?;
+            let name = self.fields.fresh("list", list.atom.clone());
+            fields.push((name.clone(), list.expr));
+            lists.push((name, element));
+        }
+        let input = Box::new(with_fields(relation, fields));
+        Ok(Relation::Unnest { input, lists, outer: false })
+    }
 }
 
 /// Rejects an alias in single quotes, because `'a' 'b'` does not mean `'a' AS "b"`.
@@ -331,6 +347,6 @@ fn shown_name(expr: &Ast) -> String {
     match expr {
         Ast::Identifier(name) => normalized(name),
         Ast::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalized),
-        other => other.to_string(),
+        other => crate::frame_exclude::shown(other),
     }
 }

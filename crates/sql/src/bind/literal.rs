@@ -130,9 +130,7 @@ impl Binder<'_> {
                 self.arithmetic("mul", number, one)
             }
             (_, None) => {
-                let message = format!(
-                    "an interval needs a known unit; write its text in quotes: interval '{value} days'"
-                );
+                let message = "an interval needs a known unit; write its text in quotes, as in interval '3 days'";
                 Err(with_span(
                     Error::semantic(message).with_state(SqlState::SYNTAX_ERROR),
                     value.span(),

@@ -9,14 +9,17 @@
 //! | `query`, `cte`, `recursive`, `set` | queries, WITH, set operations, LIMIT |
 //! | `values`, `literal_rows` | VALUES |
 //! | `select`, `list`, `group`, `grouped`, `order` | SELECT: list, GROUP BY, DISTINCT, ORDER BY |
-//! | `from`, `factor`, `join`, `table_function` | tables, joins, functions in FROM |
+//! | `from`, `factor`, `join`, `table_function`, `sample` | tables, joins, functions, samples in FROM |
 //! | `scope`, `steps` | column names; work that must precede an expression |
 //! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `nested` | expressions |
 //! | `membership`, `in_literals`, `literal`, `subquery` | IN, BETWEEN, ANY; literals; subqueries |
-//! | `function`, `aggregate` | function calls |
+//! | `function`, `macros`, `struct_function` | calls of scalar functions |
+//! | `aggregate`, `aggregate_arguments` | calls of aggregate functions |
+//! | `window`, `window_definition`, `window_range` | window functions |
 //! | `typed`, `untyped`, `coerce`, `sql_type` | types |
 
 mod aggregate;
+mod aggregate_arguments;
 mod cast;
 mod coerce;
 mod compare;
@@ -32,6 +35,7 @@ mod join;
 mod list;
 mod literal;
 mod literal_rows;
+mod macros;
 mod membership;
 mod nested;
 mod operator;
@@ -40,16 +44,21 @@ mod pattern;
 mod query;
 mod recursive;
 mod row;
+mod sample;
 mod scope;
 mod select;
 mod set;
 mod sql_type;
 mod steps;
+mod struct_function;
 mod subquery;
 mod table_function;
 mod typed;
 mod untyped;
 mod values;
+mod window;
+mod window_definition;
+mod window_range;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -68,7 +77,7 @@ use tessera_types::{Error, Result, Span};
 use crate::clock::StatementTime;
 use cte::Env;
 use scope::{OutputColumn, Scope};
-pub(crate) use sql_type::atom_of_type;
+pub(crate) use sql_type::{atom_of_type, unknown_type};
 use steps::Step;
 use typed::TypedExpr;
 

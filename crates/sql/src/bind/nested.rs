@@ -4,7 +4,7 @@ use sqlparser::ast::{
     AccessExpr, Array, DictionaryField, Expr as Ast, Ident, MapEntry, StructField, Subscript, Value,
 };
 use tessera_plan::Expr;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, SqlState, suggest};
 
 use super::scope::{Column, as_parameter};
 use super::typed::TypedExpr;
@@ -172,10 +172,10 @@ impl Binder<'_> {
                     slots.iter().find(|(slot, _)| slot.eq_ignore_ascii_case(&name.value))
                 });
                 let Some((slot, _)) = found else {
-                    let known =
-                        slots.iter().map(|(slot, _)| &**slot).collect::<Vec<_>>().join(", ");
+                    let known: Vec<&str> = slots.iter().map(|(slot, _)| &**slot).collect();
+                    let hint = suggest(&name.value, "known fields are", &known);
                     return error(
-                        format!("unknown struct field {}; expected {known}", name.value),
+                        format!("unknown struct field '{}'{hint}", name.value),
                         SqlState::UNDEFINED_COLUMN,
                     );
                 };

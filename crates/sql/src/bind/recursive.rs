@@ -44,12 +44,8 @@ impl Binder<'_> {
             .into_iter()
             .map(|column| {
                 let atom = known_atom(&column.atom);
-                OutputColumn {
-                    field: self.fields.fresh(&column.name, atom.clone()),
-                    atom,
-                    literal: None,
-                    ..column
-                }
+                let field = self.fields.fresh(&column.name, atom.clone());
+                OutputColumn { field, atom, literal: None, ..column }
             })
             .collect();
         let atoms: Vec<Atom> = columns.iter().map(|column| column.atom.clone()).collect();
@@ -65,32 +61,37 @@ impl Binder<'_> {
         let step = self.term(right, outer, &inner);
         self.open_recursions -= 1;
         let step = step?;
-        if step.columns.len() != columns.len() {
-            let message = format!(
-                "recursive query {name} has {} columns in its first term but {} in its recursive term",
-                columns.len(),
-                step.columns.len()
-            );
-            return Err(with_span(
-                Error::semantic(message).with_state(SqlState::SYNTAX_ERROR),
-                place,
-            ));
-        }
-        for (column, next) in columns.iter().zip(&step.columns) {
-            if next.literal.is_none() && !fits(&next.atom, &column.atom) {
-                let message = format!(
-                    "column {} of recursive query {name} is {} in its first term but {} in its recursive term; \
-                     cast one of them",
-                    column.name, column.atom, next.atom
-                );
-                let error = Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH);
-                return Err(with_span(error, place));
-            }
-        }
+        check_terms(&name, &columns, &step.columns).map_err(|error| with_span(error, place))?;
         let step = self.with_types(step, &atoms)?;
         let names = columns.iter().map(|column| column.field.clone()).collect();
         let recursive = Recursive { id, base, step, names, distinct };
         Ok(BoundQuery { relation: Relation::Recursive(Box::new(recursive)), columns })
+    }
+}
+
+/// Checks that the columns of the recursive term fit those of the first term.
+fn check_terms(name: &str, first: &[OutputColumn], recursive: &[OutputColumn]) -> Result<()> {
+    if recursive.len() != first.len() {
+        let message = format!(
+            "recursive query {name} has {} columns in its first term but {} in its recursive term",
+            first.len(),
+            recursive.len()
+        );
+        return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
+    }
+    let fails = |(column, next): &(&OutputColumn, &OutputColumn)| {
+        next.literal.is_none() && !fits(&next.atom, &column.atom)
+    };
+    match first.iter().zip(recursive).find(fails) {
+        Some((column, next)) => {
+            let message = format!(
+                "column {} of recursive query {name} is {} in its first term but {} in its recursive term; \
+                 cast one of them",
+                column.name, column.atom, next.atom
+            );
+            Err(Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH))
+        }
+        None => Ok(()),
     }
 }
 

@@ -5,13 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_optimizer::logical::relation::Name;
 use tessera_plan::Expr;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, SqlState, suggest};
 
 use super::cte::Env;
 use super::group::Groups;
 use super::typed::TypedExpr;
+use super::window::Windows;
 use super::{normalized, with_span};
 
 /// A column that expressions can read.
@@ -49,6 +51,8 @@ pub(crate) struct Scope<'a> {
     /// The collector of aggregate calls over these columns; `None` where aggregates are not
     /// allowed.
     pub(crate) groups: Option<&'a RefCell<Groups>>,
+    /// The collector of window function calls; `None` where they are not allowed.
+    pub(crate) windows: Option<&'a RefCell<Windows>>,
     /// Results that can be read by alias where no column has that name.
     pub(crate) results: Vec<(Arc<str>, TypedExpr)>,
 }
@@ -63,7 +67,14 @@ pub(crate) struct ResolvedName {
 impl<'a> Scope<'a> {
     /// Creates a scope without columns.
     pub(crate) fn empty(outer: Option<&'a Scope<'a>>, env: Env) -> Scope<'a> {
-        Scope { columns: Rc::default(), outer, env, groups: None, results: Vec::new() }
+        Scope {
+            columns: Rc::default(),
+            outer,
+            env,
+            groups: None,
+            windows: None,
+            results: Vec::new(),
+        }
     }
 
     /// Returns the same scope without a collector of aggregate calls.
@@ -74,7 +85,20 @@ impl<'a> Scope<'a> {
             outer: self.outer,
             env: self.env.clone(),
             groups: None,
+            windows: None,
             results: Vec::new(),
+        }
+    }
+
+    /// Returns the same scope without a collector of window function calls.
+    pub(super) fn without_windows(&self) -> Scope<'a> {
+        Scope {
+            columns: self.columns.clone(),
+            outer: self.outer,
+            env: self.env.clone(),
+            groups: self.groups,
+            windows: None,
+            results: self.results.clone(),
         }
     }
 
@@ -199,46 +223,38 @@ impl<'a> Scope<'a> {
         self.columns.iter().filter(|column| !column.hidden)
     }
 
-    /// Returns the error for an unknown column, listing readable columns.
+    /// Returns the error for an unknown column, with the nearest name and the readable columns.
     fn unknown(&self, parts: &[Ident]) -> Error {
-        let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
-        let mut known: Vec<String> = Vec::new();
-        let mut scope = Some(self);
-        while let Some(current) = scope {
-            for column in current.visible() {
-                let text = match column.table.last() {
-                    Some(table) if parts.len() > 1 => format!("{table}.{}", column.name),
-                    _ => column.name.to_string(),
-                };
-                if !known.contains(&text) {
-                    known.push(text);
-                }
-            }
-            scope = current.outer;
+        let Some((last, qualifier)) = parts.split_last() else {
+            return Error::internal("a name without parts");
+        };
+        let in_table = |column: &&Column| of_table(column, qualifier, false);
+        let readable = || self.enclosing().flat_map(Scope::visible);
+        if qualifier.is_empty() {
+            return unknown_column(last, &of_one_table(&self.columns), readable());
         }
-        let tables =
-            |column: &Column| parts.len() > 1 && of_table(column, &parts[..parts.len() - 1], false);
-        let has_table = parts.len() < 2 || self.any(&tables);
-        let more = if known.len() > 12 { ", …" } else { "" };
-        known.truncate(12);
-        let hint = match known.is_empty() {
-            true => "no columns can be read here".to_string(),
-            false => format!("known columns are {}{more}", known.join(", ")),
-        };
-        let (message, state) = match has_table {
-            true => (format!("unknown column {name}; {hint}"), SqlState::UNDEFINED_COLUMN),
-            false => {
-                let table = parts[..parts.len() - 1].iter().map(|part| part.value.as_str());
-                let table = table.collect::<Vec<_>>().join(".");
-                (format!("unknown table {table} in FROM; {hint}"), SqlState::UNDEFINED_TABLE)
-            }
-        };
-        let error = error(message, state);
-        parts.first().map_or(error.clone(), |part| with_span(error, part.span))
+        if !readable().any(|column| in_table(&column)) {
+            return self.unknown_table(qualifier);
+        }
+        let table = format!(" of table {}", shown(qualifier));
+        let place = qualifier.first().unwrap_or(last).span;
+        unknown_column_at(last, place, &table, readable().filter(in_table))
     }
 
-    fn any(&self, test: &dyn Fn(&Column) -> bool) -> bool {
-        self.columns.iter().any(test) || self.outer.is_some_and(|outer| outer.any(test))
+    /// Returns the error for a qualifier that no table has, with the nearest name and the tables.
+    pub(crate) fn unknown_table(&self, parts: &[Ident]) -> Error {
+        let mut known: Vec<&str> = Vec::new();
+        for column in self.enclosing().flat_map(Scope::visible) {
+            match column.table.last() {
+                Some(table) if !known.contains(&&**table) => known.push(table),
+                _ => {}
+            }
+        }
+        let name = parts.last().map_or("", |part| part.value.as_str());
+        let hint = suggest(name, "known tables are", &known);
+        let message = format!("unknown table '{}' in FROM{hint}", shown(parts));
+        let error = error(message, SqlState::UNDEFINED_TABLE);
+        parts.first().map_or(error.clone(), |part| with_span(error, part.span))
     }
 
     /// Returns whether a field is a column of this scope.
@@ -280,7 +296,7 @@ fn of_table(column: &Column, parts: &[Ident], exact: bool) -> bool {
 }
 
 fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
-    let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
+    let name = shown(parts);
     let qualified = found.iter().map(|column| match column.table.last() {
         Some(table) => format!("{table}.{}", column.name),
         None => column.name.to_string(),
@@ -291,6 +307,51 @@ fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
     );
     let error = error(message, SqlState::AMBIGUOUS_COLUMN);
     parts.first().map_or(error.clone(), |part| with_span(error, part.span))
+}
+
+/// Returns the error for a column that is not among `known`; `of` says where it was looked for.
+pub(super) fn unknown_column<'c>(
+    name: &Ident,
+    of: &str,
+    known: impl IntoIterator<Item = &'c Column>,
+) -> Error {
+    unknown_column_at(name, name.span, of, known)
+}
+
+fn unknown_column_at<'c>(
+    name: &Ident,
+    place: TokenSpan,
+    of: &str,
+    known: impl IntoIterator<Item = &'c Column>,
+) -> Error {
+    let mut names: Vec<&str> = Vec::new();
+    for column in known {
+        if !names.contains(&&*column.name) {
+            names.push(&column.name);
+        }
+    }
+    let hint = match names.is_empty() {
+        true => "; no columns can be read here".to_string(),
+        false => suggest(&name.value, "known columns are", &names),
+    };
+    let message = format!("unknown column '{}'{of}{hint}", name.value);
+    with_span(error(message, SqlState::UNDEFINED_COLUMN), place)
+}
+
+/// Returns ` of table t` if all columns are of one table that has a name.
+pub(super) fn of_one_table(columns: &[Column]) -> String {
+    let mut tables = columns.iter().map(|column| &column.table);
+    match tables.next() {
+        Some(first) if !first.is_empty() && tables.all(|table| table == first) => {
+            format!(" of table {}", first.join("."))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns a qualified name as it is written, without quotes.
+pub(super) fn shown(parts: &[Ident]) -> String {
+    parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
 }
 
 fn error(message: String, state: SqlState) -> Error {

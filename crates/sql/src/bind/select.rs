@@ -5,7 +5,7 @@
 //! the fields of the groups (`grouped`).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
@@ -21,8 +21,9 @@ use super::grouped::GroupRewriter;
 use super::list::{Item, UnnestCall};
 use super::order::{SortKey, position};
 use super::scope::{OutputColumn, Scope};
-use super::steps::{Step, apply, with_fields};
+use super::steps::{Step, apply, take_needed};
 use super::typed::TypedExpr;
+use super::window::{BoundWindowCall, Windows};
 use super::{Binder, BoundQuery, Place, refuse, with_span};
 
 impl Binder<'_> {
@@ -42,6 +43,7 @@ impl Binder<'_> {
             outer,
             env: env.clone(),
             groups: None,
+            windows: None,
             results: Vec::new(),
         };
         if let Some(predicate) = &select.selection {
@@ -51,16 +53,28 @@ impl Binder<'_> {
         let items = self.items(&select.projection, &ungrouped)?;
         let groups = RefCell::new(Groups::default());
         self.group_keys(&select.group_by, &items, &ungrouped, &groups)?;
-        let mut scope =
-            Scope { columns, outer, env: env.clone(), groups: Some(&groups), results: Vec::new() };
+        let windows = RefCell::new(Windows::default());
+        let mut scope = Scope {
+            columns,
+            outer,
+            env: env.clone(),
+            groups: Some(&groups),
+            windows: Some(&windows),
+            results: Vec::new(),
+        };
 
         // Bind the list, HAVING and ORDER BY over the columns of FROM and the aggregate results.
         let (mut above, mut unnests) = (Vec::new(), Vec::new());
+        self.named_windows(select, &scope, &mut above)?;
         let mut list = self.list(&items, &scope, &mut above, &mut unnests)?;
         scope.results = results(&items, &list);
         let having = match &select.having {
-            Some(predicate) => Some(self.filter(predicate, &scope, "HAVING")?),
+            Some(predicate) => Some(self.filter(predicate, &scope.without_windows(), "HAVING")?),
             None => None,
+        };
+        let mut qualify = match &select.qualify {
+            Some(predicate) => self.filter(predicate, &scope, "QUALIFY")?,
+            None => Vec::new(),
         };
         let mut distinct_on = self.distinct_keys(select, &items, &list, &scope, &mut above)?;
         let mut keys = match order_by {
@@ -81,11 +95,19 @@ impl Binder<'_> {
 
         let groups = groups.take();
         let mut having = having.unwrap_or_default();
+        let mut windows = windows.take();
+        if let (Some(predicate), false) = (&select.qualify, windows.has_calls()) {
+            let message = "QUALIFY needs a window function, in the SELECT list or in itself";
+            let error = Error::semantic(message).with_state(SqlState::SYNTAX_ERROR);
+            return Err(with_span(error, predicate));
+        }
         if groups.are_wanted(select) {
             let known = (select, order_by, env);
             let grouped;
             (relation, grouped) = self.grouped(relation, groups, &scope, known)?;
-            self.rewrite_over_groups(&grouped, &mut having, &mut above, &mut unnests)?;
+            let steps = having.iter_mut().chain(&mut above).chain(&mut qualify);
+            self.rewrite_over_groups(&grouped, steps, &mut unnests)?;
+            windows.rewrite_over(&grouped)?;
             let values = list.iter_mut().map(|(_, value)| value);
             let values = values.chain(keys.iter_mut().map(|key| &mut key.value));
             for value in values.chain(&mut distinct_on) {
@@ -93,6 +115,17 @@ impl Binder<'_> {
             }
         }
         relation = apply(relation, having);
+        if windows.has_calls() {
+            let calls = windows.into_calls();
+            let mut read: HashSet<Name> = calls.iter().flat_map(BoundWindowCall::reads).collect();
+            relation = apply(relation, take_needed(&mut above, read.clone()));
+            relation = apply(relation, take_needed(&mut qualify, read));
+            relation = self.windowed(relation, calls)?;
+            qualify.iter_mut().try_for_each(|step| self.simplify_step(step))?;
+            read = qualify.iter().flat_map(Step::reads).collect();
+            relation = apply(relation, take_needed(&mut above, read));
+            relation = apply(relation, qualify);
+        }
         relation = apply(relation, above);
         relation = self.unnested(relation, unnests)?;
         let list = list.into_iter().map(|(name, value)| Ok((name, self.finished(value)?)));
@@ -114,27 +147,32 @@ impl Binder<'_> {
     }
 
     /// Rewrites steps and `unnest` lists over the fields of the groups.
-    fn rewrite_over_groups(
+    fn rewrite_over_groups<'s>(
         &mut self,
         grouped: &GroupRewriter,
-        having: &mut [Step],
-        above: &mut [Step],
+        steps: impl Iterator<Item = &'s mut Step>,
         unnests: &mut [UnnestCall],
     ) -> Result<()> {
-        for step in having.iter_mut().chain(above) {
+        for step in steps {
             grouped.rewrite_step(step)?;
-            for expr in step.exprs_mut() {
-                self.simplify(expr)?;
-            }
-            if let Step::Filter(predicates) = step {
-                *predicates = predicates.iter().flat_map(Expr::conjuncts).collect();
-            }
+            self.simplify_step(step)?;
         }
         unnests.iter_mut().try_for_each(|unnest| grouped.rewrite(&mut unnest.list.expr))
     }
 
+    /// Simplifies the expressions of a step.
+    fn simplify_step(&self, step: &mut Step) -> Result<()> {
+        for expr in step.exprs_mut() {
+            self.simplify(expr)?;
+        }
+        if let Step::Filter(predicates) = step {
+            *predicates = predicates.iter().flat_map(Expr::conjuncts).collect();
+        }
+        Ok(())
+    }
+
     /// Simplifies an expression in place.
-    fn simplify(&self, expr: &mut Expr) -> Result<()> {
+    pub(super) fn simplify(&self, expr: &mut Expr) -> Result<()> {
         let atom = self.fields.atom_of(expr)?;
         *expr = self.finished(TypedExpr::new(expr.clone(), atom))?.expr;
         Ok(())
@@ -423,8 +461,8 @@ fn check(select: &Select) -> Result<()> {
         distribute_by,
         sort_by,
         having: _,
-        named_window,
-        qualify,
+        named_window: _,
+        qualify: _,
         window_before_qualify: _,
         value_table_mode,
         flavor,
@@ -447,8 +485,6 @@ fn check(select: &Select) -> Result<()> {
     refuse(!cluster_by.is_empty(), "CLUSTER BY", place)?;
     refuse(!distribute_by.is_empty(), "DISTRIBUTE BY", place)?;
     refuse(!sort_by.is_empty(), "SORT BY", place)?;
-    refuse(!named_window.is_empty(), "WINDOW", place)?;
-    refuse(qualify.is_some(), "QUALIFY", place)?;
     refuse(value_table_mode.is_some(), "SELECT AS STRUCT or AS VALUE", place)?;
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
     match modifiers.is_empty() {
@@ -458,23 +494,5 @@ fn check(select: &Select) -> Result<()> {
             "WITH ROLLUP, CUBE or TOTALS after GROUP BY (write GROUP BY ROLLUP (…))",
             place,
         ),
-    }
-}
-
-impl Binder<'_> {
-    /// Applies the collected `unnest` calls to a relation.
-    fn unnested(&mut self, relation: Relation, unnests: Vec<UnnestCall>) -> Result<Relation> {
-        if unnests.is_empty() {
-            return Ok(relation);
-        }
-        let (mut fields, mut lists) = (Vec::new(), Vec::new());
-        for UnnestCall { list, element } in unnests {
-            let list = self.finished(list)?;
-            let name = self.fields.fresh("list", list.atom.clone());
-            fields.push((name.clone(), list.expr));
-            lists.push((name, element));
-        }
-        let input = Box::new(with_fields(relation, fields));
-        Ok(Relation::Unnest { input, lists, outer: false })
     }
 }

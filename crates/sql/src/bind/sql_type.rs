@@ -1,7 +1,9 @@
 //! SQL data types.
 
 use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, StructField, TimezoneInfo};
-use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, Slot, SqlState, TimeUnit};
+use tessera_types::{
+    Atom, DECIMAL_PRECISION_MAX, Error, Result, Slot, SqlState, TimeUnit, did_you_mean,
+};
 
 use super::normalized;
 
@@ -70,9 +72,54 @@ pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
         }
         T::Struct(fields, _) | T::Tuple(fields) => structure(fields)?,
         T::Custom(name, modifiers) => custom(&name.to_string().to_lowercase(), modifiers)
-            .ok_or_else(|| unsupported(data_type).with_state(SqlState::UNDEFINED_OBJECT))?,
+            .ok_or_else(|| unknown_type(&name.to_string()))?,
         _ => return Err(unsupported(data_type)),
     })
+}
+
+/// The usual names of types, for suggestions.
+const TYPE_NAMES: [&str; 34] = [
+    "bigint",
+    "blob",
+    "bool",
+    "boolean",
+    "bytea",
+    "char",
+    "character varying",
+    "date",
+    "decimal",
+    "double",
+    "double precision",
+    "float",
+    "float4",
+    "float8",
+    "int",
+    "int1",
+    "int2",
+    "int4",
+    "int8",
+    "integer",
+    "interval",
+    "map",
+    "numeric",
+    "real",
+    "smallint",
+    "string",
+    "struct",
+    "text",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "tinyint",
+    "varbinary",
+    "varchar",
+];
+
+/// Returns the error for an unknown type, with the nearest name.
+pub(crate) fn unknown_type(name: &str) -> Error {
+    let hint = did_you_mean(name, TYPE_NAMES);
+    Error::unsupported(format!("unknown type '{name}'{hint}"))
+        .with_state(SqlState::UNDEFINED_OBJECT)
 }
 
 fn unsupported(data_type: &DataType) -> Error {

@@ -1,6 +1,8 @@
 //! Steps that prepare a relation before expressions over it can be computed: joins with subqueries,
 //! and fields for values that are read more than once.
 
+use std::collections::HashSet;
+
 use tessera_optimizer::logical::relation::{Join, Kind, Name, Relation};
 use tessera_plan::Expr;
 
@@ -39,6 +41,17 @@ impl Step {
         }
     }
 
+    /// Returns the fields that the step adds.
+    fn adds(&self) -> Vec<Name> {
+        match self {
+            Step::Filter(_) => Vec::new(),
+            Step::Join { right, mark, .. } => {
+                right.names().into_iter().chain(mark.clone()).collect()
+            }
+            Step::Value(name, _) => vec![name.clone()],
+        }
+    }
+
     /// Returns the fields of the input relation that the step reads.
     pub(crate) fn reads(&self) -> Vec<Name> {
         let mut names: Vec<Name> = self.exprs().iter().flat_map(|expr| expr.fields()).collect();
@@ -49,6 +62,23 @@ impl Step {
         }
         names
     }
+}
+
+/// Takes out the steps that add some of these fields, and the steps that those need.
+pub(crate) fn take_needed(steps: &mut Vec<Step>, mut wanted: HashSet<Name>) -> Vec<Step> {
+    let (mut needed, mut others) = (Vec::new(), Vec::new());
+    // A step reads what earlier ones add.
+    for step in std::mem::take(steps).into_iter().rev() {
+        if step.adds().iter().any(|name| wanted.contains(name)) {
+            wanted.extend(step.reads());
+            needed.push(step);
+        } else {
+            others.push(step);
+        }
+    }
+    *steps = others.into_iter().rev().collect();
+    needed.reverse();
+    needed
 }
 
 /// Applies steps to a relation.

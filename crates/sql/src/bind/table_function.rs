@@ -21,6 +21,11 @@ use crate::file_functions;
 /// Functions that return a list, which becomes one row per element.
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
+/// The names of functions that become rows in FROM, other than those that read files.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SERIES.into_iter().chain(["unnest"])
+}
+
 impl Binder<'_> {
     pub(super) fn table_function(
         &mut self,
@@ -33,8 +38,9 @@ impl Binder<'_> {
             return Err(unsupported_at(&format!("the function {name}"), name));
         };
         let function = normalized(ident);
-        if file_functions::reads_files(&function) {
-            return self.file_function(&function, args, alias, name);
+        let file_functions = self.catalog.file_functions();
+        if let Some((_, format)) = file_functions.iter().find(|(known, _)| *known == function) {
+            return self.file_function((&function, format), args, alias, name);
         }
         if function == "unnest" {
             let exprs = args.iter().map(|arg| match arg {
@@ -153,20 +159,18 @@ impl Binder<'_> {
     /// Binds a function that reads files, such as `read_csv('path', delim = ';')`.
     fn file_function(
         &mut self,
-        function: &str,
+        (function, format): (&str, &str),
         args: &[FunctionArg],
         alias: Option<&TableAlias>,
         name: &ObjectName,
     ) -> Result<Tables> {
-        let (path, options) = file_functions::arguments(function, args)?;
-        let format = file_functions::format_of(function);
+        let (paths, options) = file_functions::arguments(function, args)?;
         let table = self
             .catalog
-            .files(&path, format, &options)
+            .files(&paths, format, &options)
             .map_err(|error| with_span(error, name.span()))?;
         let Some(table) = table else {
-            let error = Error::semantic(format!("{function}: file '{path}' does not exist"));
-            return Err(with_span(error, name.span()));
+            return Err(Error::internal(format!("{function} has no format {format}")));
         };
         let bound = self.scan(table, function);
         aliased(bound, alias, vec![function.into()])

@@ -10,7 +10,8 @@ use crate::postgres::{self, Kind, Outcome, Type, ValueType};
 
 /// Functions that take more types here than in PostgreSQL, as `docs/dialect.md` says or as in
 /// DuckDB.
-const TAKE_MORE: [&str; 2] = ["array_length", "isfinite"];
+const TAKE_MORE: [&str; 7] =
+    ["array_length", "bit_count", "decode", "encode", "isfinite", "make_timestamp", "timezone"];
 
 /// Functions over bytes that also take text.
 const TAKE_TEXTS: [&str; 4] = ["sha224", "sha256", "sha384", "sha512"];

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tessera_optimizer::table::{ColumnStatistics, Statistics, Table, TableCatalog};
-use tessera_plan::{Params, Scalar, Value};
+use tessera_optimizer::table::{Table, TableCatalog};
+use tessera_plan::{ColumnStatistics, Params, Scalar, Statistics, Value};
 use tessera_types::{Result, Tuple};
 
 /// A catalog of tables by name.

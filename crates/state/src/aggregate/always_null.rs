@@ -8,6 +8,7 @@ use tessera_vector::Column;
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
+use super::ranges::Ranges;
 use super::{Aggregate, Output};
 
 /// The function without state.
@@ -21,6 +22,10 @@ impl Aggregate for AlwaysNull {
 
     fn merge(&mut self, _: &mut Area, _: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
         Ok(())
+    }
+
+    fn merge_ranges(&mut self, _: &Area, _: &Ranges<'_>, _: &mut Area) -> Result<bool> {
+        Ok(true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

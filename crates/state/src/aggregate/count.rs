@@ -10,6 +10,7 @@ use tessera_vector::Column;
 
 use super::area::Area;
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, counts, plain};
 
 /// State: the count (1 word).
@@ -17,6 +18,11 @@ use super::{Aggregate, Output, counts, plain};
 pub(super) struct Count {
     /// The offset of the state.
     pub offset: usize,
+}
+
+fn add(count: &mut u64, other: u64) -> Result<()> {
+    *count += other;
+    Ok(())
 }
 
 struct One;
@@ -51,10 +57,11 @@ impl Aggregate for Count {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |count: &mut u64, other| {
-            *count += other;
-            Ok(())
-        })
+        merge(area, self.offset, pairs, add)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, add).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

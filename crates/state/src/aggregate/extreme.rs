@@ -12,6 +12,7 @@ use tessera_vector::Column;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, plain};
 
 /// Selects the value to keep.
@@ -169,19 +170,16 @@ macro_rules! with_step {
 
 fn merge_states<N: Fixed, const KEEP: u8>(
     step: &ExtremeFold<N, KEEP>,
-    area: &mut Area,
-    offset: usize,
-    pairs: &Pairs<'_>,
+    state: &mut ExtremeState<N::Bits>,
+    other: ExtremeState<N::Bits>,
 ) -> Result<()>
 where
     ExtremeState<N::Bits>: Pod,
 {
-    merge(area, offset, pairs, |state: &mut ExtremeState<N::Bits>, other: ExtremeState<N::Bits>| {
-        match other.seen {
-            0 => Ok(()),
-            _ => step.fold(state, N::from_bits(other.bits)),
-        }
-    })
+    match other.seen {
+        0 => Ok(()),
+        _ => step.fold(state, N::from_bits(other.bits)),
+    }
 }
 
 /// `min`, `max` or `any_value` of an Arrow primitive.
@@ -213,7 +211,17 @@ where
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        with_step!(self.kind, T::Native, |step| merge_states(&step, area, self.offset, pairs))
+        with_step!(self.kind, T::Native, |step| merge(area, self.offset, pairs, |state, other| {
+            merge_states(&step, state, other)
+        }))
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        with_step!(self.kind, T::Native, |step| {
+            let merge = |state: &mut _, other| merge_states(&step, state, other);
+            merge_ranges(from, self.offset, ranges, into, merge)
+        })?;
+        Ok(true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -247,7 +255,17 @@ impl Aggregate for BooleanExtreme {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        with_step!(self.kind, u64, |step| merge_states(&step, area, self.offset, pairs))
+        with_step!(self.kind, u64, |step| merge(area, self.offset, pairs, |state, other| {
+            merge_states(&step, state, other)
+        }))
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        with_step!(self.kind, u64, |step| {
+            let merge = |state: &mut _, other| merge_states(&step, state, other);
+            merge_ranges(from, self.offset, ranges, into, merge)
+        })?;
+        Ok(true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

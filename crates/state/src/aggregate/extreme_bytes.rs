@@ -15,6 +15,7 @@ use tessera_vector::Column;
 use super::area::Area;
 use super::extreme::ExtremeKind;
 use super::groups::{Groups, Pairs};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, plain};
 
 /// State: 1 + the index of the value in a side table, 0 if there is none (1 word).
@@ -113,6 +114,27 @@ impl Aggregate for BytesExtreme {
             }
         }
         Ok(())
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        let (kind, values) = (self.kind, &self.values);
+        merge_ranges(from, self.offset, ranges, into, |state: &mut u64, other| {
+            let value = |state: u64| &values[state as usize - 1];
+            let is_better = match (*state, other) {
+                (_, 0) => false,
+                (0, _) => true,
+                (state, other) => match kind {
+                    ExtremeKind::Min => value(other) < value(state),
+                    ExtremeKind::Max => value(other) > value(state),
+                    ExtremeKind::Any => false,
+                },
+            };
+            if is_better {
+                *state = other;
+            }
+            Ok(())
+        })?;
+        Ok(true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

@@ -13,6 +13,7 @@ use tessera_vector::physical::interval_values;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
 /// State: months, days, nanoseconds, and the number of values (4 words).
@@ -62,6 +63,11 @@ pub(super) struct IntervalSum {
     pub offset: usize,
 }
 
+fn merge_sums(state: &mut IntervalState, other: IntervalState) -> Result<()> {
+    let parts = [other.months as i64, other.days as i64, other.nanoseconds as i64];
+    add(state, parts, other.count)
+}
+
 impl Aggregate for IntervalSum {
     fn update(&mut self, area: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let array = plain(args, 0)?;
@@ -70,10 +76,11 @@ impl Aggregate for IntervalSum {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |state: &mut IntervalState, other: IntervalState| {
-            let parts = [other.months as i64, other.days as i64, other.nanoseconds as i64];
-            add(state, parts, other.count)
-        })
+        merge(area, self.offset, pairs, merge_sums)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, merge_sums).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

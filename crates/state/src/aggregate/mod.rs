@@ -11,15 +11,20 @@ mod area;
 mod call;
 mod compiled;
 mod count;
+mod counted;
 mod extreme;
 mod extreme_bytes;
+mod float_sum;
 mod gathered;
 mod groups;
 mod interval_sum;
 mod library;
+mod moments;
 mod ordered;
+mod picked;
 mod program;
 mod quantile;
+mod ranges;
 mod regression;
 mod share;
 mod spilled_values;
@@ -43,8 +48,11 @@ pub use compiled::Compiled;
 pub use groups::{Groups, Pairs, Shape};
 
 pub use program::{Program, States};
+pub use ranges::Ranges;
 
+use counted::CountedKind;
 use extreme::ExtremeKind;
+use moments::Moment;
 use regression::Regression;
 
 /// One aggregate function over the groups of one table.
@@ -59,6 +67,18 @@ pub trait Aggregate: Any + Send + std::fmt::Debug {
 
     /// Merges states of another table; `other` is the same function, sealed.
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, other: &mut dyn Any) -> Result<()>;
+
+    /// Merges the states of ranges of groups in `from` into the groups of `into`: range `i` into
+    /// group `i`. Both areas hold states of this object. Returns false if the function cannot do
+    /// that; no update follows a call.
+    fn merge_ranges(
+        &mut self,
+        _from: &Area,
+        _ranges: &Ranges<'_>,
+        _into: &mut Area,
+    ) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Returns the results of all groups, in order. Called last, once for every output of the
     /// function.
@@ -97,6 +117,8 @@ pub enum OutputKind {
     },
     /// A correlation, covariance or regression of two columns.
     Regression(Regression),
+    /// A skewness or kurtosis.
+    Moment(Moment),
 }
 
 /// A result and its Arrow type.
@@ -127,6 +149,14 @@ pub enum Function {
     Variance(DataType),
     /// Correlations, covariances and regressions.
     Regression,
+    /// Skewnesses and kurtoses of doubles.
+    Moments,
+    /// The sum, average and count of doubles, with what the additions lose.
+    CompensatedSum,
+    /// The product of doubles.
+    Product,
+    /// The different values and their counts.
+    Counted(CountedKind, DataType),
     /// Percentiles and modes.
     Quantile(Arc<quantile::QuantileSpec>),
     /// A function of DataFusion's library.
@@ -190,11 +220,15 @@ impl Function {
             Function::Variance(DataType::Float32 | DataType::Float64) | Function::Sum(_) => 3,
             Function::Variance(_) => variance::EXACT_WORDS,
             Function::Regression => regression::WORDS,
+            Function::Moments => moments::WORDS,
+            Function::CompensatedSum => 4,
+            Function::Product => 2,
             Function::Extreme(_, DataType::Decimal128(..) | DataType::Interval(_)) => 3,
             Function::Extreme(_, data_type) if data_type.is_primitive() => 2,
             Function::Extreme(_, DataType::Boolean) => 2,
             Function::Extreme(..) => 1,
-            Function::Quantile(_) | Function::Library(_) | Function::List | Function::Joined => 0,
+            Function::Quantile(_) | Function::Library(_) | Function::Counted(..) => 0,
+            Function::List | Function::Joined => 0,
             Function::Ordered(spec) => spec.function.words(),
         }
     }
@@ -211,6 +245,13 @@ impl Function {
             }
             Function::Regression => Box::new(regression::Regressions { offset }),
             Function::Quantile(spec) => Box::new(quantile::Quantiles::new(spec.clone())),
+            Function::Moments => Box::new(moments::Moments { offset }),
+            Function::CompensatedSum => Box::new(float_sum::CompensatedSum { offset }),
+            Function::Product => Box::new(float_sum::Product { offset }),
+            Function::Counted(kind, values) => Box::new(counted::Counted::new(*kind, values)?),
+            Function::Sum(data_type @ DataType::Timestamp(TimeUnit::Microsecond, _)) => {
+                Box::new(sum::ExactSum::<types::TimestampMicrosecondType>::new(offset, data_type))
+            }
             Function::Variance(data_type) => {
                 macro_rules! exact {
                     ($type:ty) => {

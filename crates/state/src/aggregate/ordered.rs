@@ -46,6 +46,9 @@ pub struct OrderedSpec {
     /// Whether order matters even without sort keys: the order of the source, or with `distinct`
     /// that of the values.
     pub order_matters: bool,
+    /// Whether the last value of a group counts instead of the first: keys and positions are
+    /// reversed.
+    pub reversed: bool,
     /// The most values of a group that are passed on; once this many precede a value, it may be
     /// dropped.
     pub first: Option<u64>,
@@ -53,10 +56,9 @@ pub struct OrderedSpec {
 
 impl OrderedSpec {
     /// Returns whether the values can be spilled. Not if the result contains all of them anyway, if
-    /// distinctness and order compare different values (that needs two merges), or if only the
-    /// first values are needed (the rest is dropped in memory).
+    /// distinctness and order compare different values (that needs two merges).
     fn can_spill(&self) -> bool {
-        self.first.is_none() && !self.has_all_values() && (self.keys.is_empty() || !self.distinct)
+        !self.has_all_values() && (self.keys.is_empty() || !self.distinct)
     }
 
     /// Returns whether the result may be as large as all values.
@@ -300,6 +302,9 @@ impl Aggregate for Ordered {
             let mut position = [0u8; 16];
             position[..8].copy_from_slice(&morsel.to_be_bytes());
             position[8..].copy_from_slice(&(first + row as u64).to_be_bytes());
+            if self.spec.reversed {
+                position.iter_mut().for_each(|byte| *byte = !*byte);
+            }
             let arg = args.as_ref().map(|rows| rows.row(row));
             let key = keys.as_ref().map(|rows| rows.row(row));
             let key: &[u8] = key.as_ref().map_or(&[], |key| key.as_ref());
@@ -416,6 +421,9 @@ impl Aggregate for Ordered {
             every.pass();
             a.group.cmp(&b.group).then_with(|| key(*a).cmp(key(*b)))
         });
+        if let Some(first) = self.spec.first {
+            retain_first(&mut entries, first);
+        }
         let mut writer = RunWriter::new(file);
         for entry in entries {
             // Arguments that serve as identity are not written twice.
@@ -442,9 +450,13 @@ impl Ordered {
         let mut function = self.spec.function.make(self.offset)?;
         let mut merge = self.left.merge()?;
         let (mut feed, mut before) = (Feed::default(), None::<(u32, Vec<u8>)>);
+        let (mut group, mut passed) = (None, 0);
         while let Some(entry) = merge.peek() {
             let known = |(group, key): &(u32, Vec<u8>)| *group == entry.group && key == entry.key;
-            if !self.spec.distinct || !before.as_ref().is_some_and(known) {
+            passed = if group == Some(entry.group) { passed + 1 } else { 1 };
+            group = Some(entry.group);
+            let is_beyond = self.spec.first.is_some_and(|first| passed > first);
+            if !is_beyond && (!self.spec.distinct || !before.as_ref().is_some_and(known)) {
                 let is_key = self.spec.distinct && self.identity.is_none();
                 feed.groups.push(entry.group);
                 feed.args.extend(if is_key { entry.key } else { entry.rest });

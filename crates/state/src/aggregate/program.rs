@@ -204,12 +204,14 @@ impl Program {
     pub fn is_flat(&self) -> bool {
         self.states.iter().all(|state| match &state.function {
             Function::Null | Function::Count { .. } | Function::Sum(_) => true,
-            Function::Variance(_) | Function::Regression => true,
+            Function::Variance(_) | Function::Regression | Function::Moments => true,
+            Function::CompensatedSum | Function::Product => true,
             Function::Extreme(_, data_type) => {
                 data_type.is_primitive() || *data_type == DataType::Boolean
             }
             Function::Quantile(_)
             | Function::Library(_)
+            | Function::Counted(..)
             | Function::List
             | Function::Joined
             | Function::Ordered(_) => false,

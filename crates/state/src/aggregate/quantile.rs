@@ -1,4 +1,4 @@
-//! `percentile_cont`, `percentile_disc` and `mode`: results are among a group's sorted values.
+//! `percentile_cont`, `percentile_disc`, `mode` and `mad`: results of a group's sorted values.
 //!
 //! All values of a group are stored, in Arrow arrays or in spilled sorted runs, without NULLs.
 //! Floats have one zero and one NaN, the greatest value.
@@ -7,8 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, ListArray, UInt32Array, make_comparator,
-    new_empty_array,
+    Array, ArrayRef, AsArray, ListArray, UInt32Array, make_comparator, new_empty_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
@@ -23,6 +22,7 @@ use tessera_vector::Column;
 
 use super::area::Area;
 use super::groups::{Groups, Pairs};
+use super::picked::{PickedValues, by_length, deviation, reached};
 use super::spilled_values::{Entry, Merge, RunWriter, SpilledValues};
 use super::{Aggregate, Output, plain};
 
@@ -35,6 +35,8 @@ pub enum Quantile {
     Discrete,
     /// The most frequent value; the first of several.
     Mode,
+    /// The median of the distances from the median.
+    Deviation,
 }
 
 /// The function, and the order of its values.
@@ -126,9 +128,17 @@ impl Quantiles {
     /// Returns all values of a group, sorted.
     fn sorted(&self, values: &ArrayRef, range: std::ops::Range<u32>) -> Result<ArrayRef> {
         let slice = values.slice(range.start as usize, (range.end - range.start) as usize);
+        if self.is_interval() {
+            return by_length(&slice, self.spec.descending);
+        }
         let options = SortOptions { descending: self.spec.descending, nulls_first: false };
         let order = sort_to_indices(&slice, Some(options), None)?;
         Ok(take(&slice, &order, None)?)
+    }
+
+    /// Whether the values are intervals, which are not ordered by their bytes.
+    fn is_interval(&self) -> bool {
+        matches!(self.spec.values, DataType::Interval(_))
     }
 
     /// Returns the indexes of the values needed from a group of this size.
@@ -142,7 +152,7 @@ impl Quantiles {
                     places.extend([place.floor() as usize, place.ceil() as usize])
                 }
                 Quantile::Discrete => places.push(reached(*fraction, count)),
-                Quantile::Mode => {}
+                Quantile::Mode | Quantile::Deviation => {}
             }
         }
         places.sort_unstable();
@@ -161,6 +171,10 @@ impl Quantiles {
             return Ok(None);
         }
         let sorted = self.sorted(values, range)?;
+        if self.spec.kind == Quantile::Deviation {
+            let values = deviation(&sorted)?;
+            return Ok(Some(PickedValues { count: 1, values, places: vec![0] }));
+        }
         let places = match self.spec.kind {
             Quantile::Mode => vec![Self::mode(&sorted)?],
             _ => self.places(group, sorted.len()),
@@ -247,53 +261,11 @@ fn checked(fraction: Option<f64>) -> Result<Option<f64>> {
     }
 }
 
-/// Interpolates the value at a fraction of this many sorted numbers.
-fn between(count: usize, fraction: f64, at: impl Fn(usize) -> f64) -> f64 {
-    let place = fraction * (count - 1) as f64;
-    let (low, high) = (at(place.floor() as usize), at(place.ceil() as usize));
-    if place.floor() == place.ceil() { low } else { low + (place - place.floor()) * (high - low) }
-}
-
-/// Some of the sorted values of a group.
-struct PickedValues {
-    /// The number of values in the group.
-    count: usize,
-    /// The indexes of the values, ascending.
-    places: Vec<usize>,
-    values: ArrayRef,
-}
-
-impl PickedValues {
-    fn index(&self, place: usize) -> Result<usize> {
-        self.places
-            .binary_search(&place)
-            .map_err(|_| Error::internal("a value that was not picked"))
-    }
-
-    /// Returns the value at a fraction.
-    fn value(&self, kind: Quantile, fraction: f64) -> Result<ArrayRef> {
-        if kind == Quantile::Discrete {
-            return Ok(self.values.slice(self.index(reached(fraction, self.count))?, 1));
-        }
-        let doubles = self.values.as_primitive_opt::<Float64Type>();
-        let doubles = doubles.ok_or_else(|| {
-            Error::internal("a continuous percentile of values that are not doubles")
-        })?;
-        let at = |place: usize| self.index(place).map_or(f64::NAN, |index| doubles.value(index));
-        Ok(Arc::new(Float64Array::from_value(between(self.count, fraction, at), 1)))
-    }
-}
-
-/// Returns the index of the first value at or after a fraction.
-fn reached(fraction: f64, values: usize) -> usize {
-    ((fraction * values as f64).ceil() as usize).clamp(1, values) - 1
-}
-
 impl Aggregate for Quantiles {
     fn update(&mut self, _: &mut Area, groups: &Groups<'_>, args: &[Column]) -> Result<()> {
         let values = canonical_floats(&plain(args, 0)?)?;
         // The last argument is the sort key, which is the value itself.
-        if self.spec.kind != Quantile::Mode {
+        if !matches!(self.spec.kind, Quantile::Mode | Quantile::Deviation) {
             let fractions = plain(args, 1)?;
             for row in 0..groups.rows {
                 self.note(groups.group(row), row, &fractions)?;
@@ -397,7 +369,7 @@ impl Aggregate for Quantiles {
             };
             let fractions = self.fractions.get(group).cloned().flatten().flatten();
             match (self.spec.kind, &output.data_type, fractions) {
-                (Quantile::Mode, ..) => results.push(match &picked {
+                (Quantile::Mode | Quantile::Deviation, ..) => results.push(match &picked {
                     Some(picked) => picked.values.slice(0, 1),
                     None => nothing.clone(),
                 }),
@@ -441,6 +413,9 @@ impl Aggregate for Quantiles {
     }
 
     fn spill(&mut self, file: &Arc<SpillFile>) -> Result<()> {
+        if self.spec.kind == Quantile::Deviation || self.is_interval() {
+            return Ok(());
+        }
         let (values, groups) = (std::mem::take(&mut self.values), std::mem::take(&mut self.groups));
         let converter = self.converter()?;
         (self.bytes, self.starts) = (0, None);
@@ -477,14 +452,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_reach_values() {
-        assert_eq!(
-            [0.0, 0.25, 0.26, 0.5, 1.0].map(|fraction| reached(fraction, 4)),
-            [0, 0, 1, 1, 3]
-        );
-        let values = [0.0, 1e9];
-        assert_eq!(between(2, 0.123456789, |place| values[place]), 123456789.0);
-        assert_eq!(between(3, 0.5, |place| [1.0, 2.0, 4.0][place]), 2.0);
+    fn fractions_are_between_0_and_1() {
         assert!(checked(Some(1.5)).is_err() && checked(Some(f64::NAN)).is_err());
+        assert_eq!(checked(Some(0.5)).unwrap(), Some(0.5));
     }
 }

@@ -13,6 +13,7 @@ use tessera_vector::Column;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
 /// The function computed from the sums.
@@ -200,6 +201,10 @@ impl Aggregate for Regressions {
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
         merge(area, self.offset, pairs, add)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, add).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

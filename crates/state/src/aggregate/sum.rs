@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, Float64Array, Int64Array,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use tessera_functions::exact::quotient;
 use tessera_functions::plain::to_form;
@@ -15,6 +16,7 @@ use tessera_vector::Column;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold, fold_array, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::{Aggregate, Output, OutputKind, counts, plain};
 
 /// State of an exact sum: 128 bits, low word first, and the number of values (3 words).
@@ -39,6 +41,11 @@ impl ExactState {
     fn set_sum(&mut self, sum: i128) {
         self.low = sum as u64;
         self.high = (sum as u128 >> 64) as u64;
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, other: ExactState) -> Result<()> {
+        self.add(other.sum(), other.count)
     }
 
     #[inline(always)]
@@ -70,10 +77,12 @@ impl FloatState {
         self.count = (self.count + count) | infinite;
     }
 
-    fn merge(&mut self, other: FloatState) {
+    #[inline(always)]
+    fn merge(&mut self, other: FloatState) -> Result<()> {
         self.sum += other.sum;
         let infinite = (self.count | other.count) & INFINITE;
         self.count = (self.count() + other.count()) | infinite;
+        Ok(())
     }
 
     fn count(&self) -> u64 {
@@ -192,7 +201,7 @@ impl Fold for MergeFloat {
     }
 }
 
-/// Sum, average and count of integers or decimals.
+/// Sum, average and count of integers, decimals or moments.
 #[derive(Debug)]
 pub(super) struct ExactSum<T> {
     offset: usize,
@@ -229,15 +238,26 @@ where
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |state: &mut ExactState, other: ExactState| {
-            state.add(other.sum(), other.count)
-        })
+        merge(area, self.offset, pairs, ExactState::merge)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, ExactState::merge).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
         let states = area.states::<ExactState>(self.offset);
         match (output.kind, &output.data_type) {
             (OutputKind::Count, _) => counts(states.map(|state| state.count), output),
+            // Cut off to a moment, as in DuckDB.
+            (OutputKind::Average, DataType::Timestamp(..)) => {
+                let average = states.map(|state| match state.count {
+                    0 => None,
+                    count => Some((state.sum() / i128::from(count)) as i64),
+                });
+                let average = average.collect::<Int64Array>();
+                Ok(cast(&average, &output.data_type)?)
+            }
             (OutputKind::Average, _) => {
                 let average = states.map(|state| match state.count {
                     0 => None,
@@ -300,10 +320,11 @@ where
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |state: &mut FloatState, other: FloatState| {
-            state.merge(other);
-            Ok(())
-        })
+        merge(area, self.offset, pairs, FloatState::merge)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, FloatState::merge).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {

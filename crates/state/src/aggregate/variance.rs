@@ -14,6 +14,7 @@ use tessera_vector::Column;
 
 use super::area::{Area, Pod};
 use super::groups::{Fold, Groups, Pairs, fold_array, merge};
+use super::ranges::{Ranges, merge_ranges};
 use super::sum::Exact;
 use super::{Aggregate, Output, OutputKind, plain};
 
@@ -96,19 +97,11 @@ impl Aggregate for Variance {
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(area, self.offset, pairs, |state: &mut VarianceState, other: VarianceState| {
-            if state.count == 0 {
-                *state = other;
-            } else if other.count > 0 {
-                let (ours, theirs) = (state.count as f64, other.count as f64);
-                let distance = state.sum / ours - other.sum / theirs;
-                let between = ours * theirs * distance * distance / (ours + theirs);
-                let squares = state.squares + other.squares + between;
-                let is_finite = !state.squares.is_nan() && !other.squares.is_nan();
-                state.set(state.count + other.count, state.sum + other.sum, squares, is_finite);
-            }
-            Ok(())
-        })
+        merge(area, self.offset, pairs, merge_floats)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, merge_floats).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -217,14 +210,11 @@ where
     }
 
     fn merge(&mut self, area: &mut Area, pairs: &Pairs<'_>, _: &mut dyn Any) -> Result<()> {
-        merge(
-            area,
-            self.offset,
-            pairs,
-            |state: &mut ExactVarianceState, other: ExactVarianceState| {
-                state.add(other.count, other.sum(), other.squares())
-            },
-        )
+        merge(area, self.offset, pairs, merge_exact)
+    }
+
+    fn merge_ranges(&mut self, from: &Area, ranges: &Ranges<'_>, into: &mut Area) -> Result<bool> {
+        merge_ranges(from, self.offset, ranges, into, merge_exact).map(|()| true)
     }
 
     fn finish(&mut self, area: &mut Area, output: &Output) -> Result<ArrayRef> {
@@ -249,6 +239,25 @@ fn variance(state: &ExactVarianceState, divisor: u64, scale: i8) -> Option<f64> 
     let variance = numerator / denominator as f64;
     let power = 10f64.powi(scale.into());
     Some(variance / power / power)
+}
+
+/// Chan, Golub and LeVeque: combines the squared deviations of two sets of values.
+fn merge_floats(state: &mut VarianceState, other: VarianceState) -> Result<()> {
+    if state.count == 0 {
+        *state = other;
+    } else if other.count > 0 {
+        let (ours, theirs) = (state.count as f64, other.count as f64);
+        let distance = state.sum / ours - other.sum / theirs;
+        let between = ours * theirs * distance * distance / (ours + theirs);
+        let squares = state.squares + other.squares + between;
+        let is_finite = !state.squares.is_nan() && !other.squares.is_nan();
+        state.set(state.count + other.count, state.sum + other.sum, squares, is_finite);
+    }
+    Ok(())
+}
+
+fn merge_exact(state: &mut ExactVarianceState, other: ExactVarianceState) -> Result<()> {
+    state.add(other.count, other.sum(), other.squares())
 }
 
 #[cfg(test)]

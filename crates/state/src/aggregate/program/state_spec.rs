@@ -10,8 +10,10 @@ use tessera_plan::rewrite::is_volatile;
 use tessera_types::{Atom, Error, Result};
 
 use crate::aggregate::call::Call;
+use crate::aggregate::counted::CountedKind;
 use crate::aggregate::extreme::ExtremeKind;
 use crate::aggregate::library::LibrarySpec;
+use crate::aggregate::moments::Moment;
 use crate::aggregate::ordered::OrderedSpec;
 use crate::aggregate::quantile::{Quantile, QuantileSpec};
 use crate::aggregate::regression::Regression;
@@ -20,6 +22,11 @@ use crate::aggregate::{Function, OutputKind, is_summable};
 /// Library functions whose result depends on the order of their input.
 const ORDER_MATTERS: [&str; 5] =
     ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+
+/// Whether a library function returns the first or the last of its values.
+fn keeps_first(name: &str) -> bool {
+    matches!(name, "first_value" | "last_value")
+}
 
 /// A state during binding: calls with equal ones share it.
 #[derive(Debug, PartialEq)]
@@ -47,6 +54,10 @@ pub(super) enum Family {
     Extreme(ExtremeKind),
     Variance,
     Regression,
+    Moments,
+    CompensatedSum,
+    Product,
+    Counted(CountedKind),
     Quantile(Quantile),
     Library(Arc<str>),
 }
@@ -71,6 +82,12 @@ pub(super) fn family(
     if let (Some(kind), 2) = (Regression::named(&call.function), types.len()) {
         return Ok((Family::Regression, OutputKind::Regression(kind)));
     }
+    if let Some(kind) = Moment::named(&call.function) {
+        return Ok((Family::Moments, OutputKind::Moment(kind)));
+    }
+    if let Some(kind) = CountedKind::named(&call.function) {
+        return Ok((Family::Counted(kind), OutputKind::Value));
+    }
     Ok(match &*call.function {
         "sum" | "avg" | "mean" | "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every"
         | "var_samp" | "var_pop" | "stddev" | "stddev_pop" | "mode"
@@ -79,7 +96,13 @@ pub(super) fn family(
             (Family::Null, OutputKind::Value)
         }
         "sum" if types == [Atom::Interval] => (Family::Sum, OutputKind::Value),
-        "avg" | "mean" if types == [Atom::Interval] => (Family::Sum, OutputKind::Average),
+        "avg" | "mean" if matches!(types, [Atom::Interval | Atom::Timestamp(..)]) => {
+            (Family::Sum, OutputKind::Average)
+        }
+        "fsum" => (Family::CompensatedSum, OutputKind::Value),
+        "favg" => (Family::CompensatedSum, OutputKind::Average),
+        "product" => (Family::Product, OutputKind::Value),
+        "mad" => (Family::Quantile(Quantile::Deviation), OutputKind::Value),
         "count" => (Family::Count, OutputKind::Value),
         "sum" if numeric => (Family::Sum, OutputKind::Value),
         "avg" | "mean" if numeric => (Family::Sum, OutputKind::Average),
@@ -165,7 +188,7 @@ pub(super) fn function(
         Ok::<_, Error>(atom.0.arrow())
     };
     let mut order_matters = false;
-    let mut within_group = false;
+    let (mut within_group, mut reversed) = (false, false);
     let function = match &state.family {
         Family::Null => Function::Null,
         Family::Count => Function::Count { merged: false },
@@ -177,6 +200,10 @@ pub(super) fn function(
         }
         Family::Variance => Function::Variance(first()?),
         Family::Regression => Function::Regression,
+        Family::Moments => Function::Moments,
+        Family::CompensatedSum => Function::CompensatedSum,
+        Family::Product => Function::Product,
+        Family::Counted(kind) => Function::Counted(*kind, first()?),
         Family::Quantile(kind) => {
             within_group = true;
             let descending = state.order_by.first().is_some_and(|key| key.descending);
@@ -191,7 +218,9 @@ pub(super) fn function(
                 _ => {
                     let descending =
                         state.order_by.first().filter(|_| within_group).map(|key| key.descending);
-                    let udf = udf(library, name)?;
+                    // The last value is the first one in the reverse order.
+                    reversed = &**name == "last_value" && !state.distinct;
+                    let udf = udf(library, if reversed { "first_value" } else { name })?;
                     Function::Library(Arc::new(LibrarySpec::new(
                         udf,
                         args,
@@ -206,8 +235,8 @@ pub(super) fn function(
         return Ok(function);
     }
     let options = |key: &tessera_plan::SortKey| SortOptions {
-        descending: key.descending,
-        nulls_first: key.nulls_first,
+        descending: key.descending != reversed,
+        nulls_first: key.nulls_first != reversed,
     };
     let keys = match within_group {
         true => Vec::new(),
@@ -223,6 +252,10 @@ pub(super) fn function(
         keys,
         distinct: state.distinct,
         order_matters,
-        first: state.limit,
+        reversed,
+        first: match &state.family {
+            Family::Library(name) if keeps_first(name) && !state.distinct => Some(1),
+            _ => state.limit,
+        },
     })))
 }
