@@ -18,6 +18,10 @@ STATEMENTS = {
     "long rows": f"select {LONG} as t, {LONG} || 'x' as u from lineitem",
     "top_k": f"select {LONG} as t from lineitem order by l_comment desc limit 5",
     "large limit": "select * from lineitem order by l_comment, l_orderkey limit 500000",
+    "window_bounds": "select count(*), max(r), max(c) from (select rank() over (partition by l_partkey order by l_shipdate) as r, l_comment as c from lineitem) as s",
+    "window_scan": "select count(*), max(n), max(c) from (select row_number() over (order by l_comment, l_orderkey) as n, l_comment as c from lineitem) as s",
+    "window_frame": "select count(*), max(m), max(c) from (select max(l_comment) over (partition by l_suppkey order by l_shipdate rows between 9 preceding and 9 following) as m, "
+    "l_comment as c from lineitem) as s",
     "limit": "select * from lineitem limit 400000 offset 100000",
     "build": "select count(*) from lineitem a join lineitem b on a.l_orderkey = b.l_orderkey and a.l_comment <> b.l_comment",
     "build_semi": "select count(*) from lineitem a where l_comment in (select o_comment from orders union all select l_comment from lineitem)",
@@ -46,10 +50,14 @@ STATEMENTS = {
     "lateral": "select count(*), max(c) from nation, lateral (select l_comment || repeat('x', n_nationkey) as c from lineitem where l_suppkey * 2 > n_nationkey + l_linenumber offset 1) as s",
     "sort by long texts": "select max(length(t)) from (select repeat(l_comment, 75) as t from lineitem where l_orderkey < 200000 order by t offset 1) as s",
     "random": "select count(*) from (select random() as x, l_comment from lineitem order by 1) as s",
+    "sample": "select count(*), max(l_comment) from lineitem tablesample bernoulli (90)",
+    "sample of many rows": "select max(length(l_comment)) from (select l_comment from lineitem using sample 500000 rows) as s",
     # Functions.
+    "bar": "select sum(length(bar(l_quantity, 0, 50, 1000))) from lineitem where l_orderkey < 300000",
     "repeat": "select sum(length(repeat(l_comment, 2000))) from lineitem where l_orderkey < 60000",
     "repeat a constant": "select length(repeat('x', 500000000))",
     "lpad": "select sum(length(lpad(l_comment, 50000, 'ab'))) from lineitem where l_orderkey < 60000",
+    "printf": "select sum(length(printf('%50000d', l_orderkey))) from lineitem where l_orderkey < 60000",
     "rpad": "select sum(length(rpad(l_comment, 50000, 'ab'))) from lineitem where l_orderkey < 60000",
     "replace": "select sum(length(replace(l_comment, 'e', repeat('x', 10000)))) from lineitem where l_orderkey < 60000",
     "regexp_replace": "select sum(length(regexp_replace(l_comment, 'e', repeat('abc', 3000), 'g'))) from lineitem where l_orderkey < 60000",
@@ -62,6 +70,7 @@ STATEMENTS = {
     "case": "select max(case when length(repeat(l_comment, 500)) > 3 then repeat(l_comment, 600) end) from lineitem where l_orderkey < 60000",
     "string_agg": "select length(string_agg(l_comment, ',')) from lineitem where l_orderkey < 100000",
     "array_agg": "select count(*) from (select l_suppkey, array_agg(l_comment) as a from lineitem group by 1) as s where cardinality(a) > 3",
+    "arg_max": "select count(*) from (select l_orderkey, arg_max(l_comment, l_extendedprice) as c from lineitem group by 1) as s where c > 'a'",
     "percentile_cont": "select percentile_cont(0.5) within group (order by l_extendedprice) from lineitem",
     "mode": "select mode() within group (order by l_comment), mode() within group (order by l_partkey) from lineitem",
     "mode of few groups": "select l_returnflag, mode() within group (order by l_comment desc) from lineitem group by 1",
@@ -85,6 +94,7 @@ PLANS = {
     "remember": f"plan {{{LINEITEM} %r = remember(%l) %c = reduce(%r) {COUNT} return %c}}",
     "parametrized_map": f"plan {{{LINEITEM} %o = values() {{columns = <x: int64>, rows = [[1]]}} "
     f"%m = parametrized_map(%o, %l) {{exprs = {{t = l_orderkey + x, c = l_comment}}}} %c = reduce(%m) {COUNT} return %c}}",
+    "content_scan": f"plan {{%t = content_scan() {{paths = ['supplier.parquet', 'part.parquet'], columns = <content: bytes>}} %c = reduce(%t) {COUNT} return %c}}",
     "merge_join": f"plan {{{LINEITEM} %s = sort(%l) {{keys = [{{field = l_orderkey}}]}} "
     f"%j = merge_join(%s, %s) {{left_keys = [l_orderkey], right_keys = [l_orderkey], join = :semi}} %c = reduce(%j) {COUNT} return %c}}",
 }

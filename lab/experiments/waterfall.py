@@ -70,8 +70,8 @@ def waterfall(options: Namespace, report: Report) -> None:
         )
     report.text += [
         "",
-        f"{ranks} ranks, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds; medians, ratios within a round. The thesis's join was "
-        "10 to 15 times slower than one in one piece and predicts at most twice.",
+        f"{ranks} ranks, 2^{options.tuples} tuples of 16 bytes a side, {options.repeat} rounds; medians, ratios within a round. The join of micro-operators "
+        "(§5.2.2) is 10 to 15 times slower than one in one piece; the thesis expects at most twice.",
     ]
     report.table(["", "wall clock, s", "× faster than the line above", "× the last line", "MiB between ranks"], rows)
     report.plots[""] = plot.bars("The join, step by step", "seconds", names, {"wall clock": [median_wall(found[name]) for name in names]})

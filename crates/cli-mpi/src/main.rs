@@ -32,9 +32,12 @@ fn main() -> ExitCode {
         }
         code
     });
-    let Ok(code) = result else {
-        eprintln!("error: MPI was already initialized in this process");
-        return ExitCode::FAILURE;
+    let code = match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
     };
     // The launcher already knows the exit code, and `mpiexec` complains about ranks that exit with
     // another than 0.

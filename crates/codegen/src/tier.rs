@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, suggest};
 
 /// The execution tier of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,8 @@ impl FromStr for Tier {
         let all = [Tier::Vectorized, Tier::Compiled, Tier::Auto];
         let named = |tier: &Tier| tier.to_string().eq_ignore_ascii_case(text);
         all.into_iter().find(named).ok_or_else(|| {
-            Error::semantic(format!("unknown tier '{text}'; expected vectorized, compiled or auto"))
+            let hint = suggest(text, "expected", &all.map(|tier| tier.to_string()));
+            Error::semantic(format!("unknown tier '{text}'{hint}"))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tessera_codegen::Compiler;
 use tessera_types::{Error, Result, Tuple};
@@ -171,6 +171,11 @@ pub trait RangeReader: Send + Sync + std::fmt::Debug {
     /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The time of the last change, if it is known.
+    fn modified(&self) -> Option<SystemTime> {
+        None
     }
 
     /// Whether a read takes far longer than decoding its bytes, so that few large reads are better
@@ -361,6 +366,10 @@ impl RangeReader for CountingReader {
 
     fn len(&self) -> u64 {
         self.reader.len()
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        self.reader.modified()
     }
 
     fn is_remote(&self) -> bool {

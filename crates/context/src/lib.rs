@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod board;
+pub mod conformance;
 mod context;
 pub mod guard;
 pub mod interrupt;

@@ -187,4 +187,9 @@ impl Numbers {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (mixed ^ (mixed >> 31)) % limit
     }
+
+    /// Returns an index into a list of this length; 0 if it is empty.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len.max(1) as u64) as usize
+    }
 }

@@ -66,8 +66,9 @@ impl Lane {
         }
     }
 
-    pub(crate) fn begin(&mut self, reader: Box<dyn Reader>) {
+    pub(crate) fn begin(&mut self, reader: Box<dyn Reader>, position: u64) {
         self.reader = Some(reader);
+        self.streams.iter_mut().for_each(|stream| stream.begin(position));
         self.level = 0;
         self.ended = None;
         self.longest = (0, 0);

@@ -20,6 +20,7 @@
 //! scheduler, workers  the runs in progress, and the threads that work on them
 //! query_run, nested  runs that are read while they go on, runs of nested plans
 //! engine
+//! conformance         what every device keeps to, for tests
 //! ```
 //!
 //! This room knows no SQL, no file format and no platform: an [`Extension`] adds those to a
@@ -51,6 +52,7 @@
 mod admission;
 mod collect;
 mod compiled_plan;
+pub mod conformance;
 mod device;
 mod engine;
 mod execution;

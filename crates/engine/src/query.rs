@@ -82,6 +82,11 @@ impl Governor {
         self.peak_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes in use on devices now.
+    pub fn device_bytes(&self) -> usize {
+        self.device_bytes.load(Ordering::Relaxed)
+    }
+
     /// The maximum number of bytes in use on devices at once.
     pub fn device_peak_bytes(&self) -> usize {
         self.device_peak_bytes.load(Ordering::Relaxed)

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tessera_functions::UserFunction;
+use tessera_operator::format::{Format, Formats};
 use tessera_operator::{Registry, SubOperator};
 use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{OperatorCatalog, Plan, Rules};
@@ -15,7 +16,8 @@ use tessera_types::{Error, Result};
 use crate::device::Device;
 use crate::platform::Platform;
 
-/// Adds sub-operators, functions, passes, settings, tables, platforms, devices to sessions.
+/// Adds sub-operators, file formats, functions, passes, settings, tables, platforms, devices to
+/// sessions.
 pub trait Extension: fmt::Debug + Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &'static str;
@@ -112,6 +114,28 @@ impl Setup {
         }
         self.registry.register(operator);
         Ok(())
+    }
+
+    /// Adds a file format with its sub-operators.
+    ///
+    /// # Errors
+    /// A name is taken: of the format, of a function that reads it, or of a sub-operator.
+    pub fn format(&mut self, format: impl Format + 'static) -> Result<()> {
+        let entry = format.entry();
+        self.registry.formats().check_free(entry)?;
+        let operators = std::iter::once(entry.scan).chain(entry.materialize);
+        for operator in operators {
+            if self.registry.implementation(operator).is_ok() {
+                return Err(taken("sub-operator", operator));
+            }
+        }
+        self.registry.register_format(format);
+        Ok(())
+    }
+
+    /// The file formats so far.
+    pub fn formats(&self) -> &Formats {
+        self.registry.formats()
     }
 
     /// Adds the sub-operators of a crate.

@@ -4,7 +4,8 @@
 //! and [`SubOperator`] (execution). It is *lowered* once, with its expressions bound, to an
 //! [`Operator`]. Each run of the plan *starts* the operator, which creates the state shared by all
 //! workers of the run; this state creates the state of each worker. No sub-operator blocks a
-//! worker: it returns a [`Step`]. [`Registry`] finds sub-operators by name.
+//! worker: it returns a [`Step`]. [`Registry`] finds sub-operators and file formats by name
+//! ([`mod@format`]).
 //!
 //! [`platform`] has the sub-operators that each platform implements itself.
 
@@ -12,6 +13,7 @@
 
 mod byte_queue;
 pub mod describe;
+pub mod format;
 mod operator;
 mod ordered_queue;
 pub mod partitions;

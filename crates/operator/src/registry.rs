@@ -8,12 +8,14 @@ use tessera_plan::OperatorCatalog;
 use tessera_types::{Error, Result};
 
 use crate::SubOperator;
+use crate::format::{Format, Formats};
 
-/// Sub-operators by name, and the function library that their expressions bind to.
+/// Sub-operators and file formats by name, and the function library that expressions bind to.
 #[derive(Debug, Clone)]
 pub struct Registry {
     catalog: OperatorCatalog,
     implementations: BTreeMap<&'static str, Arc<dyn SubOperator>>,
+    formats: Formats,
     library: Arc<Library>,
 }
 
@@ -23,7 +25,7 @@ impl Registry {
     pub fn new(library: Arc<Library>) -> Self {
         let mut catalog = OperatorCatalog::new(library.clone());
         tessera_plan::traits_catalog::register(&mut catalog);
-        Registry { catalog, implementations: BTreeMap::new(), library }
+        Registry { catalog, implementations: BTreeMap::new(), formats: Formats::default(), library }
     }
 
     /// Adds a sub-operator. It replaces an earlier one of the same name.
@@ -31,6 +33,18 @@ impl Registry {
         let operator = Arc::new(operator);
         self.catalog.register(operator.clone());
         self.implementations.insert(operator.name(), operator);
+    }
+
+    /// Adds a file format and its sub-operators. It replaces an earlier one of the same name.
+    pub fn register_format(&mut self, format: impl Format + 'static) {
+        format.register(self);
+        let pushes = self.catalog.pushes(format.entry().scan);
+        self.formats.add(Arc::new(format), pushes);
+    }
+
+    /// The file formats.
+    pub fn formats(&self) -> &Formats {
+        &self.formats
     }
 
     /// The descriptors, for the verifier.

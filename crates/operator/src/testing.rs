@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 
-use tessera_context::testing::TestContext;
+use tessera_context::testing::{TestContext, rows};
 use tessera_context::{Context, Run};
 use tessera_plan::{
     Builder, Descriptor, Edge, Inputs, Node, NodeId, Order, Params, Plan, Role, SortKey, Traits,
-    Value, verify,
+    Value, text, verify,
 };
 use tessera_rows::Collected;
 use tessera_types::{Result, Tuple};
@@ -98,7 +98,8 @@ impl TestPlan {
         Ok(verify(&plan, self.registry.catalog())?.edges[root.index()].clone())
     }
 
-    fn plan(&self, root: NodeId) -> Plan {
+    /// Returns the plan with this root.
+    pub fn plan(&self, root: NodeId) -> Plan {
         self.builder.clone().finish(root)
     }
 
@@ -132,6 +133,22 @@ impl TestPlan {
         }
         Ok(collected)
     }
+}
+
+/// Runs the nodes of a plan in text form, of which `%result` is the last, and returns its tuples as
+/// text, one each.
+///
+/// # Errors
+/// Those of the parser, of the verifier and of the run; a result that holds collections.
+pub fn run_text(registry: &Registry, nodes: &str) -> Result<Vec<String>> {
+    let Plan { parameters, nodes, root } =
+        text::parse(&format!("plan {{ {nodes} return %result }}"))?;
+    let mut builder = Builder::new(parameters);
+    for node in nodes {
+        builder.push(node);
+    }
+    let plan = TestPlan { registry: registry.clone(), builder, tables: Arc::default() };
+    Ok(rows(&plan.run(root, 2048, 1)?))
 }
 
 /// The sub-operator `given`: yields the test table with number `table`.

@@ -20,6 +20,7 @@ pub mod pipeline;
 pub mod rewrite;
 pub mod rule;
 pub mod scalar;
+mod statistics;
 pub mod text;
 pub mod traits_catalog;
 pub mod typing;
@@ -29,9 +30,12 @@ pub mod verify;
 pub use edge::{Device, Edge, Granularity, Locality, Order, Parallelism, SortKey, Traits};
 pub use expr::Expr;
 pub use graph::{Builder, Node, NodeId, Plan};
-pub use operator_catalog::{Descriptor, Functions, Inputs, OperatorCatalog, Role};
+pub use operator_catalog::{
+    ColumnPush, Descriptor, Functions, Inputs, OperatorCatalog, Pushes, Role,
+};
 pub use rule::{Rule, Rules};
 pub use scalar::Scalar;
+pub use statistics::{ColumnStatistics, Statistics};
 pub use typing::{Scope, type_of};
 pub use value::{Params, Value};
 pub use verify::{VerifiedPlan, verify, verify_in};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_types::{Atom, Error, Result, Tuple, did_you_mean};
 
 use crate::edge::Edge;
 use crate::expr::Expr;
@@ -34,6 +34,44 @@ pub enum Role {
     Sink(usize),
     /// Streams all inputs, one after the other.
     Union,
+}
+
+/// How a scan can be restricted to some of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnPush {
+    /// Not at all.
+    None,
+    /// By its output: the parameter `fields`. It needs all `columns`, such as to find them by
+    /// position.
+    Output,
+    /// By its output and by what it reads: the parameters `fields` and `columns`.
+    Read,
+}
+
+/// What a scan accepts from the nodes above it. Passes push nothing else into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pushes {
+    /// Which columns are needed.
+    pub columns: ColumnPush,
+    /// Whether it takes predicates: the parameter `filter`.
+    pub predicates: bool,
+    /// Whether it takes filters of keys, the parameter `filters`, and tests them before it decodes
+    /// other columns.
+    pub key_filters: bool,
+    /// Whether it takes the threshold of a `top_k`: the parameter `threshold`.
+    pub thresholds: bool,
+}
+
+impl Pushes {
+    /// Nothing.
+    pub const NONE: Pushes = Pushes {
+        columns: ColumnPush::None,
+        predicates: false,
+        key_filters: false,
+        thresholds: false,
+    };
+    /// Columns and predicates, as most scans do.
+    pub const SCAN: Pushes = Pushes { columns: ColumnPush::Read, predicates: true, ..Pushes::NONE };
 }
 
 /// The definition of a sub-operator: typing, traits, blocking.
@@ -69,8 +107,19 @@ pub trait Descriptor: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Whether the producer of its input must have no other reader, because it depends on where
+    /// the producer's morsels end. With several readers, the tuples are collected first.
+    fn is_only_reader(&self) -> bool {
+        false
+    }
+
     /// How it consumes its inputs; plans are divided into pipelines by this.
     fn role(&self, node: &Node) -> Role;
+
+    /// What it accepts from the nodes above it, if it is a scan.
+    fn pushes(&self) -> Pushes {
+        Pushes::NONE
+    }
 
     /// Whether platforms implement it differently.
     fn is_platform_specific(&self) -> bool {
@@ -135,10 +184,16 @@ impl OperatorCatalog {
     /// The name is unknown.
     pub fn descriptor(&self, name: &str) -> Result<&Arc<dyn Descriptor>> {
         self.descriptors.get(name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.descriptors.keys().copied());
             Error::semantic(format!(
-                "unknown sub-operator {name}; docs/reference/sub-operators.md lists all"
+                "unknown sub-operator '{name}'{hint}; docs/reference/sub-operators.md lists all"
             ))
         })
+    }
+
+    /// Returns what a sub-operator accepts from the nodes above it; nothing if it is unknown.
+    pub fn pushes(&self, name: &str) -> Pushes {
+        self.descriptors.get(name).map_or(Pushes::NONE, |descriptor| descriptor.pushes())
     }
 
     /// Iterates over all descriptors, ordered by name.

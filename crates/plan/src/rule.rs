@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use tessera_types::{Error, Result, nearest};
+use tessera_types::{Error, Result, did_you_mean};
 
 /// The kind of object that a rule rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +131,9 @@ rules! {
     Relation PushFilterAggregate "push_filter_aggregate" "crates/optimizer/src/logical/push.rs"
         "a predicate moves below a grouping"
         if "it reads keys only, there is a single grouping set, and it neither raises errors nor is volatile over the expressions of the keys";
+    Relation PushFilterWindow "push_filter_window" "crates/optimizer/src/logical/push.rs"
+        "a predicate moves below window functions"
+        if "it reads nothing but fields of PARTITION BY, and neither raises errors nor is volatile";
     Relation PushFilterUnion "push_filter_union" "crates/optimizer/src/logical/push.rs"
         "a predicate moves into all inputs of UNION ALL"
         if "it neither raises errors nor is volatile";
@@ -293,8 +296,7 @@ impl fmt::Debug for Rules {
 }
 
 fn unknown(name: &str) -> Error {
-    let near = nearest(name, RULES.iter().map(|entry| entry.name));
-    let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let hint = did_you_mean(name, RULES.iter().map(|entry| entry.name));
     Error::semantic(format!("unknown rule '{name}'{hint}; docs/reference/rules.md lists all rules"))
 }
 
@@ -345,7 +347,7 @@ mod tests {
         );
         let error = Rules::all_but("push_nut").unwrap_err().to_string();
         assert!(
-            error.contains("'push_nut'") && error.contains("did you mean push_not?"),
+            error.contains("'push_nut'") && error.contains("did you mean 'push_not'?"),
             "{error}"
         );
     }

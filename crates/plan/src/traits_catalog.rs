@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tessera_types::{Error, Result, quote_name};
+use tessera_types::{Error, Result, did_you_mean, quote_name};
 
 use crate::edge::{Device, Edge, Granularity, Locality, Order, Parallelism};
 use crate::graph::Node;
@@ -56,7 +56,9 @@ fn check_keys(node: &Node, edge: &Edge) -> Result<bool> {
     let keys = node.params.names_opt("keys")?;
     match keys.iter().find(|key| edge.tuple.index_of(key).is_none()) {
         Some(key) => {
-            Err(Error::semantic(format!("unknown key field {} in {}", quote_name(key), edge.tuple)))
+            let hint = did_you_mean(key, edge.tuple.fields().iter().map(|field| &*field.name));
+            let (key, tuple) = (quote_name(key), &edge.tuple);
+            Err(Error::semantic(format!("unknown key field {key} in {tuple}{hint}")))
         }
         None => Ok(!keys.is_empty()),
     }

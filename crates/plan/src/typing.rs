@@ -1,6 +1,6 @@
 //! Typing of expressions.
 
-use tessera_types::{Atom, Error, Item, Result, Tuple, quote_name};
+use tessera_types::{Atom, Error, Item, Result, Tuple, did_you_mean, quote_name};
 
 use crate::expr::Expr;
 use crate::operator_catalog::Functions;
@@ -107,7 +107,11 @@ fn lookup(name: &str, tuple: &Tuple, what: &str) -> Result<(Atom, bool)> {
                 collection.format
             ))),
         },
-        None => Err(Error::semantic(format!("unknown {what} {} in {tuple}", quote_name(name)))),
+        None => {
+            let hint = did_you_mean(name, tuple.fields().iter().map(|field| &*field.name));
+            let name = quote_name(name);
+            Err(Error::semantic(format!("unknown {what} {name} in {tuple}{hint}")))
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //!   if one of its inputs has. A *side* of a streaming node has locality all; it exists once,
 //!   shared by all instances of the stream, or once per instance.
 
-use tessera_types::{Code, Error, Result, Tuple};
+use tessera_types::{Code, Error, Result, Tuple, suggest};
 
 use crate::PLAN_DEPTH_MAX;
 use crate::edge::{Edge, Granularity, Locality, Parallelism, Traits};
@@ -78,7 +78,32 @@ fn verify_at(
             format!("the plan returns %{}, but has only {} nodes", plan.root.0, plan.nodes.len());
         return Err(Error::semantic(message));
     }
+    check_only_readers(plan, catalog)?;
     Ok(verified)
+}
+
+/// Checks that nodes which depend on the morsels of their producer are its only readers.
+fn check_only_readers(plan: &Plan, catalog: &OperatorCatalog) -> Result<()> {
+    let mut readers: Option<Vec<usize>> = None;
+    for (position, node) in plan.nodes.iter().enumerate() {
+        if !catalog.descriptor(&node.operator)?.is_only_reader() {
+            continue;
+        }
+        let readers = readers.get_or_insert_with(|| {
+            let reachable = crate::rewrite::reachable(plan);
+            let is_read = |consumers: &Vec<crate::NodeId>| {
+                consumers.iter().filter(|consumer| reachable[consumer.index()]).count()
+            };
+            plan.consumers().iter().map(is_read).collect()
+        });
+        if let Some(input) = node.inputs.iter().find(|input| readers[input.index()] > 1) {
+            return Err(Error::semantic(format!(
+                "sub-operator {} (%{position}) must be the only reader of %{}; copy its input",
+                node.operator, input.0
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn check_producers(
@@ -120,11 +145,11 @@ pub fn verify_node(
     if let Some((name, _)) =
         node.params.iter().find(|(name, _)| !descriptor.parameters().contains(&&***name))
     {
-        let known = descriptor.parameters().join(", ");
-        let known = if known.is_empty() { "none" } else { &known };
-        return Err(Error::semantic(format!(
-            "unknown parameter {name}; known parameters: {known}"
-        )));
+        let hint = match descriptor.parameters() {
+            [] => "; this sub-operator has no parameters".to_string(),
+            known => suggest(name, "known parameters are", known),
+        };
+        return Err(Error::semantic(format!("unknown parameter '{name}'{hint}")));
     }
     if node.nested.len() != descriptor.nested() {
         let (wanted, found) = (descriptor.nested(), node.nested.len());

@@ -52,9 +52,9 @@ fn messages_name_the_sub_operator_the_field_and_both_types() {
         ("%f = filter(%l, %r) {predicate = a = 1} return %f", "expected 1 inputs, found 2"),
         (
             "%f = filter(%l) {preticate = a = 1} return %f",
-            "unknown parameter preticate; known parameters: predicate",
+            "unknown parameter 'preticate'; did you mean 'predicate'?",
         ),
-        ("%f = filtre(%l) return %f", "unknown sub-operator filtre"),
+        ("%f = filtre(%l) return %f", "unknown sub-operator 'filtre'; did you mean 'filter'?"),
         (
             "%f = filter(%l) {predicate = RAW 'x'::boolean} return %f",
             "not a valid value of type boolean",

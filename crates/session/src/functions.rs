@@ -2,7 +2,7 @@
 
 use tessera_functions::{Library, UserFunction};
 use tessera_sql::CreateFunction;
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, did_you_mean};
 
 /// Compiles a function and adds it to the library of a session.
 ///
@@ -32,8 +32,10 @@ pub(crate) fn drop(
     };
     let (found, missing): (Vec<_>, Vec<_>) = functions.iter().partition(is_there);
     if let (Some((name, _)), false) = (missing.first(), if_exists) {
+        let known = library.user_functions();
+        let hint = did_you_mean(name, known.iter().map(|function| &**function.name()));
         return Err(Error::semantic(format!(
-            "unknown function {name}; DROP FUNCTION IF EXISTS ignores it"
+            "unknown function {name}{hint}; DROP FUNCTION IF EXISTS ignores it"
         )));
     }
     for (name, _) in found {

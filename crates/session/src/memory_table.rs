@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tessera_engine::RetainedMemory;
 use tessera_formats::block::{self, Blocks};
-use tessera_optimizer::table::{Statistics, Table};
-use tessera_plan::{Params, Plan, Value};
+use tessera_optimizer::table::Table;
+use tessera_plan::{Params, Plan, Statistics, Value};
 use tessera_rows::Collected;
 use tessera_sql::PlannedQuery;
 use tessera_types::{Error, Result, Tuple, quote_name};

@@ -16,7 +16,7 @@ use tessera_operator::Registry;
 use tessera_optimizer::physical;
 use tessera_plan::{Plan, Rules, Traits, text, verify, verify_in};
 use tessera_sql::{ParsedStatement, PlannedQuery, Statement};
-use tessera_types::{Error, Result, Tuple, redact};
+use tessera_types::{Error, Result, Tuple, redact, suggest};
 
 use crate::cancel::{Cancel, RunningGuard};
 use crate::catalog::FileCatalog;
@@ -105,7 +105,7 @@ impl Session {
             true => StreamAccess::All,
             false => StreamAccess::Refused(platform.name().to_string()),
         };
-        let storage = Storage::new(config.stores.clone(), streams);
+        let storage = Storage::new(config.stores.clone(), streams, setup.formats().clone());
         storage.install(&mut setup)?;
         let values = Values::new(&config, setup.settings(), setup.devices())?;
         values.apply()?;
@@ -149,6 +149,11 @@ impl Session {
     /// A handle that cancels the running statement.
     pub fn cancel_handle(&self) -> Cancel {
         self.cancel.clone()
+    }
+
+    /// The memory budget of a statement, which `SET memory` changes.
+    pub fn memory_bytes(&self) -> usize {
+        self.values.memory_bytes
     }
 
     /// Names of tables and views, for messages and completion.
@@ -331,8 +336,9 @@ impl Session {
                 .explain(&explain, started)
                 .map(|text| StatementOutput::Text(redact(&text).into_owned())),
             Statement::CopyTo(copy) => {
-                let (_, finished) =
-                    self.runner().run_with_retry(&self.optimized(&crate::copy::plan(&copy)?)?)?;
+                let (_, finished) = self.runner().run_with_retry(
+                    &self.optimized(&crate::copy::plan(&copy, self.registry.formats())?)?,
+                )?;
                 let rows = rows_written(&finished)?;
                 Ok(StatementOutput::Done(match tessera_files::is_standard_output(&copy.path) {
                     true => String::new(),
@@ -480,8 +486,8 @@ pub(crate) fn find_platform<'a>(
     platforms.iter().find(|platform| platform.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = platforms.iter().map(|platform| platform.name()).collect();
         Error::unsupported(format!(
-            "unknown platform '{name}'; expected one of {}",
-            names.join(", ")
+            "unknown platform '{name}'{}",
+            suggest(name, "expected one of", &names)
         ))
     })
 }

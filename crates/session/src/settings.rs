@@ -8,7 +8,7 @@ use tessera_codegen::{Compiler, Tier};
 use tessera_engine::{Device, Setting};
 use tessera_objects::{SmartStorage, Timeouts};
 use tessera_plan::Rules;
-use tessera_types::{Error, Result, nearest, parse_timeout};
+use tessera_types::{Error, Result, did_you_mean, parse_timeout, suggest};
 use tessera_vector::CHUNK_ROWS_MAX;
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};
@@ -254,10 +254,12 @@ impl Values {
 
     fn unknown(&self, name: &str) -> Error {
         let names: Vec<&str> = self.all().into_iter().map(|(name, _)| name).collect();
-        Error::semantic(match nearest(name, names.iter().copied()) {
-            Some(near) => format!("unknown setting '{name}'; did you mean {near}?"),
-            None => format!("unknown setting '{name}'; expected one of {}", names.join(", ")),
-        })
+        let hint = did_you_mean(name, names.iter().copied());
+        let hint = match hint.is_empty() {
+            true => format!("; expected one of {}", names.join(", ")),
+            false => hint,
+        };
+        Error::semantic(format!("unknown setting '{name}'{hint}"))
     }
 }
 
@@ -269,7 +271,10 @@ fn find_device(devices: &[Device], name: &str) -> Result<Device> {
     let device = devices.iter().find(|device| device.name.eq_ignore_ascii_case(name));
     device.cloned().ok_or_else(|| {
         let names: Vec<&str> = devices.iter().map(|device| device.name).collect();
-        Error::semantic(format!("unknown device '{name}'; expected one of {}", names.join(", ")))
+        Error::semantic(format!(
+            "unknown device '{name}'{}",
+            suggest(name, "expected one of", &names)
+        ))
     })
 }
 

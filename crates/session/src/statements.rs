@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{Plan, text, verify};
 use tessera_sql::{CreateFunction, CreateTableAs, Explain, ExplainFormat};
-use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple};
+use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, did_you_mean};
 use tessera_vector::Chunk;
 
 use crate::analyze::{self, Report};
@@ -95,8 +95,12 @@ impl Session {
             Ok(Some(_)) => {
                 Error::unsupported("it is a view; run ANALYZE on the tables that it reads")
             }
-            _ => Error::semantic("unknown table; SHOW TABLES lists the tables")
-                .with_state(SqlState::UNDEFINED_TABLE),
+            _ => {
+                let known = self.table_names();
+                let hint = did_you_mean(shown, known.iter().map(String::as_str));
+                Error::semantic(format!("unknown table{hint}; SHOW TABLES lists the tables"))
+                    .with_state(SqlState::UNDEFINED_TABLE)
+            }
         })?;
         let Some(sample) = &table.sample else {
             return Err(Error::unsupported(match self.values.samples {

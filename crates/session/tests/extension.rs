@@ -1,5 +1,5 @@
-//! An extension in another crate: a sub-operator, a table, a function, a pass, a setting, a device
-//! and a platform.
+//! An extension in another crate: a sub-operator, a table, a file format, a function, a pass, a
+//! setting, a device and a platform.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,12 @@ use tessera_engine::{
 };
 use tessera_functions::UserFunction;
 use tessera_local::Local;
+use tessera_operator::format::{FirstRead, Format, FormatEntry, TableDescription, TableFiles};
 use tessera_operator::stream_util::chunks_source;
 use tessera_operator::{Lowering, Operator, Registry, Source, SourceRun, SubOperator};
-use tessera_optimizer::table::{Statistics, Table, TableCatalog};
+use tessera_optimizer::table::{Table, TableCatalog};
 use tessera_plan::{
-    Descriptor, Edge, Inputs, Node, OperatorCatalog, Order, Params, Plan, Role, Rules,
+    Descriptor, Edge, Inputs, Node, OperatorCatalog, Order, Params, Plan, Role, Rules, Statistics,
 };
 use tessera_rows::Collected;
 use tessera_session::{Config, Session, StatementResult};
@@ -55,6 +56,7 @@ impl Extension for Stranger {
     fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.operator(Countdown { first: self.first.clone() })?;
         setup.tables(Arc::new(Counters));
+        setup.format(Sizes)?;
         setup.function(twice()?)?;
         let (first, passed) = (self.first.clone(), self.passed.clone());
         setup.setting(Setting {
@@ -158,6 +160,95 @@ impl TableCatalog for Counters {
     fn table_names(&self) -> Vec<String> {
         vec!["countdown".to_string()]
     }
+}
+
+/// A format whose files have one row: the number of their bytes.
+#[derive(Debug, Clone, Copy)]
+struct Sizes;
+
+static SIZES: FormatEntry = FormatEntry {
+    name: "sizes",
+    label: "sizes",
+    summary: "The number of bytes.",
+    extensions: &["size"],
+    aliases: &[],
+    functions: &["read_sizes"],
+    scan: "size_scan",
+    materialize: None,
+    magic: &[],
+    first_read: FirstRead { head: false, tail: false },
+    declares_types: false,
+    counts_rows: true,
+    read_options: &[],
+    write_options: &[],
+};
+
+impl Format for Sizes {
+    fn entry(&self) -> &'static FormatEntry {
+        &SIZES
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(SizeScan { paths: Vec::new() });
+    }
+
+    fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
+        let statistics = Statistics { rows: Some(files.paths.len() as f64), columns: Vec::new() };
+        Ok(TableDescription { columns: tuple(), statistics, params: files.params.clone() })
+    }
+}
+
+#[derive(Debug, Clone)]
+struct SizeScan {
+    paths: Vec<Arc<str>>,
+}
+
+impl Descriptor for SizeScan {
+    tessera_operator::describe!("size_scan", "Yields sizes.", ["paths", "columns"], 0, 0);
+
+    fn derive(&self, _node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        Ok(Edge { tuple: tuple(), traits: inputs.edges[0].traits, order: Order::Source })
+    }
+
+    fn role(&self, _node: &Node) -> Role {
+        Role::Source
+    }
+}
+
+impl SubOperator for SizeScan {
+    fn lower(&self, node: &Node, _lowering: &Lowering<'_>) -> Result<Operator> {
+        Ok(Operator::Source(Arc::new(SizeScan { paths: node.params.strings("paths")? })))
+    }
+}
+
+impl Source for SizeScan {
+    fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
+        let size = |path: &Arc<str>| Ok(run.open(path)?.len() as i64);
+        let sizes = self.paths.iter().map(size).collect::<Result<Vec<_>>>()?;
+        let chunk = Chunk::from_arrays(vec![Arc::new(Int64Array::from(sizes)) as ArrayRef]);
+        Ok(chunks_source(vec![chunk], run.context.chunk_rows()))
+    }
+}
+
+#[test]
+fn a_format_of_a_stranger_conforms() {
+    tessera_formats::conformance::files(&Sizes, &[("a", b"abc"), ("b", b"")], None);
+}
+
+#[test]
+fn a_format_of_an_extension_is_known_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.size");
+    std::fs::write(&path, "abc").unwrap();
+    let path = path.to_str().unwrap();
+    let mut session = session(&Stranger::default(), "local").unwrap();
+    assert_eq!(rows(&mut session, &format!("FROM '{path}'")), ["3"]);
+    assert_eq!(rows(&mut session, &format!("FROM read_sizes('{path}') WHERE n > 1")), ["3"]);
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS sizes LOCATION '{path}'; FROM t");
+    assert_eq!(rows(&mut session, &create), ["3"]);
+    std::fs::write(format!("{path}.unknown"), "").unwrap();
+    let error = session.execute(&format!("FROM '{path}.unknown'")).unwrap_err();
+    assert!(error.message().contains(".feather or .size"), "{error}");
 }
 
 /// A function in handwritten native code.

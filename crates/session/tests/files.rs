@@ -120,7 +120,7 @@ fn options_are_checked_before_anything_is_read() {
             "copy (select 1) to '{}/y.csv' (sample 'all')".to_string(),
             "unknown option 'sample' of writing",
         ),
-        ("select * from '{}/x.txt'".to_string(), "read_csv("),
+        ("select * from '{}/x.txt'".to_string(), "read_csv, read_json"),
     ] {
         let error = answer(folder.path(), &sql).unwrap_err();
         assert!(error.contains(expected), "{sql}: {error}");
@@ -301,4 +301,79 @@ fn a_first_line_beyond_the_budget_is_an_error() {
     let mut session = Session::new(Config { threads: 1, ..Config::default() }).unwrap();
     let error = session.execute(&format!("select * from '{}'", path.display())).unwrap_err();
     assert!(error.message().contains("the header is 25165824 bytes long"), "{error}");
+}
+
+/// The columns and rows are those of DuckDB, which reads no rows where a file is missing.
+#[test]
+fn files_are_read_as_texts_and_as_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("k=1")).unwrap();
+    for (name, bytes) in [
+        ("a.txt", &b"hello"[..]),
+        ("b.bin", &b"\xff\x00"[..]),
+        ("k=1/c.txt", &[]),
+        ("e.txt", "é\n".as_bytes()),
+    ] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    std::fs::write(folder.path().join("packed.csv.gz"), PACKED).unwrap();
+    for (sql, expected) in [
+        ("select content, size from read_text('{}/a.txt')", vec!["hello 5"]),
+        ("select content, size from read_blob('{}/b.bin')", vec!["ff00 2"]),
+        ("select right(filename, 5), size from read_text('{}/*.txt')", vec!["a.txt 5", "e.txt 3"]),
+        (
+            "select right(filename, 5) from read_text(['{}/e.txt', '{}/a.*', '{}/e.txt'])",
+            vec!["e.txt", "a.txt", "e.txt"],
+        ),
+        ("select k, content = '', size from read_text('{}/k=*/c.txt')", vec!["1 true 0"]),
+        ("select count(*) from read_blob('{}/*')", vec!["4"]),
+        ("select length(content) from read_text('{}/packed.csv.gz')", vec!["11"]),
+        ("select size from read_text('{}/b.bin')", vec!["2"]),
+        (
+            "select size from read_text('{}/*') where content like 'h%' and filename like '%.txt'",
+            vec!["5"],
+        ),
+        (
+            "select last_modified > now() - interval '1 hour' from read_blob('{}/a.txt')",
+            vec!["true"],
+        ),
+        (
+            "create external table t (content varchar) stored as text location '{}/a.txt'; select * from t",
+            vec!["hello"],
+        ),
+        ("select * from read_csv(['{}/a.txt', '{}/e.txt'], header = false)", vec!["hello", "é"]),
+    ] {
+        assert_eq!(answer(folder.path(), sql).unwrap(), expected, "{sql}");
+    }
+    let all = answer(folder.path(), "select * from read_text('{}/a.txt')").unwrap();
+    let path = folder.path().join("a.txt");
+    assert!(all[0].starts_with(&format!("{} hello 5 20", path.display())), "{all:?}");
+    for (sql, expected) in [
+        ("select * from read_text('{}/b.bin')", "b.bin' as text: byte 1 is not UTF-8"),
+        ("select * from read_text('{}/none')", "none"),
+        ("select * from read_text([])", "takes a path or pattern in quotes, or a list"),
+        ("select * from read_text('{}/a.txt', header = true)", "this format has no options"),
+        ("copy (select 1) to '{}/y' (format blob)", "expected parquet, csv, tsv, json or arrow"),
+        (
+            "create external table t stored as xml location '{}/a.txt'",
+            "expected parquet, csv, tsv, json, arrow, text or blob",
+        ),
+        ("select * from '{}/a.txt'", "read_arrow, read_text or read_blob"),
+        ("select * from read_txt('{}/a.txt')", "read_text"),
+    ] {
+        let error = answer(folder.path(), sql).unwrap_err();
+        assert!(error.contains(expected), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn only_the_columns_that_a_query_needs_are_read() {
+    let folder = folder();
+    let sql = "explain select size from read_text('{}/x.txt') where filename like '%x%'";
+    let mut session = Session::new(Config::default()).unwrap();
+    let sql = sql.replace("{}", folder.path().to_str().unwrap());
+    let Some(StatementResult::Text(plan)) = session.execute(&sql).unwrap().pop() else {
+        panic!("a plan is a text")
+    };
+    assert!(plan.contains("filter = filename LIKE") && !plan.contains("content: "), "{plan}");
 }

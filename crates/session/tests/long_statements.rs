@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tessera_context::testing::Numbers;
 use tessera_session::{Config, Session, StatementResult};
 use tessera_types::Code;
 
@@ -25,19 +26,8 @@ fn rows(session: &mut Session, sql: &str) -> Vec<String> {
     }
 }
 
-/// A deterministic random number generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// A literal that some values of the column may equal.
-fn literal(kind: &str, random: &mut Random) -> String {
+fn literal(kind: &str, random: &mut Numbers) -> String {
     let number = random.below(3_000) as i64 - 1_500;
     if random.below(60) == 0 {
         return "NULL".to_string();
@@ -72,7 +62,7 @@ fn a_long_list_means_what_its_parts_do() {
              union all select null, null, null, null, null, null, null",
         )
         .unwrap();
-    let mut random = Random(7);
+    let mut random = Numbers::new(7);
     let kinds = [
         ("i", "number"),
         ("s", "number"),
@@ -262,7 +252,7 @@ fn statements_end_soon_after_they_are_told_to() {
         "select count(*) from generate_series(timestamp '0001-01-01', timestamp '9999-01-01', interval '1 second')"
             .to_string(),
     ];
-    let mut random = Random(11);
+    let mut random = Numbers::new(11);
     for sql in &statements {
         for _ in 0..2 {
             let mut session = session();

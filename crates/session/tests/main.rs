@@ -29,3 +29,4 @@ mod thresholds;
 mod tiers;
 mod timeouts;
 mod user_functions;
+mod window_plans;

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tessera_context::testing::Numbers;
 use tessera_generate::{Options, Suite, generate};
 use tessera_operator::Registry;
 use tessera_optimizer::physical;
@@ -41,17 +42,6 @@ fn registry() -> Registry {
     registry
 }
 
-/// A deterministic random number generator.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % bound.max(1)
-    }
-}
-
 /// Checks that every consumer of plans returns a result or an error.
 fn accepted(plan: &Plan, registry: &Registry) -> bool {
     let Ok(verified) = verify(plan, registry.catalog()) else { return false };
@@ -78,7 +68,7 @@ fn declared(written: &str, registry: &Registry) -> Plan {
 /// Drops a column of a scan, or changes its type.
 fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
     let count = plan.nodes.len();
-    let start = numbers.below(count);
+    let start = numbers.index(count);
     for offset in 0..count {
         let node = &mut plan.nodes[(start + offset) % count];
         for inner in &mut node.nested {
@@ -89,8 +79,8 @@ fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
         for value in node.params.values_mut() {
             let Value::Tuple(tuple) = value else { continue };
             let mut fields: Vec<Field> = tuple.fields().to_vec();
-            let at = numbers.below(fields.len());
-            match (numbers.below(2), fields.get_mut(at)) {
+            let at = numbers.index(fields.len());
+            match (numbers.index(2), fields.get_mut(at)) {
                 (0, Some(field)) => {
                     let other =
                         if field.atom() == Some(&Atom::Date) { Atom::Boolean } else { Atom::Date };
@@ -109,13 +99,13 @@ fn change_columns(plan: &mut Plan, numbers: &mut Numbers) -> bool {
 /// Redirects an edge to another node.
 fn move_edge(plan: &mut Plan, numbers: &mut Numbers) {
     let count = plan.nodes.len();
-    let node = &mut plan.nodes[numbers.below(count)];
+    let node = &mut plan.nodes[numbers.index(count)];
     if let Some(inner) = node.nested.first_mut() {
         return move_edge(inner, numbers);
     }
     let inputs = node.inputs.len();
-    if let Some(input) = node.inputs.get_mut(numbers.below(inputs)) {
-        *input = NodeId(numbers.below(count + 2) as u32);
+    if let Some(input) = node.inputs.get_mut(numbers.index(inputs)) {
+        *input = NodeId(numbers.index(count + 2) as u32);
     }
 }
 
@@ -124,7 +114,7 @@ fn tamper(suite: Suite, queries: &str, expected: usize) {
     assert_eq!(plans.len(), expected);
     with_big_stack(|| {
         let registry = registry();
-        let mut numbers = Numbers(42);
+        let mut numbers = Numbers::new(42);
         for (name, written) in &plans {
             let plan = declared(written, &registry);
             for _ in 0..20 {
@@ -144,12 +134,12 @@ fn tamper(suite: Suite, queries: &str, expected: usize) {
             let printed: Vec<char> = text::print(&plan).chars().collect();
             for _ in 0..60 {
                 let mut changed = printed.clone();
-                for _ in 0..=numbers.below(3) {
-                    let at = numbers.below(changed.len());
-                    match numbers.below(3) {
+                for _ in 0..=numbers.index(3) {
+                    let at = numbers.index(changed.len());
+                    match numbers.index(3) {
                         _ if changed.is_empty() => {}
                         0 => drop(changed.remove(at)),
-                        1 => changed[at] = printed[numbers.below(printed.len())],
+                        1 => changed[at] = printed[numbers.index(printed.len())],
                         _ => changed.truncate(at.max(1)),
                     }
                 }

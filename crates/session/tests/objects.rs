@@ -302,3 +302,19 @@ fn errors_name_the_object_and_what_to_do() {
     let error = Session::new(config(&server, Some("s3://b/none"))).unwrap_err();
     assert!(error.message().contains("no object has this prefix"), "{error}");
 }
+
+#[test]
+fn objects_are_read_as_texts_and_as_bytes() {
+    let server = Server::start();
+    let long = "x".repeat(20 << 20);
+    server.put("b/a.txt", "hello");
+    server.put("b/long.txt", long.clone());
+    let mut session = session(&server, None);
+    let sql = "SELECT filename, size, length(content), last_modified IS NOT NULL FROM read_text('s3://b/*.txt')";
+    assert_eq!(
+        run(&mut session, sql),
+        ["s3://b/a.txt 5 5 true", "s3://b/long.txt 20971520 20971520 true"]
+    );
+    let sql = "SELECT content FROM read_blob(['s3://b/a.txt', 's3://b/a.txt'])";
+    assert_eq!(run(&mut session, sql), ["68656c6c6f", "68656c6c6f"]);
+}

@@ -109,7 +109,7 @@ fn changes_wanted() -> usize {
 
 /// The problem of a rule, if there is one.
 fn problem(rule: Rule, tables: &mut Tables) -> Option<String> {
-    let mut random = Random(rule as u64);
+    let mut random = Random::new(rule as u64);
     let (without, with) = (needed(rule), needed(rule).with(rule));
     let (wanted, mut changed) = (changes_wanted(), 0);
     for _ in 0..wanted * ATTEMPTS_PER_CHANGE {
@@ -164,7 +164,7 @@ fn rules_are_set_by_name() {
     shown("set disabled_rules = 'share_common, push_not'");
     assert_eq!(shown("show disabled_rules"), "push_not,share_common");
     let error = shown("set disabled_rules = 'push_nut'");
-    assert!(error.contains("unknown rule 'push_nut'; did you mean push_not?"), "{error}");
+    assert!(error.contains("unknown rule 'push_nut'; did you mean 'push_not'?"), "{error}");
     assert_eq!(shown("show disabled_rules"), "push_not,share_common");
     shown("set disabled_rules = 'all'");
     assert_eq!(shown("show disabled_rules"), "all");

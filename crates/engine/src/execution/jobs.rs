@@ -41,11 +41,13 @@ impl Execution {
                     }
                     _ => morsel,
                 };
-                lane.begin(match chain_run.streams.is_empty() && sink_run.accepts_long_chunks() {
+                let reader = match chain_run.streams.is_empty() && sink_run.accepts_long_chunks() {
                     true => chain_run.source.open_long(morsel)?,
                     false => chain_run.source.open(morsel)?,
-                });
-                sink.begin(chain_run.positions.start + morsel as u64)?;
+                };
+                let position = chain_run.positions.start + morsel as u64;
+                lane.begin(reader, position);
+                sink.begin(position)?;
                 self.drive(pipeline, lane, sink, longest)
             }
             Job::Resume { pipeline, lane, sink } => self.drive(pipeline, lane, sink, longest),

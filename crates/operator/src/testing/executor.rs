@@ -274,6 +274,7 @@ fn drive(
                 return Ok(());
             }
             state.begin(base + morsel as u64)?;
+            workers.iter_mut().for_each(|worker| worker.begin(base + morsel as u64));
             let mut reader = source.open(morsel)?;
             loop {
                 match reader.step()? {

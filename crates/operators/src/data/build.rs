@@ -30,7 +30,19 @@ pub const TABLE_FIELD: &str = "table";
 /// * Each worker fills its own buffers, partitioned by hash; one task per partition sorts them by
 ///   slot, without locks.
 /// * Source: Birler, Kemper, Neumann, *Robust join processing with diamond hardened joins*, VLDB
-///   2024; Modularis §3.
+///   2024; Modularis §2.3.4.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %l = values() {columns = <k: int64, a: string>, rows = [[1, 'x'], [2, 'y'], [4, 'z']]}
+///      %table = build(%r) {keys = [j]}
+///      %result = probe(%table, %l) {keys = [k], join = :inner}",
+/// );
+/// assert_eq!(rows, ["1 x 1 one", "2 y 2 two", "2 y 2 due"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Build;
 

@@ -16,6 +16,16 @@ use tessera_vector::Chunk;
 /// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (1, y), (2, x), (2, y)` in some order. For each
 /// pair of chunks, the values of the shorter chunk are repeated as constants, so nothing is copied.
 /// Holds its side and a chunk, never blocks, promises no order.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%l = values() {columns = <a: string>, rows = [['x'], ['y']]}
+///      %r = values() {columns = <b: int64>, rows = [[1], [2]]}
+///      %result = cartesian_product(%l, %r)",
+/// );
+/// assert_eq!(rows, ["x 1", "x 2", "y 1", "y 2"]);
+/// ```
 #[derive(Debug)]
 pub struct CartesianProduct;
 

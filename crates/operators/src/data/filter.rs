@@ -18,6 +18,15 @@ use tessera_vector::Chunk;
 /// marks the surviving tuples. They are copied only if so few survive that they are packed with
 /// those of the next chunks of the same morsel. Holds at most a chunk, never blocks, keeps the
 /// order. Errors: those of the predicate.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = filter(%t) {predicate = x > 1}",
+/// );
+/// assert_eq!(rows, ["2", "3"]);
+/// ```
 #[derive(Debug)]
 pub struct Filter;
 

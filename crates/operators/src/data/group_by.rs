@@ -1,4 +1,4 @@
-//! `group_by`: collects the tuples of each key (Modularis §3.2).
+//! `group_by`: collects the tuples of each key (Modularis §2.3.4).
 
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +25,16 @@ use tessera_vector::{Chunk, Column, Handle};
 /// | in: k, x | `keys = [k], into = xs` |
 /// |---|---|
 /// | (a, 1), (b, 2), (a, 3), (NULL, 4), (NULL, 5) | (a, ⟨1, 3⟩), (b, ⟨2⟩), (NULL, ⟨4, 5⟩) |
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: string, v: int64>, rows = [['a', 1], ['a', 3]]}
+///      %groups = group_by(%t) {keys = [k], into = group}
+///      %result = rows_scan(%groups) {field = group}",
+/// );
+/// assert_eq!(rows, ["1", "3"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct GroupBy;
 

@@ -70,7 +70,7 @@ fn check_within(
 
 #[test]
 fn probes_agree_with_the_reference() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let sizes = [(0, 0), (0, 5), (5, 0), (40, 30), (60, 3), (3, 60), (150, 40)];
     for (_, kind) in KINDS {
         for (keys, atom) in KEYS {
@@ -101,7 +101,7 @@ const STATE_BUDGETS: [usize; 3] = [0, 60_000, 90_000];
 
 #[test]
 fn probes_of_builds_that_left_memory_agree_with_the_reference() {
-    let mut random = Random(17);
+    let mut random = Random::new(17);
     for (_, kind) in KINDS {
         for (keys, atom) in [(1, "int64"), (2, "string")] {
             for flags in 0..8 {
@@ -160,7 +160,7 @@ fn one_key_that_does_not_fit_is_joined_in_rounds() {
             if null_aware && (residual || !matches!(kind, JoinKind::Anti | JoinKind::Mark)) {
                 continue;
             }
-            let mut random = Random(23);
+            let mut random = Random::new(23);
             let key = |random: &mut Random| {
                 (random.below(50) > 0).then(|| (random.below(20) == 0) as i64)
             };
@@ -224,7 +224,7 @@ fn not_in_has_its_three_answers() {
 
 #[test]
 fn nested_loops_agree_with_the_reference() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     for (_, kind) in KINDS {
         let aware = matches!(kind, JoinKind::Anti | JoinKind::Mark);
         for (keys, residual_too, null_aware) in
@@ -264,7 +264,7 @@ fn nested_loops_agree_with_the_reference() {
 
 #[test]
 fn merge_joins_agree_with_the_reference_in_order() {
-    let mut random = Random(13);
+    let mut random = Random::new(13);
     for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti] {
         for (keys, atom) in [(1, "int64"), (2, "int64"), (1, "float64")] {
             for residual_too in [false, true] {

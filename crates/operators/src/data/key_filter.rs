@@ -33,6 +33,18 @@ const ROWS_AT_ONCE: usize = 2_048;
 /// * Memory: 8 to 16 bits per key; if the budget lacks them, the filter is NULL. Never blocks; the
 ///   output tuple can be sent to other processes.
 /// * Source: Lang, Neumann, Kemper, Boncz, VLDB 2019, see `sideways/bloom.rs`.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %table = build(%r) {keys = [j]}
+///      %found = key_filter(%table) {keys = [j]}
+///      %result = projection(%found) {fields = [least_j, greatest_j]}",
+/// );
+/// assert_eq!(rows, ["1 2"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct KeyFilter;
 

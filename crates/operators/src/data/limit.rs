@@ -25,6 +25,15 @@ const HELD_ROWS_MAX: usize = 20_000;
 /// limit` tuples. Once the completed prefix of morsels has enough tuples, the remaining morsels are
 /// not read. A large result with a single reader goes through a queue while more tuples are read.
 /// Ends its pipeline; keeps the order.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = limit(%t) {offset = 1, limit = 2}",
+/// );
+/// assert_eq!(rows, ["2", "NULL"]);
+/// ```
 #[derive(Debug)]
 pub struct Limit;
 

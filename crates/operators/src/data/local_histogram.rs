@@ -28,6 +28,16 @@ use tessera_vector::hash::{hash_of_word, words_of_key};
 /// tuple follows for each of these fields: `partition` is -1 minus its position, `count` its least
 /// and `bytes` its greatest value; senders use them to pack tuples. Holds a number for each
 /// partition and worker; ends its pipeline.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: string, v: int64>, rows = [['a', 1], ['b', 2], ['a', 3], ['c',
+///        4]]}
+///      %result = local_histogram(%t) {keys = [k], bits = 1, shift = 0}",
+/// );
+/// assert_eq!(rows, ["0 3", "1 1"]);
+/// ```
 #[derive(Debug)]
 pub struct LocalHistogram;
 

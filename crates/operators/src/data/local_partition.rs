@@ -28,6 +28,17 @@ use crate::data::local_histogram::histogram_tuple;
 /// Partitions are allocated at their exact size and filled through write-combining buffers. Holds
 /// the tuples once, as rows, and the buffers; ends its pipeline. Errors: a histogram of other
 /// tuples or with other parameters.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: int64>, rows = [[1], [2], [3], [4], [5]]}
+///      %counts = local_histogram(%t) {keys = [k], bits = 1, shift = 0}
+///      %parts = local_partition(%t, %counts) {keys = [k], bits = 1, shift = 0}
+///      %result = rows_scan(%parts) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "5", "2", "3", "4"]);
+/// ```
 #[derive(Debug)]
 pub struct LocalPartition;
 

@@ -19,6 +19,15 @@ use crate::data::projector::{Projection, Projector};
 /// `<a: int64>` with `exprs = {a = a, b = add(a, 1)}`: `1, 2` becomes `(1, 2), (2, 3)`. A field
 /// that is only passed on or renamed keeps its encoding; an expression that several fields share is
 /// evaluated once. Holds a chunk, never blocks, keeps the order. Errors: those of the expressions.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = map(%t) {exprs = {x = x, double = x * 2, one = 1::int64}}",
+/// );
+/// assert_eq!(rows, ["1 2 1", "2 4 1", "NULL NULL 1", "3 6 1"]);
+/// ```
 #[derive(Debug)]
 pub struct Map;
 

@@ -20,6 +20,16 @@ use crate::data::sort::SortSink;
 /// Without keys, chunks pass through unchanged; the consumer orders them by the position they
 /// carry. With keys, it holds all tuples and ends its pipeline. Errors: an input that is not sorted
 /// by `keys`.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64>, rows = [[1], [2], [3]]}
+///      %sorted = sort(%t) {keys = [{field = x, descending = true}]}
+///      %result = merge(%sorted) {keys = [{field = x, descending = true}]}",
+/// );
+/// assert_eq!(rows, ["3", "2", "1"]);
+/// ```
 #[derive(Debug)]
 pub struct Merge;
 

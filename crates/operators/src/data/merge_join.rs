@@ -32,7 +32,20 @@ const KINDS: [JoinKind; 4] = [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, J
 /// * `residual`: a condition over the fields of `L` and `R` that a match must satisfy too.
 /// * Memory: a concatenated copy of both sides, with their keys encoded as comparable bytes.
 /// * Morsels are ranges of `L`; each finds its start in `R` by binary search.
-/// * Source: Modularis §3.3; Graefe, *Query evaluation techniques*, 1993, §5.2.
+/// * Source: Graefe, *Query evaluation techniques*, 1993, §5.2.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%l = values() {columns = <k: int64, a: string>, rows = [[1, 'x'], [2, 'y'], [4, 'z']]}
+///      %r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %ls = sort(%l) {keys = [{field = k}]}
+///      %rs = sort(%r) {keys = [{field = j}]}
+///      %result = merge_join(%ls, %rs) {left_keys = [k], right_keys = [j], join = :inner}",
+/// );
+/// assert_eq!(rows, ["1 x 1 one", "2 y 2 two", "2 y 2 due"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct MergeJoin;
 

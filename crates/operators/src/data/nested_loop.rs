@@ -31,6 +31,17 @@ use tessera_vector::{Chunk, Column};
 ///   file); where build tuples are marked, one bit for each.
 /// * Errors: those of the condition; `single` with a second match.
 /// * Source: Modularis §2.3.2 (CartesianProduct and Filter, merged by rule R4).
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %l = values() {columns = <k: int64, a: string>, rows = [[1, 'x'], [2, 'y'], [4, 'z']]}
+///      %result = nested_loop(%r, %l) {join = :left, predicate = j > k}",
+/// );
+/// assert_eq!(rows, ["1 x 2 two", "1 x 2 due", "2 y NULL NULL", "4 z NULL NULL"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct NestedLoop;
 

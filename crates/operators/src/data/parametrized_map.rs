@@ -19,6 +19,16 @@ use crate::data::projector::{Projection, Projector};
 /// sub(total, a)}` gives `(1, 9), (2, 8)`. The side's values are constants of the run. Holds a
 /// chunk, never blocks, keeps the order. Errors: those of the expressions; a side that does not
 /// have exactly one tuple.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%p = values() {columns = <factor: int64>, rows = [[10]]}
+///      %t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = parametrized_map(%p, %t) {exprs = {y = x * factor}}",
+/// );
+/// assert_eq!(rows, ["10", "20", "NULL", "30"]);
+/// ```
 #[derive(Debug)]
 pub struct ParametrizedMap;
 

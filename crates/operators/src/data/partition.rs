@@ -23,6 +23,16 @@ use tessera_vector::Chunk;
 /// Yields the same partitions as `local_partition` with one pass less over the input, but each
 /// worker grows its own part of a partition, so that partitions are scattered over memory. Holds
 /// the tuples, as rows; ends its pipeline; partitions are unordered.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: int64>, rows = [[1], [2], [3], [4], [5]]}
+///      %parts = partition(%t) {keys = [k], bits = 1, shift = 0}
+///      %result = rows_scan(%parts) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "5", "2", "3", "4"]);
+/// ```
 #[derive(Debug)]
 pub struct Partition;
 

@@ -35,7 +35,19 @@ use worker::ProbeWorker;
 /// * Memory: a chunk per worker; where build tuples are marked, one bit for each. Tuples whose
 ///   partition of the table is spilled are spilled too, and joined last, partition by partition.
 /// * Errors: `single` with a second match: "more than one row returned by a subquery".
-/// * Source: Birler, Kemper, Neumann, VLDB 2024; Modularis §3 (Build and Probe).
+/// * Source: Birler, Kemper, Neumann, VLDB 2024; Modularis §2.3.4 (BuildProbe).
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %l = values() {columns = <k: int64, a: string>, rows = [[1, 'x'], [2, 'y'], [4, 'z']]}
+///      %table = build(%r) {keys = [j]}
+///      %result = probe(%table, %l) {keys = [k], join = :left}",
+/// );
+/// assert_eq!(rows, ["1 x 1 one", "2 y 2 two", "2 y 2 due", "4 z NULL NULL"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Probe;
 

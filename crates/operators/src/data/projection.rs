@@ -16,6 +16,16 @@ use tessera_vector::Chunk;
 /// `<a, b, c>` with `fields = [c, a]` gives `<c, a>`: `(1, 2, 3), (4, 5, 6)` becomes `(3, 1), (6,
 /// 4)`. Columns are shared, not copied; selections and encodings are preserved. Holds no memory,
 /// never blocks, keeps the order.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: string, v: int64>, rows = [['a', 1], ['b', 2], ['a', 3], ['c',
+///        4]]}
+///      %result = projection(%t) {fields = [v]}",
+/// );
+/// assert_eq!(rows, ["1", "2", "3", "4"]);
+/// ```
 #[derive(Debug)]
 pub struct Projection;
 

@@ -1,4 +1,4 @@
-//! `reduce`: aggregates over all tuples (Modularis §3.2).
+//! `reduce`: aggregates over all tuples (Modularis §2.3.4).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -34,6 +34,16 @@ use tessera_vector::{Chunk, Column};
 /// | in: x | `{s = {function = sum, args = [x]}, n = {function = count, args = []}}` |
 /// |---|---|
 /// | 1, 2, NULL, 4, 5 | s = 12, n = 5 |
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = reduce(%t) {aggregates = {n = {function = :count, args = []}, total = {function =
+///        :sum, args = [x]}}}",
+/// );
+/// assert_eq!(rows, ["4 6"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Reduce;
 

@@ -1,4 +1,4 @@
-//! `reduce_by_key`: aggregates over the tuples of each key (Modularis §3.2).
+//! `reduce_by_key`: aggregates over the tuples of each key (Modularis §2.3.4).
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +27,18 @@ use tessera_types::{Field, Result, Tuple};
 /// | in: k, x | `keys = [k], aggregates = {s = {function = sum, args = [x]}}` |
 /// |---|---|
 /// | (a, 1), (b, 2), (a, 3), (NULL, 4), (NULL, 5) | (a, 4), (b, 2), (NULL, 9) |
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: string, v: int64>, rows = [['a', 1], ['b', 2], ['a', 3], ['c',
+///        4]]}
+///      %sums = reduce_by_key(%t) {keys = [k], aggregates = {total = {function = :sum, args =
+///        [v]}}}
+///      %result = sort(%sums) {keys = [{field = k}]}",
+/// );
+/// assert_eq!(rows, ["a 4", "b 2", "c 4"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ReduceByKey;
 

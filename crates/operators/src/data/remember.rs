@@ -32,6 +32,16 @@ const KNOWN_FIELD: &str = "known";
 /// exhausted, both are spilled: the set is partitioned by hash in a scratch file, and tuples are
 /// looked up at the end, partition by partition, in no order. Ends its pipeline. Errors: fields
 /// that hold collections.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [1], [NULL::int64]]}
+///      %new = remember(%t)
+///      %result = rows_scan(%new) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL"]);
+/// ```
 #[derive(Debug)]
 pub struct Remember;
 

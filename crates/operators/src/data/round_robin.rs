@@ -17,6 +17,16 @@ use crate::data::partition::{PartitionSink, Router};
 /// `1, 2, 3` with `fan_out = 2` gives `(0, rows of 1 and 3), (1, rows of 2)`: always `fan_out`
 /// tuples, in order. Each worker deals its own tuples. Holds the tuples, as rows; ends its
 /// pipeline; partitions are unordered.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: int64>, rows = [[1], [2], [3], [4], [5]]}
+///      %parts = round_robin(%t) {fan_out = 1}
+///      %result = rows_scan(%parts) {field = data}",
+/// );
+/// assert_eq!(rows, ["1", "2", "3", "4", "5"]);
+/// ```
 #[derive(Debug)]
 pub struct RoundRobin;
 

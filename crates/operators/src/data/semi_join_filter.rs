@@ -26,6 +26,19 @@ use tessera_vector::Chunk;
 /// * Memory: the filter's bytes; if the budget lacks them, all tuples pass.
 /// * Source: the semi-join reduction of distributed databases; Bloom filters as in
 ///   `sideways/bloom.rs`.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%r = values() {columns = <j: int64, b: string>, rows = [[1, 'one'], [2, 'two'], [2,
+///        'due']]}
+///      %table = build(%r) {keys = [j]}
+///      %found = key_filter(%table) {keys = [j]}
+///      %l = values() {columns = <k: int64>, rows = [[1], [2], [400], [500]]}
+///      %result = semi_join_filter(%found, %l) {keys = [k]}",
+/// );
+/// assert_eq!(rows, ["1", "2"]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct SemiJoinFilter;
 

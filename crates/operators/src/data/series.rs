@@ -24,6 +24,15 @@ use crate::data::projector::{Projection, Projector};
 /// `(5, 5), (5, 7)`. Without `inclusive`, `stop` itself is excluded. Timestamps (`timestamp<us>`)
 /// step by an interval. A tuple with a NULL bound or step yields nothing. Holds a chunk, never
 /// blocks, keeps the order. Errors: those of the expressions; a step of zero.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: int64>, rows = [[5], [9]]}
+///      %result = series(%t) {into = n, start = k, stop = 10::int64, step = 2::int64}",
+/// );
+/// assert_eq!(rows, ["5 5", "5 7", "5 9", "9 9"]);
+/// ```
 #[derive(Debug)]
 pub struct Series;
 

@@ -34,6 +34,15 @@ const SLACK_ROWS: usize = 256;
 /// are those of `sort`. Holds about twice `limit + offset` tuples per worker; ends its pipeline.
 /// With `threshold` = a name, it publishes the largest useful value of the first key to scans that
 /// subscribe to this name.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = top_k(%t) {keys = [{field = x, descending = true}], limit = 2}",
+/// );
+/// assert_eq!(rows, ["3", "2"]);
+/// ```
 #[derive(Debug)]
 pub struct TopK;
 

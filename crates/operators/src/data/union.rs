@@ -11,6 +11,16 @@ use tessera_types::{Error, Result, Tuple, quote_name};
 /// `1, 2` and `2, 3` give `1, 2, 2, 3`. The inputs have the same fields; an output field can be
 /// NULL if it can be in any input. Holds nothing, never blocks, keeps the order within and among
 /// its inputs.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %more = values() {columns = <x: int64?>, rows = [[4]]}
+///      %result = union(%t, %more)",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL", "3", "4"]);
+/// ```
 #[derive(Debug)]
 pub struct Union;
 

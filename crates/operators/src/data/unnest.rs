@@ -22,6 +22,16 @@ use tessera_vector::{Chunk, Column};
 /// Several lists are unnested in parallel, shorter ones padded with NULL. A tuple whose lists are
 /// all empty or NULL is dropped, unless `outer` is true: then it yields one tuple with NULLs. Holds
 /// a chunk, never blocks, keeps the order.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <k: string, words: string>, rows = [['a', 'x y'], ['b', 'z']]}
+///      %lists = map(%t) {exprs = {k = k, word = string_split(words, ' ')}}
+///      %result = unnest(%lists) {fields = [word]}",
+/// );
+/// assert_eq!(rows, ["a x", "a y", "b z"]);
+/// ```
 #[derive(Debug)]
 pub struct Unnest;
 

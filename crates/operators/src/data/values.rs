@@ -22,6 +22,15 @@ use tessera_vector::{Chunk, Column};
 /// `columns = <a: int64>, rows = [[1], [2]]` gives `1, 2`. The expressions are constants: they can
 /// read parameters of the plan, but no field. Holds the tuples, never blocks, keeps the order.
 /// Errors: those of the expressions.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%result = values() {columns = <x: int64?, s: string>, rows = [[1, 'a'], [NULL::int64, 'b'],
+///        [3, 'c']]}",
+/// );
+/// assert_eq!(rows, ["1 a", "NULL b", "3 c"]);
+/// ```
 #[derive(Debug)]
 pub struct Values;
 

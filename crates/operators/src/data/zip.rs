@@ -18,6 +18,16 @@ use tessera_vector::{Chunk, Column};
 /// `<a>` = `1, 2` and `<b>` = `x, y` give `(1, x), (2, y)`. Used to pair, for example, the
 /// partitions of two inputs with the same partitioning. Starts when its inputs are complete and
 /// holds them; keeps the order. Errors: inputs of different lengths.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%l = values() {columns = <a: string>, rows = [['x'], ['y']]}
+///      %r = values() {columns = <b: int64>, rows = [[1], [2]]}
+///      %result = zip(%l, %r)",
+/// );
+/// assert_eq!(rows, ["x 1", "y 2"]);
+/// ```
 #[derive(Debug)]
 pub struct Zip;
 

@@ -34,6 +34,19 @@ const OUTPUT_SHARE: usize = 64;
 /// 5)` becomes `3, 5`. Results are cached for tuples without collections, so that the plan does not
 /// run again for each equal tuple. Holds a chunk and the cache; never blocks; keeps the order.
 /// Errors: a run that does not yield exactly one tuple, and those of the nested plan.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = nested_map(%t) plan <x: int64?> {
+///        %outer = parameter_lookup()
+///        %square = map(%outer) {exprs = {square = x * x}}
+///        return %square
+///      }",
+/// );
+/// assert_eq!(rows, ["1", "4", "NULL", "9"]);
+/// ```
 #[derive(Debug)]
 pub struct NestedMap;
 

@@ -14,6 +14,18 @@ use tessera_types::Result;
 ///
 /// In a nested plan that runs for `(1, rows)` it yields `(1, rows)`. In a top-level plan it yields
 /// the tuple without fields. Holds nothing, never blocks.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <x: int64?>, rows = [[1], [2], [NULL::int64], [3]]}
+///      %result = nested_map(%t) plan <x: int64?> {
+///        %outer = parameter_lookup()
+///        return %outer
+///      }",
+/// );
+/// assert_eq!(rows, ["1", "2", "NULL", "3"]);
+/// ```
 #[derive(Debug)]
 pub struct ParameterLookup;
 

@@ -24,6 +24,20 @@ use crate::orchestration::nested_map::{nested_input, run_once};
 /// itself and the result of every run, each as soon as it is computed. The plan runs at least once;
 /// false and NULL end the loop. Holds a tuple; keeps the order. Errors: more than `limit` runs; a
 /// run that does not yield exactly one tuple.
+///
+/// ```
+/// # use tessera_testing::run_text;
+/// let rows = run_text(
+///     "%t = values() {columns = <n: int64, more: boolean?>, rows = [[1, true], [5, true]]}
+///      %result = loop(%t) {while = more, limit = 10, each = true} plan <n: int64, more: boolean?>
+///        {
+///        %outer = parameter_lookup()
+///        %twice = map(%outer) {exprs = {n = n * 2, more = n * 2 < 8}}
+///        return %twice
+///      }",
+/// );
+/// assert_eq!(rows, ["1 true", "2 true", "4 true", "8 false", "5 true", "10 false"]);
+/// ```
 #[derive(Debug)]
 pub struct Loop;
 

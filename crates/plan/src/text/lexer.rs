@@ -321,19 +321,14 @@ impl<'a> Lexer<'a> {
                     Some('r') => text.push('\r'),
                     Some(c @ ('\\' | '\'')) => text.push(c),
                     Some('u') => {
-                        let digits: String = chars
-                            .by_ref()
-                            .map(|(_, c)| c)
-                            .skip_while(|c| *c == '{')
-                            .take_while(|c| *c != '}')
-                            .collect();
-                        let c = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-                        text.push(c.ok_or_else(|| {
+                        let (c, len) = character(chars.as_str()).ok_or_else(|| {
                             self.failure(
                                 body + at,
                                 "expected the hexadecimal code of a character, such as `\\u{1f}`",
                             )
-                        })?);
+                        })?;
+                        text.push(c);
+                        chars.nth(len - 1);
                     }
                     _ => {
                         return Err(self.failure(
@@ -364,6 +359,16 @@ impl<'a> Lexer<'a> {
             .ok_or_else(|| self.failure(start, "expected pairs of hexadecimal digits in x'…'"))?;
         Ok((Token::Bytes(bytes), start + 2 + digits.len() + 1))
     }
+}
+
+/// Reads `{…}`, the hexadecimal code of a character, from the start of a text. Returns the character
+/// and the number of bytes read.
+fn character(text: &str) -> Option<(char, usize)> {
+    let (digits, _) = text.strip_prefix('{')?.split_once('}')?;
+    // `from_str_radix` accepts a sign, too.
+    let is_code = (1..=6).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let code = is_code.then(|| u32::from_str_radix(digits, 16).ok())??;
+    Some((char::from_u32(code)?, digits.len() + 2))
 }
 
 fn number(rest: &str, start: usize) -> (Token, usize) {

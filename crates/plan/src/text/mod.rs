@@ -35,6 +35,10 @@ pub use printer::{Note, print_expr};
 /// `a AND b AND c` are not limited.
 pub const TEXT_DEPTH_MAX: usize = 256;
 
+/// The stack of the parser. It is recursive up to [`TEXT_DEPTH_MAX`], and after an error an
+/// expression of [`crate::typing::EXPR_DEPTH_MAX`] levels is dropped recursively.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Returns the text form of a plan.
 pub fn print(plan: &Plan) -> String {
     printer::plan(plan, None, &|_| None)
@@ -58,7 +62,7 @@ pub fn annotate(plan: &Plan, note: Note<'_>) -> String {
 /// Reports the first syntax error with line and column, or nesting beyond [`TEXT_DEPTH_MAX`] or
 /// [`crate::PLAN_DEPTH_MAX`].
 pub fn parse(text: &str) -> Result<Plan> {
-    parser::parse(text)
+    stacker::grow(STACK_BYTES, || parser::parse(text))
 }
 
 #[cfg(test)]

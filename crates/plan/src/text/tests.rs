@@ -83,6 +83,21 @@ fn expressions_print_with_the_fewest_parentheses() {
 }
 
 #[test]
+fn escapes_name_a_character_in_braces() {
+    let with = |escape: &str| parse(&format!("plan {{ %0 = f() {{a = e'{escape}z'}} return %0 }}"));
+    let text = |text: &str| Some(Value::String(text.into()));
+    for (escape, expected) in [("\\u{1f600}", "\u{1f600}z"), ("\\u{00004A}x", "Jxz")] {
+        let plan = with(escape).unwrap();
+        assert_eq!(plan.nodes[0].params.get("a").cloned(), text(expected), "{escape}");
+    }
+    for escape in ["\\u1f}", "\\u{{1f}", "\\u{+1f}", "\\u{}", "\\u{1f", "\\u{0000041}", "\\u{d800}"]
+    {
+        let error = with(escape).unwrap_err();
+        assert!(error.message().contains("hexadecimal code"), "{escape}: {error}");
+    }
+}
+
+#[test]
 fn errors_tell_the_place() {
     for (text, place, message) in [
         ("", (1, 1), "expected `plan`, found the end of the text"),
@@ -234,7 +249,7 @@ pub(crate) fn atom() -> impl Strategy<Value = Atom> {
         prop_oneof![
             slot.clone().prop_map(|slot| Atom::List(Box::new(slot))),
             proptest::collection::vec((name(), slot.clone()), 0..3)
-                .prop_map(|slots| Atom::Struct(slots.into())),
+                .prop_filter_map("unique names", |slots| Atom::struct_of(slots).ok()),
             (inner, slot).prop_map(|(key, value)| Atom::Map(
                 Box::new(Slot { atom: key, nullable: false }),
                 Box::new(value)

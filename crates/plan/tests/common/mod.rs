@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tessera_plan::{
     Descriptor, Edge, Expr, Functions, Inputs, Locality, Node, OperatorCatalog, Order, Parallelism,
-    Role, Scope, Traits, traits_catalog, type_of,
+    Pushes, Role, Scope, Traits, traits_catalog, type_of,
 };
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple};
 
@@ -88,6 +88,10 @@ impl Descriptor for Toy {
 
     fn role(&self, _node: &Node) -> Role {
         self.role
+    }
+
+    fn pushes(&self) -> Pushes {
+        if self.name.ends_with("_scan") { Pushes::SCAN } else { Pushes::NONE }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use tessera_context::Share;
-use tessera_types::Error;
+use tessera_types::{Error, suggest};
 
 use crate::roles::Roles;
 
@@ -77,9 +77,8 @@ impl FromStr for ExchangeMode {
         let found =
             ExchangeMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
-            Error::semantic(format!(
-                "unknown exchange mode '{name}'; expected auto, one-sided, packed, two-sided, split or rounds"
-            ))
+            let hint = suggest(name, "expected", &ExchangeMode::ALL.map(ExchangeMode::name));
+            Error::semantic(format!("unknown exchange mode '{name}'{hint}"))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Platform `mpi`: processes without shared memory, started and connected by MPI.
 //!
 //! Every *rank* runs the same plan on its share of the files, with all its worker threads. A
-//! one-sided exchange takes four steps, each a sub-operator (Modularis §1.4; Barthels et al.):
+//! one-sided exchange takes four steps, each a sub-operator (Modularis §2.4.1.2; Barthels et al.):
 //! `local_histogram` counts the tuples of each partition. [`Histogram`] sums the counts of all
 //! ranks and computes where each rank's tuples begin. [`Window`] allocates exactly the memory that
 //! will be written. [`Exchange`] partitions tuples and writes them into the windows of other ranks

@@ -2,7 +2,7 @@
 //!
 //! The driver, in the user's process, invokes the first worker of a cloud function. Every worker
 //! first invokes its own *children*, so that a tree of workers is up in a few round trips
-//! (Modularis §1.4, after Lambada). Each worker runs the same plan on its share of the files.
+//! (Modularis §2.4.4, after Lambada). Each worker runs the same plan on its share of the files.
 //! Tuples are exchanged as objects: [`ObjectExchange`] writes one object per sender with one row
 //! group per receiver, and reads one row group of every sender's object. The first worker writes
 //! the result in parts (`result`). For joins on skewed keys, the objects' indexes identify heavy

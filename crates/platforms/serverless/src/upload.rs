@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,9 +47,7 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     let folder = folder.canonicalize().map_err(|error| cannot_read(folder, &error))?;
     let mut files = BTreeMap::new();
     walk(&folder, "", 0, &mut files).map_err(|error| cannot_read(&folder, &error))?;
-    let mut hasher = DefaultHasher::new();
-    (&folder, address).hash(&mut hasher);
-    let name = format!("{:016x}", hasher.finish());
+    let name = database_name(&folder, address);
     let database = format!("{}/{name}", address.trim_end_matches('/'));
     let note = notes.join(format!("{name}.json"));
     let cannot_note = |error| Error::io(format!("cannot write '{}': {error}", note.display()));
@@ -95,6 +93,17 @@ pub fn upload(cloud: &Cloud, folder: &Path, address: &str, notes: &Path) -> Resu
     })?;
     write_note(&note, &uploaded).map_err(cannot_note)?;
     Ok(database)
+}
+
+/// Returns the name of a folder's database at an address. Later versions of the program must find
+/// it again, so the hash is one with a definition: FNV-1a.
+fn database_name(folder: &Path, address: &str) -> String {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    // No path has a zero byte.
+    let key = folder.as_os_str().as_bytes().iter().chain(&[0]).chain(address.as_bytes());
+    let hash = key.fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    format!("{hash:016x}")
 }
 
 /// Locks the upload of a folder; the lock ends with the file, also if the process is killed.
@@ -217,4 +226,16 @@ fn write_note(note: &PathBuf, files: &BTreeMap<String, UploadRecord>) -> std::io
     let temporary = note.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::write(&temporary, Json::Object(files).to_string())?;
     std::fs::rename(&temporary, note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_database_depends_on_its_folder_and_address_only() {
+        let name = |folder: &str, address: &str| database_name(Path::new(folder), address);
+        assert_eq!(name("/data", "s3://bucket/x"), "cac00af01b8707ad");
+        assert_ne!(name("/data", "s3://bucket/x"), name("/datas3://", "bucket/x"));
+    }
 }

@@ -1,17 +1,18 @@
 //! Random queries, one generator per rule.
 
+use tessera_context::testing::Numbers;
 use tessera_plan::Rule;
 
-/// A deterministic random number generator.
-pub(super) struct Random(pub(super) u64);
+/// A generator of parts of queries.
+pub(super) struct Random(Numbers);
 
 impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(Numbers::new(seed))
+    }
+
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % bound.max(1) as u64) as usize
+        self.0.index(bound)
     }
 
     pub(super) fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
@@ -157,6 +158,16 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
                     "x.b < 3"
                 ])
             )
+        }
+        Rule::PushFilterWindow => {
+            let calls = [
+                "count(*) over (partition by a)",
+                "sum(b) over (partition by c, a order by b, d)",
+                "rank() over (partition by a order by b, c, d)",
+            ];
+            let inner = format!("select a, b, c, d, e, {} as n from t", r.pick(&calls));
+            let key = r.pick(&["x.a > 0", "x.a = 1", "x.a is null", "x.a in (1, 2)"]);
+            format!("select * from ({inner}) x where {key} and {}", r.test(&["x"]))
         }
         Rule::PushFilterUnion => {
             let side = |r: &mut Random, table: &str| {

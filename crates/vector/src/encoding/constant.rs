@@ -11,6 +11,18 @@ use crate::column::{Column, compact_strings};
 use crate::segment::Positions;
 
 /// Values that are all NULL, or all equal and not nested.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array};
+/// # use tessera_vector::encoding::{Encoding, Constant};
+/// # use tessera_vector::{Positions, Segment};
+/// let values: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 7, 7, 7]));
+/// let segment = Segment::with(&values, &[Constant::encode])?;
+/// assert_eq!(segment.encoding(), "constant");
+/// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
+/// # Ok::<(), tessera_types::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Constant {
     value: ArrayRef,

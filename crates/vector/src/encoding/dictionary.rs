@@ -20,6 +20,18 @@ const ROWS_OF_STRING_MIN: usize = 4;
 const ROWS_OF_STRING_FOR_VERDICT: usize = 8;
 
 /// Dictionary-encoded strings.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, StringViewArray};
+/// # use tessera_vector::encoding::{Encoding, Dictionary};
+/// # use tessera_vector::{Positions, Segment};
+/// let values: ArrayRef = Arc::new(StringViewArray::from(vec!["on", "off", "off", "on", "on", "on", "off", "on"]));
+/// let segment = Segment::with(&values, &[Dictionary::encode])?;
+/// assert_eq!(segment.encoding(), "dictionary");
+/// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
+/// # Ok::<(), tessera_types::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Dictionary {
     /// The distinct strings in order of first occurrence. Each is used by some row.

@@ -14,6 +14,18 @@ use crate::column::Column;
 use crate::packed::{BITS_MAX, Number, PackedNumbers};
 
 /// Integers, and types stored as integers: dates, times, decimals.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array};
+/// # use tessera_vector::encoding::{Encoding, FrameOfReference};
+/// # use tessera_vector::{Positions, Segment};
+/// let values: ArrayRef = Arc::new(Int64Array::from(vec![1000, 1003, 1001, 1002, 1000]));
+/// let segment = Segment::with(&values, &[FrameOfReference::encode])?;
+/// assert_eq!(segment.encoding(), "frame_of_reference");
+/// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
+/// # Ok::<(), tessera_types::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct FrameOfReference {
     data_type: DataType,

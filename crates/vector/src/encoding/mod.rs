@@ -190,3 +190,27 @@ fn places_of_true(truth: &BooleanArray) -> UInt32Array {
         None => places(truth.values()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ENCODINGS;
+
+    /// Each encoding has a doc example that names it.
+    #[test]
+    fn each_encoding_has_an_example() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/encoding");
+        let (mut count, mut lacking) = (0, Vec::new());
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            if text.contains("\nimpl Encoding for ") {
+                count += 1;
+                if !text.contains("/// assert_eq!(segment.encoding(), \"") {
+                    lacking.push(path);
+                }
+            }
+        }
+        assert_eq!(count, ENCODINGS.len());
+        assert!(lacking.is_empty(), "without a doc example: {lacking:?}");
+    }
+}

@@ -13,6 +13,18 @@ use crate::column::{Column, compact_strings};
 const SMALL_BYTES: usize = 1 << 10;
 
 /// Values in plain form. This encoding applies to every type.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array};
+/// # use tessera_vector::encoding::{Encoding, Plain};
+/// # use tessera_vector::{Positions, Segment};
+/// let values: ArrayRef = Arc::new(Int64Array::from(vec![5, 1, 4, 1, 3]));
+/// let segment = Segment::with(&values, &[Plain::encode])?;
+/// assert_eq!(segment.encoding(), "plain");
+/// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
+/// # Ok::<(), tessera_types::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Plain(ArrayRef);
 

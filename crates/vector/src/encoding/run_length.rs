@@ -18,6 +18,18 @@ use crate::segment::Positions;
 
 /// Run-length encoded values of a type that is not nested. A binary search finds the run of the
 /// first row; decoding then advances run by run.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array};
+/// # use tessera_vector::encoding::{Encoding, RunLength};
+/// # use tessera_vector::{Positions, Segment};
+/// let values: ArrayRef = Arc::new(Int64Array::from(vec![5, 5, 5, 9, 9]));
+/// let segment = Segment::with(&values, &[RunLength::encode])?;
+/// assert_eq!(segment.encoding(), "run_length");
+/// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
+/// # Ok::<(), tessera_types::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RunLength {
     /// One value per run.

@@ -2,18 +2,21 @@
 
 use std::fmt::Write;
 
+use tessera_context::testing::Numbers;
 use tessera_state::join::JoinKind;
 
 pub(super) type Row = Vec<Option<i64>>;
 
-/// A seeded random number generator.
-pub(super) struct Random(pub(super) u64);
+/// A generator of rows.
+pub(super) struct Random(Numbers);
 
 impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(Numbers::new(seed))
+    }
+
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
+        self.0.below(bound)
     }
 
     /// Rows of three fields: two keys with few distinct values, and a value. About `nulls` in 10

@@ -53,9 +53,27 @@ const PAUSE_MAX: Duration = Duration::from_micros(500);
 /// The pause while no plan runs.
 const PAUSE_IDLE: Duration = Duration::from_millis(1);
 
-/// The error that MPI was already initialized in this process.
+/// Why a process cannot run as a rank.
 #[derive(Debug)]
-pub struct AlreadyInitialized;
+pub enum RunError {
+    /// MPI was already initialized in this process.
+    AlreadyInitialized,
+    /// The thread of the work cannot be started.
+    Thread(std::io::Error),
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunError::AlreadyInitialized => {
+                f.write_str("MPI was already initialized in this process")
+            }
+            RunError::Thread(error) => write!(f, "cannot start the session's thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
 
 /// Returns the MPI library's name and version.
 pub fn library() -> String {
@@ -69,11 +87,9 @@ pub fn library() -> String {
 /// main thread.
 ///
 /// # Errors
-/// MPI was initialized before.
-pub fn run<T: Send>(
-    work: impl FnOnce(Arc<Link>) -> T + Send,
-) -> std::result::Result<T, AlreadyInitialized> {
-    let world = World::new().ok_or(AlreadyInitialized)?;
+/// MPI was initialized before, or the thread of `work` cannot be started.
+pub fn run<T: Send>(work: impl FnOnce(Arc<Link>) -> T + Send) -> std::result::Result<T, RunError> {
+    let world = World::new().ok_or(RunError::AlreadyInitialized)?;
     let link = Link::new(world.rank(), world.ranks(), crate::cores::are_shared());
     let mut worker = Worker {
         world,
@@ -93,7 +109,7 @@ pub fn run<T: Send>(
                 let _quit = Quit(link.clone());
                 work(link)
             });
-        let Ok(working) = working else { return Err(AlreadyInitialized) };
+        let working = working.map_err(RunError::Thread)?;
         worker.run();
         match working.join() {
             Ok(result) => Ok(result),

@@ -33,6 +33,7 @@ mod paths;
 mod process;
 mod select;
 mod store;
+mod xml;
 
 use std::io;
 use std::path::PathBuf;

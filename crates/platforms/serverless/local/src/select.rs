@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::http::Answer;
+use crate::xml::{escape, unescape};
 
 /// The maximum size of records in a message.
 const RECORDS_BYTES: usize = 128 << 10;
@@ -112,19 +113,6 @@ fn element<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
             return Some(inside.split_once(&format!("</{tag}>"))?.0);
         }
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-fn unescape(text: &str) -> String {
-    let text = text
-        .replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'");
-    text.replace("&#9;", "\t").replace("&#10;", "\n").replace("&#13;", "\r").replace("&amp;", "&")
 }
 
 /// Encodes the event stream: records, statistics, end.

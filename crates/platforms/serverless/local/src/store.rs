@@ -13,6 +13,7 @@ use crate::date::{date, iso_date};
 use crate::http::{Answer, Body, Request, Service, Sink, SpooledFile};
 use crate::paths::{self, Scratch};
 use crate::select::Selector;
+use crate::xml::{escape, unescape};
 
 /// The number of entries in a page of a listing.
 const PAGE: usize = 1000;
@@ -411,19 +412,6 @@ fn walk(folder: &Path, key: &str, visit: &mut dyn FnMut(&str, fs::Metadata)) -> 
 /// Returns a tag that changes when the object is written again.
 fn tag(meta: &fs::Metadata) -> String {
     format!("\"{:x}-{:x}-{:x}-{:x}\"", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn unescape(text: &str) -> String {
-    let text = text
-        .replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'");
-    text.replace("&amp;", "&")
 }
 
 #[cfg(test)]

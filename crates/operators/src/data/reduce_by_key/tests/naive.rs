@@ -1,15 +1,14 @@
 //! Tables of all types, and naive implementations of the aggregates over them.
 
+use tessera_context::testing::Numbers;
+
 use super::*;
 
-struct Random(u64);
+struct Random(Numbers);
 
 impl Random {
     fn next(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % below
+        self.0.below(below)
     }
 
     fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
@@ -19,7 +18,7 @@ impl Random {
 
 /// A table of keys and values of many types, with about `keys` distinct keys.
 pub(super) fn table(rows: usize, keys: u64, seed: u64) -> RecordBatch {
-    let mut random = Random(seed | 1);
+    let mut random = Random(Numbers::new(seed));
     let mut many = |make: &mut dyn FnMut(&mut Random)| (0..rows).for_each(|_| make(&mut random));
     macro_rules! column {
         ($array:ty, $make:expr) => {{
