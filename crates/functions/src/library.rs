@@ -29,7 +29,7 @@ use super::{
 const OWN: [&str; 5] = ["neg", "abs", "bit_count", "concat_op", "frame_offset"];
 
 /// DuckDB's aliases of functions.
-const ALIASES: [(&str, &str); 17] = [
+const ALIASES: [(&str, &str); 15] = [
     ("list_min", "array_min"),
     ("lcase", "lower"),
     ("ucase", "upper"),
