@@ -24,7 +24,7 @@ use crate::segment::Positions;
 /// # use arrow::array::{ArrayRef, Int64Array};
 /// # use tessera_vector::encoding::{Encoding, RunLength};
 /// # use tessera_vector::{Positions, Segment};
-/// let values: ArrayRef = Arc::new(Int64Array::from(vec![5, 5, 5, 9, 9]));
+/// let values: ArrayRef = Arc::new(Int64Array::from([[5; 16], [9; 16]].concat()));
 /// let segment = Segment::with(&values, &[RunLength::encode])?;
 /// assert_eq!(segment.encoding(), "run_length");
 /// assert_eq!(&segment.decode(&Positions::Range(1, 3))?.plain()?, &values.slice(1, 3));
