@@ -50,7 +50,7 @@ STATEMENTS = {
     "lateral": "select count(*), max(c) from nation, lateral (select l_comment || repeat('x', n_nationkey) as c from lineitem where l_suppkey * 2 > n_nationkey + l_linenumber offset 1) as s",
     "sort by long texts": "select max(length(t)) from (select repeat(l_comment, 75) as t from lineitem where l_orderkey < 200000 order by t offset 1) as s",
     "random": "select count(*) from (select random() as x, l_comment from lineitem order by 1) as s",
-    "sample": "select count(*), max(l_comment) from lineitem tablesample bernoulli (90)",
+    "sample": "select count(*), max(l_comment) from lineitem tablesample bernoulli (90) repeatable (7)",
     "sample of many rows": "select max(length(l_comment)) from (select l_comment from lineitem using sample 500000 rows) as s",
     # Functions.
     "bar": "select sum(length(bar(l_quantity, 0, 50, 1000))) from lineitem where l_orderkey < 300000",
