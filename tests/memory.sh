@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of the modules with unsafe code, under valgrind: reads and writes outside of allocations, use of memory
-# that has not been written.
+# The tests of the modules with unsafe code, under valgrind: reads and writes outside of
+# allocations, use of memory that has not been written.
 
 . "$(dirname "$0")/../scripts/lib.sh"
 

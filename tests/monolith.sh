@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The monolithic join of lab/monolith checks its own answers: here under both MPIs, on 1 to 8 ranks, with few and skewed tuples.
+# The monolithic join of lab/monolith checks its own answers: here under both MPIs, on 1 to 8 ranks,
+# with few and skewed tuples.
 #
 #   tests/monolith.sh [--full] [TARGET]    the folder that holds mpich/monolith and openmpi/monolith
 #
@@ -14,7 +15,8 @@ fi
 target=${1:-$target}
 runs=0
 
-# check OPTION…: an answer that is wrong, a rank that fails, noise on stderr or a minute without an end all count.
+# check OPTION…: an answer that is wrong, a rank that fails, noise on stderr or a minute without an
+# end all count.
 check() {
     local noise
     noise=$(with_mpi "$mpi" timeout 60 mpiexec -n "$ranks" "$target/$mpi/monolith" --repeat 2 "$@" 2>&1 >/dev/null) || {
@@ -47,7 +49,8 @@ for mpi in mpich openmpi; do
             check --tuples 20000 --skew 90 --build-copies 3 --probe-copies 5 --buffers 1 --put-bytes 512 --seed 7 $way
         done
     done
-    # One rank says what is wrong. Open MPI ends it where another one has ended before, so that it is asked until it comes to that.
+    # One rank says what is wrong. Open MPI ends it where another one has ended before, so that it
+    # is asked until it comes to that.
     for try in {1..20}; do
         if refused=$(with_mpi "$mpi" mpiexec -n 2 "$target/$mpi/monolith" --tuples 99999999999 --compress --network-bits 1 2>&1 >/dev/null); then
             say "$mpi: what does not fit a word was compressed" >&2

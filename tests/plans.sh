@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the plans of plans/ with the program, as plans/README.md tells people to, and compares their answers with SQL's.
+# Runs the plans of plans/ with the program, as plans/README.md tells people to, and compares their
+# answers with SQL's.
 #
 #   tests/plans.sh PROGRAM
 

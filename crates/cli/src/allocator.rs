@@ -54,8 +54,8 @@ pub(crate) fn keep_freed_memory() {
 
 fn set_purge(purge: Purge) {
     // SAFETY: both options exist in all versions of mimalloc that the crate builds (2 and 3). Each
-    // is an aligned word that mimalloc reads again for each use, so other threads see the old or the
-    // new value.
+    // is an aligned word that mimalloc reads again for each use, so other threads see the old or
+    // the new value.
     unsafe {
         mi_option_set(PURGE_DELAY, purge.delay_milliseconds);
         mi_option_set(ARENA_PURGE_MULT, purge.arena_factor);

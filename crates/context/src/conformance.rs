@@ -1,38 +1,8 @@
 //! A conformance suite for rooms of storage, as a function that a test calls. It panics if a store
 //! breaks a rule.
 //!
-//! ```
-//! use std::sync::Arc;
-//! use tessera_context::conformance::{self, Store};
-//! use tessera_context::{Output, RangeReader};
-//! use tessera_types::Result;
-//!
-//! /// A store of another crate.
-//! struct Mine;
-//!
-//! impl Store for Mine {
-//!     fn address(&self, name: &str) -> String {
-//!         format!("mine://{name}")
-//!     }
-//!     fn open(&self, address: &str) -> Result<Arc<dyn RangeReader>> {
-//!         # unimplemented!()
-//!         // …
-//!     }
-//!     fn create(&self, address: &str) -> Result<Box<dyn Output>> {
-//!         # unimplemented!()
-//!         // …
-//!     }
-//!     fn list(&self, folder: &str) -> Result<Vec<String>> {
-//!         # unimplemented!()
-//!         // …
-//!     }
-//! }
-//!
-//! # let run = std::panic::catch_unwind(|| {
-//! conformance::store(&Mine);
-//! # });
-//! # assert!(run.is_err());
-//! ```
+//! A store implements [`Store`] by its own functions that open, write and list, and a test calls
+//! [`store`]. `crates/storage/files/src/conformance.rs` does so for local files.
 
 use std::io::Write;
 use std::ops::Range;

@@ -102,7 +102,10 @@ const FAILURES: [(&str, &str); 4] = [
 pub fn device(device: &Device, registry: &Registry) -> DeviceReport {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let name = device.name;
-    assert!(!name.is_empty() && name.chars().all(is_plain), "'{name}' is no value of a setting");
+    assert!(
+        !name.is_empty() && name.chars().all(is_plain),
+        "'{name}' cannot be written as the value of a setting"
+    );
     assert!(device.lanes > 0, "{name} has no lanes");
     let bench = Bench { registry, engine: Engine::new(WORKERS).expect("threads"), device };
     let expected = bench.answers(&None, CHUNK_ROWS[0], &mut 0);

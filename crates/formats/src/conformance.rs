@@ -2,8 +2,8 @@
 //! breaks a rule.
 //!
 //! [`format()`] is for formats that can be written: what is written is read back. [`files()`]
-//! checks how any files are read: in chunks of every size, with columns and predicates pushed, from a
-//! store that answers later, and damaged.
+//! checks how any files are read: in chunks of every size, with columns and predicates pushed, from
+//! a store that answers later, and damaged.
 //!
 //! ```
 //! use tessera_formats::{conformance, ipc};

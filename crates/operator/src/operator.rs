@@ -187,7 +187,8 @@ pub trait StreamRun: Send + Sync + Debug {
 /// The state of one worker of a stream. `push` is called only after `step` returned `NeedInput`, or
 /// at the start.
 pub trait StreamWorker: Send {
-    /// Begins a morsel. `position` is that of [`SinkWorker::begin`]. Called before the first `push`.
+    /// Begins a morsel. `position` is that of [`SinkWorker::begin`]. Called before the first
+    /// `push`.
     fn begin(&mut self, _position: u64) {}
 
     /// Takes the next input chunk, which is not empty.

@@ -38,19 +38,12 @@ static CSV: FormatEntry = FormatEntry {
 
 static TSV: FormatEntry = FormatEntry {
     name: "tsv",
-    label: "CSV",
     summary: "Tab-separated values: CSV with another default delimiter.",
     extensions: &["tsv"],
-    aliases: &[],
     functions: &[],
-    scan: "csv_scan",
-    materialize: Some("csv_materialize"),
-    magic: &[],
-    first_read: FirstRead { head: true, tail: false },
-    declares_types: true,
-    counts_rows: false,
     read_options: &TSV_READ_OPTIONS,
     write_options: &TSV_WRITE_OPTIONS,
+    ..CSV
 };
 
 const HEADER: FormatOption =

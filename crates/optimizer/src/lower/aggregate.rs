@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use tessera_plan::{Expr, Functions, Params, SortKey, Value};
-use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_plan::{Expr, Functions, Params, Value};
+use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::node::{add, field, fields_of};
+use super::sort::keys_value;
 use super::union::merge_nullable;
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Aggregate, Call, Name};
@@ -154,33 +155,30 @@ impl Lowering<'_> {
 }
 
 fn call_value(call: &Call) -> Result<Value> {
-    let mut entries: Vec<(Name, Value)> = vec![
-        ("function".into(), Value::name(call.function.clone())),
-        ("args".into(), Value::List(call.args.iter().cloned().map(Value::Expr).collect())),
-    ];
-    if call.distinct {
-        entries.push(("distinct".into(), Value::Boolean(true)));
-    }
-    if let Some(filter) = &call.filter {
-        entries.push(("filter".into(), Value::Expr(filter.clone())));
-    }
+    let mut entries = call_entries(&call.function, &call.args, call.distinct, call.filter.as_ref());
     if !call.order_by.is_empty() {
-        let mut keys = Vec::new();
-        for key in &call.order_by {
-            let Expr::Field(field) = &key.expr else {
-                return Err(Error::internal("the sort key of an aggregate is not a field"));
-            };
-            let key = SortKey {
-                field: field.clone(),
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-            };
-            keys.push(key.to_value());
-        }
-        entries.push(("order_by".into(), Value::List(keys)));
+        entries.push(("order_by".into(), keys_value(&call.order_by)?));
     }
     if let Some(limit) = call.limit {
         entries.push(("limit".into(), Value::from(limit as i64)));
     }
     Ok(Value::Record(entries))
+}
+
+/// Returns what calls of aggregates and of window functions have in common, as parameters.
+pub(super) fn call_entries(
+    function: &Name,
+    args: &[Expr],
+    distinct: bool,
+    filter: Option<&Expr>,
+) -> Vec<(Name, Value)> {
+    let mut entries: Vec<(Name, Value)> = vec![
+        ("function".into(), Value::name(function.clone())),
+        ("args".into(), Value::List(args.iter().cloned().map(Value::Expr).collect())),
+    ];
+    if distinct {
+        entries.push(("distinct".into(), Value::Boolean(true)));
+    }
+    entries.extend(filter.map(|filter| ("filter".into(), Value::Expr(filter.clone()))));
+    entries
 }

@@ -31,11 +31,7 @@ impl Lowering<'_> {
         let mut sort_keys: Vec<SortKey> = Vec::new();
         for (key, name) in keys.iter().zip(names) {
             if !sort_keys.iter().any(|known| known.field == name) {
-                sort_keys.push(SortKey {
-                    field: name,
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                });
+                sort_keys.push(sort_key(key, name));
             }
         }
         let values: Vec<Value> = sort_keys.iter().map(SortKey::to_value).collect();
@@ -67,6 +63,20 @@ impl Lowering<'_> {
         };
         self.prune(level, lowered, needed)
     }
+}
+
+/// Returns the parameter of a sort key whose value is this field.
+pub(super) fn sort_key(key: &Key, field: Name) -> SortKey {
+    SortKey { field, descending: key.descending, nulls_first: key.nulls_first }
+}
+
+/// Returns the parameter of sort keys, whose expressions are fields.
+pub(super) fn keys_value(keys: &[Key]) -> Result<Value> {
+    let value = |key: &Key| match &key.expr {
+        Expr::Field(field) => Ok(sort_key(key, field.clone()).to_value()),
+        _ => Err(Error::internal("the sort key of an aggregate is not a field")),
+    };
+    Ok(Value::List(keys.iter().map(value).collect::<Result<_>>()?))
 }
 
 /// Adds the limit and the offset to the parameters.

@@ -2,8 +2,8 @@
 //!
 //! A sort by the keys of PARTITION BY and ORDER BY gives each partition as a run of tuples;
 //! `window_bounds` marks where partitions and peers begin. `window_scan` computes what depends on
-//! earlier tuples only, `window_frame` all else. Windows with the same partitions and orders of which
-//! one begins with the other share a sort.
+//! earlier tuples only, `window_frame` all else. Windows with the same partitions and orders of
+//! which one begins with the other share a sort.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,9 @@ use tessera_functions::window_type;
 use tessera_plan::{Expr, Params, Scalar, SortKey, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
+use super::aggregate::call_entries;
 use super::node::{add, fields_of};
+use super::sort::{keys_value, sort_key};
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Key, Name, Relation};
 use crate::logical::window::{Bound, Exclude, Frame, Unit, Window, WindowCall};
@@ -286,28 +288,13 @@ fn has_frame(function: &str) -> bool {
     )
 }
 
-fn sort_key(key: &Key, field: Name) -> SortKey {
-    SortKey { field, descending: key.descending, nulls_first: key.nulls_first }
-}
-
 fn call_value(call: &WindowCall, frame: Option<Value>) -> Result<Value> {
-    let mut entries: Vec<(Name, Value)> = vec![
-        ("function".into(), Value::name(call.function.clone())),
-        ("args".into(), Value::List(call.args.iter().cloned().map(Value::Expr).collect())),
-    ];
-    if call.distinct {
-        entries.push(("distinct".into(), Value::Boolean(true)));
-    }
-    if let Some(filter) = &call.filter {
-        entries.push(("filter".into(), Value::Expr(filter.clone())));
-    }
+    let mut entries = call_entries(&call.function, &call.args, call.distinct, call.filter.as_ref());
     if call.ignore_nulls {
         entries.push(("ignore_nulls".into(), Value::Boolean(true)));
     }
     if !call.order_by.is_empty() {
-        let key = |key: &Key| Ok(sort_key(key, field_of(&key.expr)?).to_value());
-        let keys = call.order_by.iter().map(key).collect::<Result<_>>()?;
-        entries.push(("order_by".into(), Value::List(keys)));
+        entries.push(("order_by".into(), keys_value(&call.order_by)?));
     }
     entries.extend(frame.map(|frame| ("frame".into(), frame)));
     Ok(Value::Record(entries))

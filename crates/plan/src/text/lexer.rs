@@ -361,8 +361,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Reads `{…}`, the hexadecimal code of a character, from the start of a text. Returns the character
-/// and the number of bytes read.
+/// Reads `{…}`, the hexadecimal code of a character, from the start of a text. Returns the
+/// character and the number of bytes read.
 fn character(text: &str) -> Option<(char, usize)> {
     let (digits, _) = text.strip_prefix('{')?.split_once('}')?;
     // `from_str_radix` accepts a sign, too.

@@ -23,9 +23,9 @@ use crate::task::{AbortOnDrop, Task};
 
 /// Brings tuples of equal `keys` to one worker, or all tuples to every worker, or with `gather` all
 /// to the first. Each worker writes one object with a row group per receiver, and reads its row
-/// group of every worker's object as those appear (Modularis §2.4.4; write combining as in Lambada).
-/// With `first`, only the first worker's tuples are sent. `keys` come with `bits` and `shift`: the
-/// bits of the hash that name the partition, and so the receiver.
+/// group of every worker's object as those appear (Modularis §2.4.4; write combining as in
+/// Lambada). With `first`, only the first worker's tuples are sent. `keys` come with `bits` and
+/// `shift`: the bits of the hash that name the partition, and so the receiver.
 ///
 /// Two exchanges with the same name in `meets` are the sides of a join. `heavy` says whether their
 /// heavy partitions may be `split`, `copied` or `either`. If one partition (a frequent key) has

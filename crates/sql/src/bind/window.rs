@@ -1,8 +1,9 @@
 //! Calls of window functions: `f(…) OVER (…)`.
 //!
-//! A call is bound where it stands and collected in [`Windows`]; its value is a field. Its arguments
-//! and keys are over the columns of FROM and over aggregates, like all expressions of a SELECT, and
-//! become expressions over the groups with them. Then `windowed` computes all calls of the query.
+//! A call is bound where it stands and collected in [`Windows`]; its value is a field. Its
+//! arguments and keys are over the columns of FROM and over aggregates, like all expressions of a
+//! SELECT, and become expressions over the groups with them. Then `windowed` computes all calls of
+//! the query.
 
 use sqlparser::ast::{
     DuplicateTreatment, Function, FunctionArgumentClause, FunctionArguments, NullTreatment,

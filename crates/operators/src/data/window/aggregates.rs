@@ -4,6 +4,7 @@
 //! the states of a frame are merged. Functions whose states cannot be merged so are computed for
 //! each frame from its rows; equal frames of neighbors once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
@@ -18,8 +19,10 @@ use super::call::{Exclude, WindowCall};
 use super::exclude::pieces;
 use super::frame::{BoundFrame, Frames};
 
-/// Result rows for which states are held at once.
-const BLOCK_ROWS: usize = 65_536;
+/// Result rows for which states are held at once; few in tests, so that batches have many blocks.
+const BLOCK_ROWS: usize = if cfg!(test) { 48 } else { 65_536 };
+/// Blocks together read at most this many times the rows of a batch; otherwise there is one block.
+const BLOCK_READS_MAX: usize = 4;
 /// Rows of frames that are aggregated at once where states cannot be merged.
 const EXPANDED_ROWS: usize = 262_144;
 
@@ -85,18 +88,22 @@ impl FrameAggregates {
             return self.whole_partitions(batch, run);
         }
         let pieces = pieces(self.frame.frames(batch, run)?, exclude, batch);
-        let mut blocks: Vec<Vec<ArrayRef>> = Vec::new();
-        let mut start = 0;
-        while start < batch.rows() {
-            let rows = BLOCK_ROWS.min(batch.rows() - start);
-            let block: Vec<Frames> = pieces.iter().map(|piece| piece.slice(start, rows)).collect();
-            match self.merged(&block, batch, run)? {
-                Some(results) => blocks.push(results),
+        let rows = batch.rows();
+        let blocks = (0..rows).step_by(BLOCK_ROWS);
+        let mut blocks: Vec<Range<usize>> =
+            blocks.map(|start| start..rows.min(start + BLOCK_ROWS)).collect();
+        let reads: usize = blocks.iter().map(|block| span(&pieces, block).len()).sum();
+        if reads > BLOCK_READS_MAX * rows {
+            blocks = vec![0..rows];
+        }
+        let mut results: Vec<Vec<ArrayRef>> = Vec::new();
+        for block in blocks {
+            match self.merged(&pieces, block, batch, run)? {
+                Some(merged) => results.push(merged),
                 None => return self.recomputed(&pieces, batch, run),
             }
-            start += rows;
         }
-        concatenated(&blocks)
+        concatenated(&results)
     }
 
     fn whole_partitions(&self, batch: &Batch, run: &Run) -> Result<Vec<ArrayRef>> {
@@ -124,12 +131,15 @@ impl FrameAggregates {
         self.program.finish(&mut states, &mut area)
     }
 
-    /// Merges the states of the rows of each frame; `None` if a function cannot do that.
-    fn merged(&self, pieces: &[Frames], batch: &Batch, run: &Run) -> Result<Option<Vec<ArrayRef>>> {
-        let rows = pieces.first().map_or(0, |piece| piece.starts.len());
-        let filled = || pieces.iter().flat_map(Frames::filled);
-        let first = filled().map(|(start, _)| start).min().unwrap_or(0);
-        let last = filled().map(|(_, end)| end).max().unwrap_or(0);
+    /// Merges the states of the rows of each frame of a block; `None` if a function cannot do that.
+    fn merged(
+        &self,
+        pieces: &[Frames],
+        block: Range<usize>,
+        batch: &Batch,
+        run: &Run,
+    ) -> Result<Option<Vec<ArrayRef>>> {
+        let Range { start: first, end: last } = span(pieces, &block);
         let count = (last - first) as usize;
         let mut states = self.program.make()?;
         let mut from = area(self.program.stride(), count);
@@ -139,9 +149,9 @@ impl FrameAggregates {
             let groups = Groups::each(&groups, (0, u64::from(first)));
             self.program.update(None, &mut states, &mut from, &chunk, &groups, run)?;
         }
-        let mut into = area(self.program.stride(), rows);
+        let mut into = area(self.program.stride(), block.len());
         for piece in pieces {
-            let shifted = piece.shifted(first);
+            let shifted = piece.shifted(&block, first);
             let ranges = Ranges { starts: &shifted.starts, ends: &shifted.ends };
             for state in &mut states {
                 if !state.merge_ranges(&from, &ranges, &mut into)? {
@@ -204,26 +214,26 @@ impl FrameAggregates {
     }
 }
 
+/// The rows from the first one of these frames to the last one.
+fn span(pieces: &[Frames], rows: &Range<usize>) -> Range<u32> {
+    let filled = || pieces.iter().flat_map(|piece| piece.filled(rows));
+    let first = filled().map(|(start, _)| start).min().unwrap_or(0);
+    first..filled().map(|(_, end)| end).max().unwrap_or(0)
+}
+
 impl Frames {
-    fn slice(&self, start: usize, rows: usize) -> Frames {
-        Frames {
-            starts: self.starts[start..start + rows].to_vec(),
-            ends: self.ends[start..start + rows].to_vec(),
-        }
+    /// Iterates over the frames of these rows that are not empty.
+    fn filled(&self, rows: &Range<usize>) -> impl Iterator<Item = (u32, u32)> {
+        let (starts, ends) = (&self.starts[rows.clone()], &self.ends[rows.clone()]);
+        starts.iter().copied().zip(ends.iter().copied()).filter(|(start, end)| start < end)
     }
 
-    /// Iterates over the frames that are not empty.
-    fn filled(&self) -> impl Iterator<Item = (u32, u32)> {
-        let pairs = self.starts.iter().copied().zip(self.ends.iter().copied());
-        pairs.filter(|(start, end)| start < end)
-    }
-
-    /// Counts rows from `first`; empty frames stay empty.
-    fn shifted(&self, first: u32) -> Frames {
-        Frames {
-            starts: self.starts.iter().map(|start| start.saturating_sub(first)).collect(),
-            ends: self.ends.iter().map(|end| end.saturating_sub(first)).collect(),
-        }
+    /// Returns the frames of these rows, counted from `first`; empty frames stay empty.
+    fn shifted(&self, rows: &Range<usize>, first: u32) -> Frames {
+        let shifted = |borders: &[u32]| {
+            borders[rows.clone()].iter().map(|border| border.saturating_sub(first)).collect()
+        };
+        Frames { starts: shifted(&self.starts), ends: shifted(&self.ends) }
     }
 
     fn is_like_before(&self, row: usize) -> bool {

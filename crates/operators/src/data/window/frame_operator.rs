@@ -24,6 +24,9 @@ use super::{
 
 /// Rows of a batch, if its partitions are short.
 const BATCH_ROWS: usize = 65_536;
+/// The batches of all workers take at most this part of the memory budget, if their partitions are
+/// short.
+const BATCH_SHARE: usize = 8;
 
 /// Adds the results of window functions over the frame of each tuple.
 ///
@@ -275,7 +278,7 @@ impl StreamWorker for FrameWorker {
     fn push(&mut self, chunk: Chunk) -> Result<()> {
         self.run.context.check()?;
         let chunk = chunk.compact()?;
-        if self.rows + chunk.rows() < BATCH_ROWS {
+        if !self.fills_batch(chunk.rows()) {
             return self.wait(chunk);
         }
         // Whole partitions end at the last border in the chunk.
@@ -309,6 +312,14 @@ impl StreamWorker for FrameWorker {
 }
 
 impl FrameWorker {
+    /// Whether the batch is long enough to be evaluated once these rows are in it.
+    fn fills_batch(&self, rows: usize) -> bool {
+        let context = &self.run.context;
+        let bytes = 2 * self.memory.bytes() + self.rows * self.program.row_bytes();
+        self.rows + rows >= BATCH_ROWS
+            || bytes >= context.memory_bytes() / (BATCH_SHARE * context.workers())
+    }
+
     /// Adds tuples to the partitions that wait.
     fn wait(&mut self, chunk: Chunk) -> Result<()> {
         let read = chunk.project(&self.program.read);

@@ -239,20 +239,24 @@ impl StreamWorker for ScanWorker {
         let outputs = program.scans.len() + program.aggregates.len();
         let mut results: Vec<Option<ArrayRef>> = vec![None; outputs];
         let before = self.ranks;
+        let mut ranked = |value: fn(&Ranks) -> i64| {
+            let (array, last) = ranked(before, &partitions, &peers, value);
+            self.ranks = last;
+            array
+        };
         for (number, scan) in program.scans.iter().enumerate() {
             let args = scan.args.iter().map(|arg| arg.evaluate(&chunk, &self.run)?.plain());
             let args = args.collect::<Result<Vec<ArrayRef>>>()?;
             let kept = &mut self.values[number];
             results[scan.output] = Some(match scan.kind {
-                Kind::RowNumber => ranked(before, &partitions, &peers, |ranks| ranks.row_number).0,
-                Kind::Rank => ranked(before, &partitions, &peers, |ranks| ranks.rank).0,
-                Kind::DenseRank => ranked(before, &partitions, &peers, |ranks| ranks.dense_rank).0,
+                Kind::RowNumber => ranked(|ranks| ranks.row_number),
+                Kind::Rank => ranked(|ranks| ranks.rank),
+                Kind::DenseRank => ranked(|ranks| ranks.dense_rank),
                 Kind::Lag(offset) => lag(offset, &args, &starts, kept)?,
                 Kind::FirstValue => first(&args, &starts, kept)?,
                 Kind::Aggregate => return Err(Error::internal("an aggregate among scans")),
             });
         }
-        self.ranks = ranked(before, &partitions, &peers, |_| 0).1;
         for (output, array) in program.aggregates.iter().zip(self.running(&chunk, &starts)?) {
             results[*output] = Some(array);
         }

@@ -198,8 +198,8 @@ impl JoinOrdering<'_> {
         !join.correlated && join.kind != Kind::Full && !join.conditions.iter().any(is_volatile)
     }
 
-    /// The number of units of a region, or a number above `most`. Each join of a long chain is asked,
-    /// and chains grow to the left, so the right side counts first.
+    /// The number of units of a region, or a number above `most`. Each join of a long chain is
+    /// asked, and chains grow to the left, so the right side counts first.
     fn units(&self, relation: &Relation, most: usize) -> usize {
         match relation {
             Relation::Join(join) if most > 0 && self.can_flatten(join) => {
