@@ -162,7 +162,7 @@ rules! {
         "a correlated subquery with a LIMIT becomes a join with the first rows for each combination of the outer values"
         if "equalities with outer values select its rows, nothing in it is volatile, and the outer rows can be computed twice or stored";
     Relation SingleRowSubquery "single_row_subquery" "crates/optimizer/src/logical/decorrelate.rs"
-        "the join with a scalar subquery does not check for a second row"
+        "a scalar subquery is not checked for a second row, and IN or NOT IN becomes a comparison with its row"
         if "the subquery always returns exactly one row";
     Relation DistinctAggregates "distinct_aggregates" "crates/optimizer/src/logical/distinct.rs"
         "DISTINCT aggregates become two groupings, the first with the value as a further key"

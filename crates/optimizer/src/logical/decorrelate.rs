@@ -4,12 +4,15 @@
 //!
 //! Other subqueries stay correlated and become nested plans.
 
+mod one_row;
 mod window;
 
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::Atom;
+
+use one_row::one_row;
 
 use crate::logical::fields::Fields;
 use crate::logical::lateral_limit::sink;
@@ -78,6 +81,13 @@ impl Fields<'_> {
     }
 
     fn decorrelate_join(&mut self, join: Join, nested: bool) -> Relation {
+        if matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark)
+            && self.types().uses(Rule::SingleRowSubquery)
+            && !self.types().is_volatile(&join.right)
+            && one_row(&join.right)
+        {
+            return self.test_of_one_row(join, nested);
+        }
         // A volatile subquery is computed for each left row. A null-aware join cannot be rewritten.
         if join.null_aware || self.types().is_volatile(&join.right) {
             return Relation::Join(Box::new(join));
@@ -214,6 +224,10 @@ impl Fields<'_> {
             }
             Relation::Map { input, exprs } => self.pull_map(*input, exprs, outer, exists, own),
             Relation::Join(join) => self.pull_join(*join, outer),
+            Relation::Aggregate(aggregate) if exists && aggregate.is_distinct() => {
+                // Duplicates do not matter.
+                self.pull_map(aggregate.input, aggregate.keys, outer, exists, own)
+            }
             Relation::Aggregate(aggregate) => self.pull_aggregate(*aggregate, outer, exists),
             Relation::Window(window) => self.pull_window(*window, outer),
             Relation::Sort { input, limit: None, offset: 0, .. } if exists => {
@@ -302,6 +316,10 @@ impl Fields<'_> {
             return None;
         }
         let reads = |expr: &Expr| parameters(expr).iter().any(|name| outer.contains(name));
+        // A filter of the left side does not commute with the NULLs that a full join adds there.
+        if kind == Kind::Full && left.parameters().iter().any(|name| outer.contains(name)) {
+            return None;
+        }
         let left = self.pull(unsorted(left), outer, false, &mut Vec::new())?;
         if left.lifted.is_some() {
             return None;
@@ -378,6 +396,10 @@ impl Fields<'_> {
         }
         let mut outside = Vec::new();
         for condition in conditions {
+            if !condition.fields().iter().any(|field| inside.contains(field)) {
+                outside.push(condition);
+                continue;
+            }
             let (inner, other) = split_equality(&condition, &inside)?;
             let name = match (&inner, keys.iter().find(|(_, known)| *known == inner)) {
                 (_, Some((name, _))) => name.clone(),
@@ -445,18 +467,6 @@ fn split_equality(condition: &Expr, inside: &HashSet<Name>) -> Option<(Expr, Exp
         Some((b.clone(), a.clone()))
     } else {
         None
-    }
-}
-
-/// Whether the relation always has exactly one tuple.
-fn one_row(relation: &Relation) -> bool {
-    match relation {
-        Relation::Aggregate(aggregate) => aggregate.keys.is_empty() && aggregate.sets.is_none(),
-        Relation::Map { input, .. } | Relation::Sort { input, limit: None, offset: 0, .. } => {
-            one_row(input)
-        }
-        Relation::Values { rows, .. } => rows.len() == 1,
-        _ => false,
     }
 }
 

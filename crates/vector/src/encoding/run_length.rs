@@ -16,6 +16,9 @@ use super::{Aggregate, Condition, Encoding, Offer, Values, Verdict};
 use crate::column::{Column, compact_strings};
 use crate::segment::Positions;
 
+/// Rows that are written at once.
+const BLOCK_ROWS: usize = 8;
+
 /// Run-length encoded values of a type that is not nested. A binary search finds the run of the
 /// first row; decoding then advances run by run.
 ///
@@ -202,11 +205,25 @@ impl RunLength {
         rows: &Range<usize>,
         of_run: impl Fn(usize) -> T,
     ) -> Vec<T> {
-        let mut values = Vec::with_capacity(rows.len());
-        for run in runs.clone() {
-            let end = (self.ends[run] as usize).min(rows.end) - rows.start;
-            values.resize(end, of_run(run));
+        if runs.is_empty() {
+            return Vec::new();
         }
+        // Runs are short. Writing a whole block for each is faster than counting its rows; the next
+        // run overwrites what is too much.
+        let mut values = vec![of_run(runs.start); rows.len() + BLOCK_ROWS];
+        let mut start = 0;
+        for run in runs.clone() {
+            let value = of_run(run);
+            let end = (self.ends[run] as usize).min(rows.end) - rows.start;
+            if let Some(block) = values[start..].first_chunk_mut::<BLOCK_ROWS>() {
+                *block = [value; BLOCK_ROWS];
+            }
+            if end > start + BLOCK_ROWS {
+                values[start + BLOCK_ROWS..end].fill(value);
+            }
+            start = end;
+        }
+        values.truncate(rows.len());
         values
     }
 
