@@ -53,13 +53,16 @@ fn windows_share_a_sort_if_one_order_begins_with_the_other() {
 }
 
 #[test]
-fn calls_that_look_at_no_later_tuple_are_scanned() {
+fn calls_that_look_at_no_later_tuple_but_peers_are_scanned() {
     for (call, operator) in [
         ("row_number() over (order by b)", "window_scan"),
         ("lag(c, 2, 0) over (order by b)", "window_scan"),
         ("sum(c) over (order by b rows unbounded preceding)", "window_scan"),
         ("first_value(c) over (order by b)", "window_scan"),
-        ("sum(c) over (order by b)", "window_frame"),
+        ("sum(c) over (order by b)", "window_scan"),
+        ("last_value(c) over (order by b)", "window_scan"),
+        ("sum(c) over (partition by b)", "window_frame"),
+        ("sum(distinct c) over (order by b)", "window_frame"),
         ("lag(c, a) over (order by b)", "window_frame"),
         ("lead(c) over (order by b)", "window_frame"),
         ("sum(c) over (order by b rows 1 preceding exclude current row)", "window_frame"),

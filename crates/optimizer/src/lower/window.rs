@@ -161,8 +161,9 @@ impl Lowering<'_> {
         }
         for (window, starts) in marked {
             let WindowFields { first, calls, .. } = window;
+            let has_order = first.is_some();
             let (scanned, framed): (Vec<_>, Vec<_>) =
-                calls.into_iter().partition(|(_, call)| is_scanned(call));
+                calls.into_iter().partition(|(_, call)| is_scanned(call, has_order));
             for (operator, calls) in [("window_scan", scanned), ("window_frame", framed)] {
                 if calls.is_empty() {
                     continue;
@@ -171,7 +172,9 @@ impl Lowering<'_> {
                 let mut entries: Vec<(Name, Value)> = Vec::with_capacity(calls.len());
                 for (name, call) in &calls {
                     fields.push(self.window_field(name, call, &tuple, level)?);
-                    let frame = operator == "window_frame" && has_frame(&call.function);
+                    // The frames of `window_scan` start and end as the default one does.
+                    let is_default = operator == "window_scan" && call.frame.unit != Unit::Rows;
+                    let frame = !is_default && has_frame(&call.function);
                     let frame = frame.then(|| frame_value(&call.frame, first.as_ref()));
                     entries.push((name.clone(), call_value(call, frame.transpose()?)?));
                 }
@@ -246,8 +249,9 @@ fn reads_calls(window: &Window, below: &Window) -> bool {
 /// The largest offset of `lag` in `window_scan`, which holds so many values.
 const SCANNED_OFFSET_MAX: i128 = 65_536;
 
-/// Whether the call needs no later tuples, so that `window_scan` can compute it.
-fn is_scanned(call: &WindowCall) -> bool {
+/// Whether the call needs no later tuples but peers, so that `window_scan` can compute it. Without
+/// an order all tuples are peers: `window_frame` computes one value for each partition.
+fn is_scanned(call: &WindowCall, has_order: bool) -> bool {
     let grows = matches!(call.frame.start, Bound::UnboundedPreceding)
         && matches!(call.frame.end, Bound::CurrentRow)
         && call.frame.exclude == Exclude::NoOthers;
@@ -264,8 +268,11 @@ fn is_scanned(call: &WindowCall) -> bool {
             is_back && !call.ignore_nulls
         }
         "first_value" => grows && !call.ignore_nulls && is_plain(call),
-        "lead" | "last_value" | "nth_value" | "ntile" | "percent_rank" | "cume_dist" => false,
-        _ => grows && call.frame.unit == Unit::Rows && is_plain(call),
+        "lead" | "nth_value" | "ntile" | "percent_rank" | "cume_dist" => false,
+        _ => {
+            let ends = has_order || call.frame.unit == Unit::Rows;
+            grows && ends && !call.ignore_nulls && is_plain(call)
+        }
     }
 }
 

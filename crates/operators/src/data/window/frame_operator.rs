@@ -8,7 +8,7 @@ use tessera_context::{Reservation, Run};
 use tessera_functions::BoundExpr;
 use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
-use tessera_rows::spill::{SpillFile, spillable, write_tuples};
+use tessera_rows::spill::{SpillFile, spillable};
 use tessera_rows::{Collected, SpillableChunk};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks};
@@ -18,6 +18,7 @@ use super::batch::Batch;
 use super::call::WindowCall;
 use super::exclude::pieces;
 use super::frame::BoundFrame;
+use super::waiting::Waiting;
 use super::{
     FlagFields, PRODUCERS, check_producer, derive_calls, flags, navigate, ranks, read_fields,
 };
@@ -225,12 +226,10 @@ impl StreamRun for FrameRun {
         Ok(Box::new(FrameWorker {
             program: self.program.clone(),
             run: self.run.clone(),
-            file: self.file.clone(),
-            waiting: Vec::new(),
+            waiting: Waiting::new(&self.run, self.file.clone()),
             read: Vec::new(),
             rows: 0,
             memory: memory(),
-            passed_memory: memory(),
             output: Output { chunks: VecDeque::new(), results: Vec::new(), next: 0 },
             output_memory: memory(),
             rest: None,
@@ -241,14 +240,12 @@ impl StreamRun for FrameRun {
 struct FrameWorker {
     program: Arc<FrameProgram>,
     run: Run,
-    file: Option<Arc<SpillFile>>,
     /// The tuples that wait for the end of their partition, and the fields of them that calls read.
-    waiting: Vec<SpillableChunk>,
+    waiting: Waiting,
     read: Vec<Chunk>,
     rows: usize,
-    /// For the fields that calls read, and for all others.
+    /// For the fields that calls read.
     memory: Reservation,
-    passed_memory: Reservation,
     output: Output,
     output_memory: Reservation,
     /// The tuples behind the last border of a partition in a chunk.
@@ -326,24 +323,7 @@ impl FrameWorker {
         self.memory.grow(read.value_bytes())?;
         self.rows += chunk.rows();
         self.read.push(read);
-        let bytes = chunk.value_bytes();
-        match self.file.clone() {
-            Some(file) if !self.run.context.may_hold(self.passed_memory.bytes(), bytes) => {
-                for waiting in &mut self.waiting {
-                    if let Some(chunk) = waiting.in_memory() {
-                        *waiting = SpillableChunk::in_file(&file, write_tuples(&file, chunk)?);
-                    }
-                }
-                self.passed_memory.resize(0)?;
-                let block = write_tuples(&file, &chunk)?;
-                self.waiting.push(SpillableChunk::in_file(&file, block));
-            }
-            _ => {
-                self.passed_memory.grow(bytes)?;
-                self.waiting.push(chunk.into());
-            }
-        }
-        Ok(())
+        self.waiting.push(chunk)
     }
 
     /// Computes the results of the tuples that wait.
@@ -365,12 +345,10 @@ impl FrameWorker {
         let results = self.program.evaluate(&batch, &self.run)?;
         drop(batch);
         self.memory.resize(0)?;
-        let passed = self.passed_memory.bytes();
-        self.passed_memory.resize(0)?;
+        let (chunks, passed) = self.waiting.take()?;
         let bytes: usize = results.iter().map(|array| array.get_array_memory_size()).sum();
         self.output_memory.grow(bytes + passed)?;
-        let chunks = std::mem::take(&mut self.waiting).into();
-        self.output = Output { chunks, results, next: 0 };
+        self.output = Output { chunks: chunks.into(), results, next: 0 };
         Ok(())
     }
 }

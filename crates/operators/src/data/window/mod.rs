@@ -2,8 +2,9 @@
 //!
 //! All three are streams over the output of a `sort` with the parameter `partition`, whose morsels
 //! hold whole partitions. `window_bounds` marks where partitions and groups of peers begin.
-//! `window_scan` computes the functions that look at no later tuple, and holds nothing but their
-//! states. `window_frame` computes all others over batches of whole partitions.
+//! `window_scan` computes the functions that look at no later tuple but peers, and holds nothing
+//! but their states and the current peers. `window_frame` computes all others over batches of whole
+//! partitions.
 //!
 //! Sources: Leis et al., *Efficient processing of window functions in analytical SQL queries*,
 //! 2015; Kohn et al., *Building advanced SQL analytics from low-level plan operators*, 2021.
@@ -17,10 +18,12 @@ mod frame;
 mod frame_operator;
 mod limits;
 mod navigate;
+mod peers;
 mod ranks;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use bounds::WindowBounds;
 pub use frame_operator::WindowFrame;
@@ -39,13 +42,13 @@ const PRODUCERS: [&str; 3] = ["window_bounds", "window_scan", "window_frame"];
 
 /// The fields that mark the first tuple of each partition, and of each group of peers.
 #[derive(Debug, Clone, Copy)]
-struct FlagFields {
-    partition: usize,
-    peer: usize,
+pub(super) struct FlagFields {
+    pub(super) partition: usize,
+    pub(super) peer: usize,
 }
 
 impl FlagFields {
-    fn new(node: &Node, tuple: &Tuple) -> Result<FlagFields> {
+    pub(super) fn new(node: &Node, tuple: &Tuple) -> Result<FlagFields> {
         let field = |parameter: &str| -> Result<usize> {
             let name = field_name(node, parameter)?;
             let (position, field) = tessera_operator::describe::field(tuple, &name, "field")?;
@@ -62,7 +65,7 @@ impl FlagFields {
 }
 
 /// Returns a boolean column of a chunk without NULLs.
-fn flags(chunk: &Chunk, field: usize) -> Result<BooleanArray> {
+pub(super) fn flags(chunk: &Chunk, field: usize) -> Result<BooleanArray> {
     let array = chunk.column(field)?.plain()?;
     let flags = array.as_boolean_opt().filter(|flags| flags.null_count() == 0);
     flags.cloned().ok_or_else(|| Error::internal("a window flag that is not a boolean"))
@@ -84,7 +87,7 @@ fn derive_calls(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
 
 /// Checks that the tuples come from one of these sub-operators, with nothing in between that could
 /// change where morsels end.
-fn check_producer(producers: &[&Node], allowed: &[&str]) -> Result<()> {
+pub(super) fn check_producer(producers: &[&Node], allowed: &[&str]) -> Result<()> {
     match producers.first() {
         Some(node) if allowed.contains(&&*node.operator) => Ok(()),
         Some(node) => Err(Error::semantic(format!(

@@ -1,4 +1,4 @@
-//! `window_scan`: window functions that look at no later tuple.
+//! `window_scan`: window functions that look at no later tuple but peers.
 
 use std::sync::Arc;
 
@@ -9,25 +9,29 @@ use tessera_functions::BoundExpr;
 use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Role, Scalar};
 use tessera_rows::Collected;
+use tessera_rows::spill::{SpillFile, spillable};
 use tessera_state::aggregate::{Area, Groups, Program, Ranges, States};
 use tessera_types::{Error, Field, Result, quote_name};
 use tessera_vector::{Chunk, Column};
 
 use super::aggregates::aggregate_call;
-use super::call::{Bound, Exclude, FrameSpec, Unit, WindowCall, calls};
+use super::call::{Bound, Exclude, Unit, WindowCall, calls};
 use super::frame_operator::FrameOperator;
+use super::peers::Peers;
 use super::{FlagFields, PRODUCERS, check_producer, derive_calls, flags};
 
 /// The largest offset of `lag`: so many values are held.
 const OFFSET_MAX: i128 = 65_536;
 
-/// Adds the results of window functions that look at no later tuple.
+/// Adds the results of window functions that look at no later tuple but peers.
 ///
 /// `(a, 1), (a, 2), (b, 4)` with `calls = {n = {function = row_number, args = []}}` gives the
 /// numbers `1, 2, 1`. Takes `row_number`, `rank` and `dense_rank`; `lag` with a constant offset;
-/// `first_value`, and aggregates over the tuples up to the current one (`unit = :rows`). Holds the
-/// states of the current partition, and as many values as the largest offset; never blocks, keeps
-/// the order. Aggregates whose states hold values run as in `window_frame`.
+/// `first_value`, `last_value` and aggregates over the tuples up to the current one, or up to its
+/// last peer (`unit = :range` or `:groups`). Holds the states of the current partition, as many
+/// values as the largest offset, and the current peers, which are spilled if the budget is
+/// exhausted; never blocks, keeps the order. Aggregates whose states hold values run as in
+/// `window_frame`.
 ///
 /// ```
 /// # use tessera_testing::run_text;
@@ -49,7 +53,7 @@ pub struct WindowScan;
 impl Descriptor for WindowScan {
     tessera_operator::describe!(
         "window_scan",
-        "Computes window functions that look at no later tuple.",
+        "Computes window functions that look at no later tuple but peers.",
         ["partition_start", "peer_start", "calls"],
         1,
         1
@@ -57,7 +61,7 @@ impl Descriptor for WindowScan {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = derive_calls(node, inputs)?;
-        running_calls(node)?.iter().try_for_each(|call| kind(call).map(drop))?;
+        calls(node)?.iter().try_for_each(|call| kind(call).map(drop))?;
         Ok(edge)
     }
 
@@ -83,17 +87,8 @@ enum Kind {
     /// The value so many tuples before.
     Lag(usize),
     FirstValue,
+    LastValue,
     Aggregate,
-}
-
-/// Returns the calls of a node; those without a frame end at the current tuple.
-fn running_calls(node: &Node) -> Result<Vec<WindowCall>> {
-    let mut calls = calls(node)?;
-    for call in &mut calls {
-        let running = || FrameSpec { unit: Unit::Rows, ..FrameSpec::default() };
-        call.written_frame.get_or_insert_with(running);
-    }
-    Ok(calls)
 }
 
 fn kind(call: &WindowCall) -> Result<Kind> {
@@ -114,14 +109,13 @@ fn kind(call: &WindowCall) -> Result<Kind> {
             Some(_) => None,
         },
         "first_value" if is_plain && is_running => Some(Kind::FirstValue),
-        _ if call.is_aggregate() && is_plain && is_running && frame.unit == Unit::Rows => {
-            Some(Kind::Aggregate)
-        }
+        "last_value" if is_plain && is_running => Some(Kind::LastValue),
+        _ if call.is_aggregate() && is_plain && is_running => Some(Kind::Aggregate),
         _ => None,
     };
     kind.ok_or_else(|| {
         Error::semantic(format!(
-            "window function {} ({}) needs more than the tuples before; use window_frame",
+            "window function {} ({}) needs more than the tuples before and peers; use window_frame",
             quote_name(&call.name),
             call.function
         ))
@@ -131,7 +125,7 @@ fn kind(call: &WindowCall) -> Result<Kind> {
 impl SubOperator for WindowScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let tuple = &lowering.inputs[0].tuple;
-        let calls = running_calls(node)?;
+        let calls = calls(node)?;
         let fields = &lowering.output.tuple.fields()[tuple.len()..];
         let kinds = calls.iter().map(kind).collect::<Result<Vec<_>>>()?;
         let is_aggregate = |output: &usize| kinds[*output] == Kind::Aggregate;
@@ -149,12 +143,20 @@ impl SubOperator for WindowScan {
             let args = call.args.iter().map(bind).collect::<Result<_>>()?;
             scans.push(ScanCall { output, kind: kinds[output], args });
         }
-        Ok(Operator::Stream(Arc::new(ScanOperator(Arc::new(ScanProgram {
+        let is_of_peers = |output: &usize| {
+            matches!(kinds[*output], Kind::LastValue | Kind::Aggregate)
+                && calls[*output].frame().unit != Unit::Rows
+        };
+        let of_peers = (0..calls.len()).filter(is_of_peers).map(|output| tuple.len() + output);
+        let program = ScanProgram {
             flags: FlagFields::new(node, tuple)?,
             scans,
             program,
             aggregates: outputs,
-        })))))
+            of_peers: of_peers.collect(),
+        };
+        let spills = spillable(&lowering.output.tuple);
+        Ok(Operator::Stream(Arc::new(ScanOperator { program: Arc::new(program), spills })))
     }
 }
 
@@ -165,6 +167,8 @@ struct ScanProgram {
     /// The running aggregates, and their positions among all calls.
     program: Program,
     aggregates: Vec<usize>,
+    /// The fields of the output that have the same value for all peers.
+    of_peers: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -175,17 +179,22 @@ struct ScanCall {
 }
 
 #[derive(Debug)]
-struct ScanOperator(Arc<ScanProgram>);
+struct ScanOperator {
+    program: Arc<ScanProgram>,
+    spills: bool,
+}
 
 #[derive(Debug)]
 struct ScanRun {
     program: Arc<ScanProgram>,
     run: Run,
+    file: Option<Arc<SpillFile>>,
 }
 
 impl Stream for ScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
-        Ok(Arc::new(ScanRun { program: self.0.clone(), run: run.clone() }))
+        let file = (self.spills && !self.program.of_peers.is_empty()).then(|| SpillFile::new(run));
+        Ok(Arc::new(ScanRun { program: self.program.clone(), run: run.clone(), file }))
     }
 }
 
@@ -198,7 +207,7 @@ impl StreamRun for ScanRun {
             values: vec![None; self.program.scans.len()],
             record: None,
             is_started: false,
-            output: None,
+            peers: Peers::new(&self.program.of_peers, &self.run, self.file.clone()),
         }))
     }
 }
@@ -221,7 +230,7 @@ struct ScanWorker {
     record: Option<Vec<u64>>,
     /// Whether the morsel has begun.
     is_started: bool,
-    output: Option<Chunk>,
+    peers: Peers,
 }
 
 impl StreamWorker for ScanWorker {
@@ -254,6 +263,7 @@ impl StreamWorker for ScanWorker {
                 Kind::DenseRank => ranked(|ranks| ranks.dense_rank),
                 Kind::Lag(offset) => lag(offset, &args, &starts, kept)?,
                 Kind::FirstValue => first(&args, &starts, kept)?,
+                Kind::LastValue => last(&args)?,
                 Kind::Aggregate => return Err(Error::internal("an aggregate among scans")),
             });
         }
@@ -265,15 +275,15 @@ impl StreamWorker for ScanWorker {
             let missing = || Error::internal("a window function without a result");
             columns.push(Column::Plain(result.ok_or_else(missing)?));
         }
-        self.output = Some(Chunk::new(columns, chunk.rows()));
-        Ok(())
+        self.peers.push(Chunk::new(columns, chunk.rows()), &peers)
     }
 
     fn step(&mut self) -> Result<Step> {
-        Ok(self.output.take().map_or(Step::NeedInput, Step::HasOutput))
+        Ok(self.peers.pop()?.map_or(Step::NeedInput, Step::HasOutput))
     }
 
     fn end(&mut self) -> Result<()> {
+        self.peers.close()?;
         (self.ranks, self.record, self.is_started) = (Ranks::default(), None, false);
         self.values.fill(None);
         Ok(())
@@ -347,6 +357,11 @@ fn lag(
     // A copy: a slice would keep all values alive.
     *kept = Some(concat(&[&*all.slice(first, all.len() - first)])?);
     Ok(result)
+}
+
+/// `last_value` of the tuples up to the current one.
+fn last(args: &[ArrayRef]) -> Result<ArrayRef> {
+    args.first().cloned().ok_or_else(|| Error::internal("last_value without a value"))
 }
 
 /// `first_value`: `kept` is the first value of the partition that began before the chunk.

@@ -313,6 +313,60 @@ fn ranks_and_neighbors() {
     }
 }
 
+/// Sums and last values up to the last peer; with a small budget peers are spilled.
+#[test]
+fn a_scan_gives_peers_the_values_of_the_last_one() {
+    for (count, partitions_max) in [(500, 9), (3_000, 1), (1, 3)] {
+        let table = sample(count, partitions_max);
+        let mut expected = Vec::new();
+        for (rows, groups) in partitions(&table) {
+            for row in 0..rows.len() {
+                let end = groups.iter().rposition(|group| *group == groups[row]).unwrap();
+                let sum = |rows: &[Row]| {
+                    let values: Vec<i64> = rows.iter().filter_map(|row| row.2).collect();
+                    shown((!values.is_empty()).then(|| values.iter().sum()))
+                };
+                let (of_peers, of_rows) = (sum(&rows[..=end]), sum(&rows[..=row]));
+                let text = rows[end].2.map_or("NULL".into(), |value| format!("text {value}"));
+                expected.push(format!("{of_peers} {text} {of_rows} {}", row + 1));
+            }
+        }
+        for unit in ["range", "groups"] {
+            let with_unit = |function: &str, arg: &str, unit: &str| {
+                let mut entries = call(function, &[arg]);
+                let frame = record(vec![
+                    ("unit", Value::name(unit)),
+                    ("start", Value::name("unbounded")),
+                    ("end", Value::name("current")),
+                ]);
+                entries.push(("frame", frame));
+                record(entries)
+            };
+            let mut plan = test_plan();
+            let input = bounds(&mut plan, &table);
+            let root = with_calls(
+                &mut plan,
+                "window_scan",
+                input,
+                vec![
+                    ("s", with_unit("sum", "v", unit)),
+                    ("l", with_unit("last_value", "t", unit)),
+                    ("r", with_unit("sum", "v", "rows")),
+                    ("n", record(call("row_number", &[]))),
+                ],
+            );
+            let fields = Value::names(["s", "l", "r", "n"]);
+            let root = plan.add("projection", &[root], Params::new().with("fields", fields));
+            for (chunk, workers) in SETTINGS {
+                let found = rows(&plan.run(root, chunk, workers).unwrap());
+                assert_eq!(found, expected, "{unit} {chunk} {workers}");
+            }
+            let little = TestContext::with_state_budget(16, 2, 1 << 12);
+            assert_eq!(rows(&plan.run_in(root, little).unwrap()), expected, "{unit}");
+        }
+    }
+}
+
 #[test]
 fn partitions_stay_whole_when_the_sort_spills() {
     let table = sample(40_000, 5);
