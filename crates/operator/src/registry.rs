@@ -9,6 +9,7 @@ use tessera_types::{Error, Result};
 
 use crate::SubOperator;
 use crate::format::{Format, Formats};
+use crate::platform::{Executor, PlatformOperator, Runtime};
 
 /// Sub-operators and file formats by name, and the function library that expressions bind to.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Registry {
     implementations: BTreeMap<&'static str, Arc<dyn SubOperator>>,
     formats: Formats,
     library: Arc<Library>,
+    /// What the executor's descriptor knows of all platforms.
+    executor: Executor,
 }
 
 impl Registry {
@@ -25,7 +28,13 @@ impl Registry {
     pub fn new(library: Arc<Library>) -> Self {
         let mut catalog = OperatorCatalog::new(library.clone());
         tessera_plan::traits_catalog::register(&mut catalog);
-        Registry { catalog, implementations: BTreeMap::new(), formats: Formats::default(), library }
+        Registry {
+            catalog,
+            implementations: BTreeMap::new(),
+            formats: Formats::default(),
+            library,
+            executor: Executor::default(),
+        }
     }
 
     /// Adds a sub-operator. It replaces an earlier one of the same name.
@@ -33,6 +42,18 @@ impl Registry {
         let operator = Arc::new(operator);
         self.catalog.register(operator.clone());
         self.implementations.insert(operator.name(), operator);
+    }
+
+    /// Says that the workers of a platform share one memory. A platform says so before it registers
+    /// its executor; plans of other platforms verify as before.
+    pub fn share_memory(&mut self, platform: &'static str) {
+        self.executor.shared_memory.push(platform);
+        self.register(self.executor.clone());
+    }
+
+    /// Adds the executor of a platform in place of that of another platform.
+    pub fn register_executor(&mut self, runtime: impl Runtime + 'static) {
+        self.register(PlatformOperator::new(self.executor.clone(), runtime));
     }
 
     /// Adds a file format and its sub-operators. It replaces an earlier one of the same name.

@@ -373,3 +373,20 @@ fn two_extensions_cannot_bring_the_same() {
     let error = Session::new(config).unwrap_err();
     assert!(error.message().contains("sub-operator countdown"), "{error}");
 }
+
+#[test]
+fn the_device_of_an_extension_conforms() {
+    let stranger = Stranger::default();
+    let (device, report) = crate::conformance::device("abacus", &stranger);
+    assert_eq!((device.lanes, report.compiles, report.peak_bytes), (1, false, 0));
+    assert!(stranger.compilers.load(Ordering::SeqCst) > 0);
+}
+
+#[test]
+fn the_platform_of_an_extension_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    tessera_session::conformance::platform(folder.path(), &mut |mut config| {
+        config.extensions.push(Arc::new(Stranger::default()));
+        Config { platform: "far".to_string(), ..config }
+    });
+}

@@ -8,16 +8,16 @@ use tessera_types::{Error, Result, Tuple};
 
 use crate::{Lowering, Operator, SubOperator};
 
-/// Platforms whose workers share one memory, so that a leaf of the plan reads all of its input.
-const SHARED_MEMORY: [&str; 1] = ["local"];
-
 /// Runs its nested plan once per input tuple, or once for the empty tuple if it has no input, each
 /// time on all workers of a platform. The output is the result of the nested plan, gathered at the
 /// driver (Modularis, Table 2.2).
 ///
 /// Without the platform that a plan names, a build can verify and explain the plan, but not run it.
-#[derive(Debug, Clone, Copy)]
-pub struct Executor;
+#[derive(Debug, Clone, Default)]
+pub struct Executor {
+    /// Platforms whose workers share one memory, so that a leaf of the plan reads all of its input.
+    pub(crate) shared_memory: Vec<&'static str>,
+}
 
 impl Descriptor for Executor {
     crate::describe!(
@@ -39,8 +39,11 @@ impl Descriptor for Executor {
             Some(Value::Name(name)) => name,
             _ => return Err(Error::semantic("parameter platform must be a name, such as local")),
         };
-        let locality =
-            if SHARED_MEMORY.contains(&&**platform) { Locality::All } else { Locality::Worker };
+        let locality = if self.shared_memory.contains(&&**platform) {
+            Locality::All
+        } else {
+            Locality::Worker
+        };
         let traits = Traits { parallelism: Parallelism::Many, locality, ..Traits::DRIVER };
         let tuple = if node.inputs.is_empty() { Tuple::empty() } else { inputs[0].tuple.clone() };
         Ok(Edge { tuple, traits, order: Order::Source })

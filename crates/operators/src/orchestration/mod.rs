@@ -17,7 +17,7 @@ use tessera_operator::platform::{Exchange, Executor};
 /// exchange ([`PlatformOperator`](tessera_operator::platform::PlatformOperator)) by its own.
 pub fn register(registry: &mut Registry) {
     registry.register(Exchange);
-    registry.register(Executor);
+    registry.register(Executor::default());
     registry.register(Loop);
     registry.register(NestedMap);
     registry.register(ParameterLookup);

@@ -10,9 +10,7 @@ use tessera_operator::describe::{edge, passes};
 use tessera_operator::{
     Lowering, NestedPlan, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator, nested_plan,
 };
-use tessera_plan::{
-    Descriptor, Edge, Expr, Functions, Inputs, Node, Order, Plan, Role, Traits, Value,
-};
+use tessera_plan::{Descriptor, Edge, Functions, Inputs, Node, Order, Plan, Role, Traits, Value};
 use tessera_rows::Collected;
 use tessera_types::{Error, Item, Result, Tuple};
 use tessera_vector::{Chunk, concat_chunks};
@@ -108,14 +106,7 @@ fn value_is_volatile(value: &Value, functions: &dyn Functions) -> bool {
         Value::Record(entries) => {
             entries.iter().any(|(_, value)| value_is_volatile(value, functions))
         }
-        Value::Expr(expr) => {
-            let mut volatile = false;
-            expr.walk(&mut |expr| {
-                volatile |=
-                    matches!(expr, Expr::Call { function, .. } if functions.is_volatile(function));
-            });
-            volatile
-        }
+        Value::Expr(expr) => tessera_plan::rewrite::is_volatile(expr, functions),
         _ => false,
     }
 }
@@ -279,7 +270,7 @@ impl StreamWorker for NestedMapWorker {
 mod tests {
     use tessera_context::testing::{batch, same};
     use tessera_operator::testing::{SETTINGS, TestPlan};
-    use tessera_plan::{Builder, Params};
+    use tessera_plan::{Builder, Expr, Params};
 
     use super::*;
     use crate::testing::test_plan;

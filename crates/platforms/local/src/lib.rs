@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use tessera_engine::{Extension, Platform, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Exchange, Executor, PlatformOperator};
+use tessera_operator::platform::{Exchange, PlatformOperator};
 use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
@@ -47,7 +47,8 @@ impl Platform for Local {
     }
 
     fn register(&self, registry: &mut Registry) {
-        registry.register(PlatformOperator::new(Executor, LocalExecutor));
+        registry.share_memory(NAME);
+        registry.register_executor(LocalExecutor);
         registry.register(PlatformOperator::new(Exchange, LocalExchange));
     }
 

@@ -43,7 +43,6 @@ use std::sync::{Arc, Mutex};
 use tessera_context::lock;
 use tessera_engine::{DriverPlan, Extension, Platform, Setting, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Executor, PlatformOperator};
 use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
@@ -134,10 +133,7 @@ impl Platform for Mpi {
         registry.register(Broadcast::new(self.link.clone()));
         registry.register(First::new(self.link.clone()));
         if let Some(link) = &self.link {
-            registry.register(PlatformOperator::new(
-                Executor,
-                executor::MpiExecutor::new(link.clone()),
-            ));
+            registry.register_executor(executor::MpiExecutor::new(link.clone()));
         }
     }
 

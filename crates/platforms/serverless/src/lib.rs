@@ -63,7 +63,6 @@ use std::sync::Arc;
 
 use tessera_engine::{DriverPlan, Extension, Platform, Setup};
 use tessera_operator::Registry;
-use tessera_operator::platform::{Executor, PlatformOperator};
 use tessera_plan::{OperatorCatalog, Plan, Rules};
 use tessera_types::Result;
 
@@ -137,16 +136,10 @@ impl Platform for Serverless {
         match &self.role {
             Role::None => {}
             Role::Driver(driver) => {
-                registry.register(PlatformOperator::new(
-                    Executor,
-                    driver::DriverRuntime(driver.clone()),
-                ));
+                registry.register_executor(driver::DriverRuntime(driver.clone()));
             }
             Role::Worker(worker) => {
-                registry.register(PlatformOperator::new(
-                    Executor,
-                    executor::WorkerRuntime(worker.clone()),
-                ));
+                registry.register_executor(executor::WorkerRuntime(worker.clone()));
             }
         }
     }
