@@ -35,6 +35,8 @@ STATEMENTS = {
     "reduce": "select count(distinct l_comment), count(*) from lineitem",
     "union": "select count(*) from (select l_comment from lineitem union select o_comment from orders) as s",
     "intersect": "select count(*) from (select l_orderkey, l_comment from lineitem intersect select l_orderkey, l_comment from lineitem) as s",
+    "asof_scan": "select count(*), max(l_comment), max(i) from (select l_suppkey as k, l_shipdate as d, l_comment from lineitem) as l "
+    "asof left join (select l_suppkey as k, l_commitdate as d, l_shipinstruct as i from lineitem) as r on l.k = r.k and l.d >= r.d",
     "unnest": "select count(*) from (select unnest(string_to_array(l_comment, ' ')) as w from lineitem) as s",
     "unnest long lists": "select count(x) from (select unnest(range(l_orderkey % 5000)) as x from lineitem where l_orderkey < 20000) as s",
     "nested_map": "select sum((select count(*) from supplier where s_suppkey < l_linenumber and s_name > l_comment limit 1)) from lineitem where l_orderkey < 300",

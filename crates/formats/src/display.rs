@@ -253,8 +253,9 @@ fn write_decimal(out: &mut impl Text, unscaled: i128, scale: u32) {
     }
 }
 
-/// Marks timestamps before the year 1 or after the year 9999, infinite ones, and the time 24:00.
-/// Returns `None` for other types.
+/// Marks timestamps before the year 1 or after the year 9999, infinite ones, those in another zone
+/// than UTC, whose last rules the library does not know, and the time 24:00. Returns `None` for
+/// other types.
 fn outside_calendar(array: &ArrayRef) -> Option<BooleanBuffer> {
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1,
@@ -264,10 +265,11 @@ fn outside_calendar(array: &ArrayRef) -> Option<BooleanBuffer> {
     };
     let near = match array.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
-        DataType::Timestamp(unit, zone) => {
-            // In its zone, a timestamp may be in another year.
-            let day = if zone.as_deref().is_none_or(|zone| zone == "UTC") { 0 } else { 86_400 };
-            (-62_135_596_800 + day) * per_second(unit)..(253_402_300_800 - day) * per_second(unit)
+        DataType::Timestamp(_, Some(zone)) if &**zone != "UTC" => {
+            return Some(BooleanBuffer::new_set(array.len()));
+        }
+        DataType::Timestamp(unit, _) => {
+            -62_135_596_800 * per_second(unit)..253_402_300_800 * per_second(unit)
         }
         DataType::Time64(unit) => 0..86_400 * per_second(unit),
         _ => return None,

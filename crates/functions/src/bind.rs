@@ -11,6 +11,7 @@ use super::cast::{Cast, cast_raises, check_cast};
 use super::fold::{folded, may_be_long};
 use super::in_set::{InSet, SET_MIN, in_set};
 use super::kernel::Kernel;
+use super::lambdas::{LambdaCall, takes_lambda};
 use super::library::Library;
 use super::scalar::scalar_to_array;
 use super::strict::is_strict;
@@ -73,6 +74,7 @@ pub(crate) enum NodeKind {
     IsNull(Box<Node>),
     Coalesce(Vec<Node>),
     Try(Box<Node>),
+    Lambda(LambdaCall),
 }
 
 impl Node {
@@ -99,7 +101,7 @@ impl Node {
     }
 
     /// Adds the costs, fields and failures of the children.
-    fn over(mut self, cost: u32) -> Node {
+    pub(crate) fn over(mut self, cost: u32) -> Node {
         let (mut total, mut raises, mut reads) = (cost, self.raises, self.reads);
         let mut reads_parameter = self.reads_parameter;
         self.each_child(&mut |child| {
@@ -117,7 +119,8 @@ impl Node {
     pub(crate) fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match &self.kind {
             NodeKind::Field(_) | NodeKind::Parameter(_) | NodeKind::Constant(_) => {}
-            NodeKind::Call { args: list, .. }
+            NodeKind::Lambda(LambdaCall { args: list, .. })
+            | NodeKind::Call { args: list, .. }
             | NodeKind::And(list)
             | NodeKind::Or(list)
             | NodeKind::Coalesce(list) => {
@@ -166,7 +169,7 @@ impl Binder<'_> {
         list.iter().map(|expr| self.node(expr)).collect()
     }
 
-    fn node(&self, expr: &Expr) -> Result<Node> {
+    pub(crate) fn node(&self, expr: &Expr) -> Result<Node> {
         let node = match expr {
             Expr::Field(name) => {
                 let index = position(self.tuple, name)?;
@@ -186,7 +189,15 @@ impl Binder<'_> {
                 let value = scalar_to_array(scalar, atom)?;
                 Node::new(NodeKind::Constant(value), atom.clone(), scalar.is_null())
             }
+            Expr::Call { function, args } if takes_lambda(function) => {
+                self.lambda_call(function, args)?
+            }
             Expr::Call { function, args } => return self.call(function, args),
+            Expr::Lambda(_) => {
+                let message =
+                    "a lambda is not a value; only functions such as list_transform take one";
+                return Err(Error::semantic(message));
+            }
             Expr::Cast { input, to, safe } => convert(self.node(input)?, to, *safe)?,
             Expr::Case { branches, otherwise } => {
                 let branches = branches

@@ -21,7 +21,10 @@ use super::format::format_array;
 use super::kernel::{Argument, Kernel, argument, single};
 use super::parse::parse_array;
 use super::parse_list::parse_lists;
+use super::parse_nested::{parse_maps, parse_structs};
+use super::parse_timestamp::offset_in;
 use super::scalar::{per_second, with_integer, with_whole_number};
+use super::struct_cast;
 use super::types::decimal_of;
 use tessera_codegen::{Op, ValueCode};
 use tessera_text::calendar::offset_at;
@@ -78,13 +81,16 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         _ if from == to => true,
         (Atom::Null, _) | (_, Atom::String) => true,
         (Atom::String, Atom::List(slot)) => return check_cast(&Atom::String, &slot.atom),
-        (Atom::String, _) => !matches!(to, Atom::Struct(_) | Atom::Map(..) | Atom::Null),
+        (Atom::String, Atom::Struct(slots)) => {
+            return slots.iter().try_for_each(|(_, slot)| check_cast(&Atom::String, &slot.atom));
+        }
+        (Atom::String, Atom::Map(key, value)) => {
+            return check_cast(from, &key.atom).and_then(|()| check_cast(from, &value.atom));
+        }
+        (Atom::String, _) => *to != Atom::Null,
         (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
-        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
-            return a
-                .iter()
-                .zip(b.iter())
-                .try_for_each(|((_, a), (_, b))| check_cast(&a.atom, &b.atom));
+        (Atom::Struct(a), Atom::Struct(b)) if struct_cast::applies(a, b) => {
+            return struct_cast::check(a, b);
         }
         (Atom::Map(a, b), Atom::Map(c, d)) => {
             return check_cast(&a.atom, &c.atom).and_then(|()| check_cast(&b.atom, &d.atom));
@@ -132,6 +138,8 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
             (*q as i8 - t) < (p as i8 - s) + carry
         }
         (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
+        // The offset of the zone can move the value out of range.
+        (Atom::Timestamp(_, None), Atom::Timestamp(_, Some(zone))) if &**zone != "UTC" => true,
         (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => {
             false
         }
@@ -153,6 +161,8 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         (Atom::Null, _) => Ok(new_null_array(&to.arrow(), array.len())),
         (_, Atom::String) => format_array(array, from),
         (Atom::String, Atom::List(slot)) => parse_lists(array, slot, safe),
+        (Atom::String, Atom::Struct(_)) => parse_structs(array, to, safe),
+        (Atom::String, Atom::Map(..)) => parse_maps(array, to, safe),
         (Atom::String, _) => parse_array(array, to, safe),
         (Atom::List(a), Atom::List(b)) => {
             let list = array.as_list::<i32>();
@@ -164,18 +174,10 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
             Ok(Arc::new(ListArray::try_new(field, offsets, items, list.nulls().cloned())?))
         }
-        (Atom::Struct(a), Atom::Struct(b)) if a.len() == b.len() => {
-            let input = array.as_struct();
-            let DataType::Struct(fields) = to.arrow() else { return Err(no_kernel(from, to)) };
-            let columns = input
-                .columns()
-                .iter()
-                .zip(a.iter().zip(b.iter()))
-                .map(|(column, ((_, a), (_, b)))| cast(column, &a.atom, &b.atom, safe))
-                .collect::<Result<Vec<_>>>()?;
-            let nulls = input.nulls().cloned();
-            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, input.len())?))
+        (Atom::Struct(a), Atom::Struct(b)) if struct_cast::applies(a, b) => {
+            struct_cast::cast_structs(array, a, b, to, safe)
         }
+        (Atom::Map(..), Atom::Map(..)) => struct_cast::cast_maps(array, from, to, safe),
         (
             Atom::Timestamp(unit, Some(zone)),
             Atom::Timestamp(_, None) | Atom::Date | Atom::Time(_),
@@ -257,15 +259,8 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
                 Some("UTC") => Ok(arrow::array::make_array(
                     midnight.to_data().into_builder().data_type(to.arrow()).build()?,
                 )),
-                Some(_) => {
-                    let options = CastOptions { safe: true, ..Default::default() };
-                    checked(
-                        array,
-                        from,
-                        to,
-                        cast_with_options(&midnight, &to.arrow(), &options)?,
-                        safe,
-                    )
+                Some(zone) => {
+                    checked(array, from, to, zoned_time(&midnight, *unit, zone, to)?, safe)
                 }
             }
         }
@@ -303,6 +298,10 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
             Ok(arrow::array::make_array(
                 array.to_data().into_builder().data_type(to.arrow()).build()?,
             ))
+        }
+        (Atom::Timestamp(_, None), Atom::Timestamp(unit, Some(zone))) if &**zone != "UTC" => {
+            let local = cast(array, from, &Atom::Timestamp(*unit, None), safe)?;
+            checked(array, from, to, zoned_time(&local, *unit, zone, to)?, safe)
         }
         (Atom::Interval, Atom::Time(unit)) => {
             let per_day = 86_400_000_000_000;
@@ -380,6 +379,30 @@ fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Res
                 _ => moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second),
             };
             Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
+        }};
+    }
+    Ok(match unit {
+        TimeUnit::Second => run!(TimestampSecondType),
+        TimeUnit::Millisecond => run!(TimestampMillisecondType),
+        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
+    })
+}
+
+/// Converts local times of a zone to timestamps with time zone; NULL if out of range.
+fn zoned_time(array: &ArrayRef, unit: TimeUnit, zone: &str, to: &Atom) -> Result<ArrayRef> {
+    let zone = Tz::from_str(zone)?;
+    let second = per_second(unit);
+    macro_rules! run {
+        ($type:ty) => {{
+            let input = array
+                .as_primitive_opt::<$type>()
+                .ok_or_else(|| super::kernel::unexpected(array))?;
+            let shift = |local: i64| match local {
+                i64::MAX | i64::MIN => Some(local),
+                _ => local.checked_sub(offset_in(local.div_euclid(second), &zone) * second),
+            };
+            Arc::new(input.unary_opt::<_, $type>(shift).with_data_type(to.arrow())) as ArrayRef
         }};
     }
     Ok(match unit {

@@ -181,7 +181,7 @@ impl Coder {
                 };
                 Op::Case(codes, otherwise)
             }
-            NodeKind::Parameter(_) | NodeKind::Try(_) => return None,
+            NodeKind::Parameter(_) | NodeKind::Try(_) | NodeKind::Lambda(_) => return None,
         })
     }
 

@@ -172,6 +172,25 @@ pub(crate) fn evaluate(node: &Node, view: &View<'_>) -> Result<Column> {
         }
         NodeKind::Coalesce(list) => logic::coalesce(list, &node.atom, view),
         NodeKind::Try(input) => logic::attempt(input, view),
+        NodeKind::Lambda(call) => {
+            let columns =
+                call.args.iter().map(|arg| evaluate(arg, view)).collect::<Result<Vec<_>>>()?;
+            let all_constant = columns.iter().all(|column| matches!(column, Column::Constant(..)));
+            let column = match all_constant && node.reads != FieldReads::Many {
+                true => {
+                    let args = columns.into_iter().map(|column| argument(column, true));
+                    let args =
+                        args.map(|arg| arg.map(|arg| arg.array)).collect::<Result<Vec<_>>>()?;
+                    Column::Constant(call.compute(&args, 1)?, view.rows)
+                }
+                false => {
+                    let args = columns.iter().map(Column::plain).collect::<Result<Vec<_>>>()?;
+                    Column::Plain(call.compute(&args, view.rows)?)
+                }
+            };
+            record_size(&column);
+            Ok(column)
+        }
         NodeKind::Field(_) | NodeKind::Parameter(_) | NodeKind::Constant(_) => {
             Err(Error::internal("a leaf was not evaluated"))
         }

@@ -391,6 +391,9 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
         if offset % 3_600 != 0 {
             let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
         }
+        if offset % 60 != 0 {
+            let _ = write!(text, ":{:02}", offset.abs() % 60);
+        }
     }
     text.push_str(if before_christ { " BC" } else { "" });
 }

@@ -52,7 +52,13 @@ pub fn grows(function: &str) -> bool {
 /// Whether an expression calls such a function.
 pub fn grows_in(expr: &Expr) -> bool {
     let mut found = false;
-    expr.walk(&mut |expr| found |= matches!(expr, Expr::Call { function, .. } if grows(function)));
+    expr.walk(&mut |expr| {
+        found |= match expr {
+            Expr::Call { function, .. } => grows(function),
+            Expr::Lambda(lambda) => grows_in(&lambda.body),
+            _ => false,
+        }
+    });
     found
 }
 

@@ -20,9 +20,9 @@ use super::scalar::{array_value, scalar_to_array};
 use super::types::{Arg, ResolvedCall, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, concat_op, extremes, foreign, frame_offset, like, list_numbers,
-    lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings, substr,
-    temporal, type_info,
+    aggregate_types, bits, compare, concat_op, extremes, foreign, frame_offset, lambdas, like,
+    list_numbers, lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings,
+    substr, temporal, type_info,
 };
 
 /// Native functions that are dispatched by name alone.
@@ -151,6 +151,7 @@ impl Library {
             .into_iter()
             .chain(Library::native_function_names())
             .chain(temporal_and_string_names())
+            .chain(lambdas::ALIASES.map(|(name, _)| name))
             .map(String::from);
         let mut names: Vec<String> = own.chain(self.scalars.keys().cloned()).collect();
         names.sort();
@@ -188,6 +189,7 @@ impl Library {
             || OWN.contains(&&*name)
             || Library::native_function_names().contains(&&*name)
             || temporal_and_string_names().any(|own| own == &*name)
+            || lambdas::ALIASES.iter().any(|(own, _)| *own == &*name)
             || like::resolve(&name, &[]).is_some()
             || bits::resolve(&name, &[]).is_some()
             || aggregate_types::NAMES.contains(&&*name)
@@ -312,10 +314,16 @@ impl Functions for Library {
     fn scalar(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> Result<(Atom, bool)> {
         // Every pass over a plan derives expression types, so this check also interrupts planning.
         check_here()?;
+        if let Some(typed) = lambdas::type_of(name, args) {
+            return typed;
+        }
         self.resolve(name, &arguments(args)).map(|resolved| (resolved.atom, resolved.nullable))
     }
 
     fn can_raise(&self, name: &str, args: &[(Atom, bool, &Expr)]) -> bool {
+        if lambdas::takes_lambda(name) {
+            return lambdas::raises(name);
+        }
         self.resolve(name, &arguments(args)).map_or(true, |resolved| {
             let mut casts = args.iter().zip(&resolved.casts);
             resolved.raises || casts.any(|((from, ..), to)| cast_raises(from, to))

@@ -26,6 +26,7 @@ const INTERNAL: &[&str] = &[
     "round_moment",
     "round_time",
     "struct",
+    "text_slice",
     "whole_quotient",
 ];
 

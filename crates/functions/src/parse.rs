@@ -223,12 +223,33 @@ fn whole_reader(atom: &Atom) -> Reader {
     }
 }
 
+/// Parses an integer as PostgreSQL's literals are written: `-12`, `0x1F`, `0b11`, `1_000`.
 fn integer(text: &str) -> Result<i128, Failure> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map_err(|_| Failure::Range);
+    }
+    let (radix, digits) = match digits.get(..2).map(str::to_ascii_lowercase).as_deref() {
+        Some("0x") => (16, &digits[2..]),
+        Some("0o") => (8, &digits[2..]),
+        Some("0b") => (2, &digits[2..]),
+        _ => (10, digits),
+    };
+    // One underscore may stand before a digit, but at the begin of a decimal number.
+    let single = !digits.contains("__") && !digits.ends_with('_');
+    let is_digit = |c: char| c == '_' || c.is_digit(radix);
+    if digits.is_empty() || !single || !digits.chars().all(is_digit) || !text_begins(digits, radix)
+    {
         return Err(Failure::Invalid);
     }
-    text.parse().map_err(|_| Failure::Range)
+    let plain: String = digits.chars().filter(|c| *c != '_').collect();
+    let value = i128::from_str_radix(&plain, radix).map_err(|_| Failure::Range)?;
+    Ok(if text.starts_with('-') { -value } else { value })
+}
+
+/// Whether a number may begin with this character.
+fn text_begins(digits: &str, radix: u32) -> bool {
+    radix != 10 || !digits.starts_with('_')
 }
 
 /// Parses a decimal with an optional exponent; rounds half away from zero to the scale.
@@ -276,6 +297,27 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Fail
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_are_written_as_literals() {
+        for (text, expected) in [
+            ("-12", Ok(-12)),
+            ("0x1F", Ok(31)),
+            ("-0b101", Ok(-5)),
+            ("+0o17", Ok(15)),
+            ("1_000", Ok(1000)),
+            ("0x_ff", Ok(255)),
+            ("_1", Err(Failure::Invalid)),
+            ("1_", Err(Failure::Invalid)),
+            ("1__0", Err(Failure::Invalid)),
+            ("0x", Err(Failure::Invalid)),
+            ("0b12", Err(Failure::Invalid)),
+            ("1e3", Err(Failure::Invalid)),
+            ("--1", Err(Failure::Invalid)),
+        ] {
+            assert_eq!(integer(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn decimals_round_half_away() {

@@ -64,7 +64,7 @@ fn elements(text: &str) -> Result<Vec<Option<String>>, Failure> {
     let mut characters = inner.chars().peekable();
     let mut found = Vec::new();
     loop {
-        found.push(element(&mut characters, style)?);
+        found.push(element(&mut characters, style, None)?);
         match characters.next() {
             None => return Ok(found),
             Some(',') => {}
@@ -75,13 +75,17 @@ fn elements(text: &str) -> Result<Vec<Option<String>>, Failure> {
 
 /// The notation of a list.
 #[derive(Clone, Copy, PartialEq)]
-enum Style {
+pub(super) enum Style {
     Braces,
     Brackets,
 }
 
-/// Parses one element, up to the next comma or the end.
-fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<String>, Failure> {
+/// Parses one element, up to the next comma, a separator or the end.
+pub(super) fn element(
+    characters: &mut Peekable<Chars<'_>>,
+    style: Style,
+    separator: Option<char>,
+) -> Result<Option<String>, Failure> {
     skip_spaces(characters);
     let quoted = match characters.peek() {
         Some('"') => Some('"'),
@@ -99,6 +103,7 @@ fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<
     while let Some(&next) = characters.peek() {
         match next {
             ',' if depth == 0 => break,
+            next if depth == 0 && separator == Some(next) => break,
             '{' | '[' if text.is_empty() || nested => (depth, nested) = (depth + 1, true),
             '}' | ']' if nested => depth = depth.checked_sub(1).ok_or(Failure::Invalid)?,
             '{' | '}' | '"' if !nested && style == Style::Braces => return Err(Failure::Invalid),
@@ -132,7 +137,7 @@ fn element(characters: &mut Peekable<Chars<'_>>, style: Style) -> Result<Option<
     Ok(if text.eq_ignore_ascii_case("null") { None } else { Some(text) })
 }
 
-fn skip_spaces(characters: &mut Peekable<Chars<'_>>) {
+pub(super) fn skip_spaces(characters: &mut Peekable<Chars<'_>>) {
     while characters.next_if(|next| next.is_whitespace()).is_some() {}
 }
 

@@ -67,6 +67,8 @@ pub(super) fn timestamp(
             Some(Zone::Named(zone)) => offset_in(local, &zone),
         };
         micros = micros.and_then(|micros| micros.checked_sub(offset * 1_000_000));
+        let first = -JULIAN_EPOCH * DAY_MICROSECONDS;
+        micros = micros.filter(|micros| *micros >= first);
     }
     micros.map(|micros| in_unit(micros, unit)).ok_or(Failure::Range)
 }

@@ -1,15 +1,19 @@
 //! PostgreSQL's `to_char`, `to_date`, `to_timestamp` and `to_number`: formatting and parsing values
 //! with a pattern.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use parking_lot::Mutex;
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Result};
+use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Result, TimeUnit};
 
 use tessera_text::{DateTimePattern, DateTimeValue, Number, NumberPattern};
 
+use super::parse_timestamp::offset_in;
 use super::rowwise::{InputValue, MICROSECONDS, OutputValue, signature, strict, zoned};
+use super::temporal::session_zone::NamedZone;
 use super::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The names of the functions.
@@ -27,17 +31,17 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
 }
 
 /// Caches the most recently parsed pattern: most patterns are constant.
-struct PatternCache<T> {
+pub(crate) struct PatternCache<T> {
     parsed: Mutex<Option<(String, Arc<T>)>>,
     parse: fn(&str) -> Result<T>,
 }
 
 impl<T> PatternCache<T> {
-    fn new(parse: fn(&str) -> Result<T>) -> Self {
+    pub(crate) fn new(parse: fn(&str) -> Result<T>) -> Self {
         PatternCache { parsed: Mutex::new(None), parse }
     }
 
-    fn get(&self, pattern: &str) -> Result<Arc<T>> {
+    pub(crate) fn get(&self, pattern: &str) -> Result<Arc<T>> {
         let mut parsed = self.parsed.lock();
         if let Some((text, known)) = &*parsed
             && text == pattern
@@ -62,7 +66,10 @@ fn format_value(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }
     match value.atom {
         // PostgreSQL converts a date to a timestamp with time zone.
-        Atom::Date | Atom::Timestamp(_, Some(_)) => format_timestamp(args, zoned()),
+        Atom::Date => format_timestamp(args, zoned()),
+        Atom::Timestamp(_, Some(zone)) => {
+            format_timestamp(args, Atom::Timestamp(TimeUnit::Microsecond, Some(zone.clone())))
+        }
         Atom::Timestamp(_, None) | Atom::Null => format_timestamp(args, MICROSECONDS),
         Atom::Interval | Atom::Time(_) | Atom::Duration(_) => {
             format_timestamp(args, Atom::Interval)
@@ -73,13 +80,19 @@ fn format_value(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 }
 
 fn format_timestamp(args: &[Arg<'_>], atom: Atom) -> Result<ResolvedCall> {
-    let with_zone = matches!(atom, Atom::Timestamp(_, Some(_)));
+    let zone = match &atom {
+        Atom::Timestamp(_, Some(zone)) => Some(NamedZone::of(zone)?),
+        _ => None,
+    };
     let cache = PatternCache::new(|text| Ok(DateTimePattern::parse(text)));
     Ok(strict(Atom::String, args, vec![atom, Atom::String], move |arguments| {
         let text = arguments[1].text();
         let moment = match arguments[0] {
             InputValue::Interval(interval) => Some(DateTimeValue::of_interval(interval)),
-            ref value => DateTimeValue::of_timestamp(value.whole(), with_zone),
+            ref value => {
+                let moment = value.whole();
+                DateTimeValue::of_timestamp(moment, zone.map(|zone| zone.at(moment)))
+            }
         };
         match moment {
             Some(moment) if !text.is_empty() => {
@@ -134,14 +147,23 @@ fn parse_date(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }))
 }
 
-/// `to_timestamp(text, pattern)`.
+/// `to_timestamp(text, pattern)`. The binder adds the zone of the session, if it is not UTC, for
+/// texts without an offset.
 fn parse_timestamp(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
-    let casts = signature(name, args, &[Atom::String, Atom::String])?;
+    let zone = match args {
+        [_, _, Arg { expr: Expr::Constant(Scalar::String(zone), _), .. }] => {
+            Some(Tz::from_str(zone)?)
+        }
+        _ => None,
+    };
+    let wanted = [Atom::String, Atom::String, Atom::String];
+    let casts = signature(name, args, &wanted[..2 + usize::from(zone.is_some())])?;
     let cache = PatternCache::new(|text| Ok(DateTimePattern::parse(text)));
     Ok(strict(zoned(), args, casts, move |arguments| {
         let pattern = cache.get(arguments[1].text())?;
         let found = tessera_text::parse_date_time(arguments[0].text(), &pattern)?;
-        found.timestamp().map(OutputValue::Whole)
+        let offset = |local: i64| zone.as_ref().map_or(0, |zone| offset_in(local, zone));
+        found.timestamp(offset).map(OutputValue::Whole)
     }))
 }
 

@@ -105,7 +105,8 @@ fn postgresql_name(atom: &Atom) -> String {
     name.to_string()
 }
 
-fn duckdb_name(atom: &Atom) -> String {
+/// Returns the name of a type in DuckDB.
+pub fn duckdb_name(atom: &Atom) -> String {
     let name = match atom {
         Atom::Null => "\"NULL\"",
         Atom::Boolean => "BOOLEAN",

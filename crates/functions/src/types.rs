@@ -214,10 +214,33 @@ pub(crate) fn exact_in(value: &Scalar, from: &Atom, to: &Atom) -> bool {
     }
 }
 
+/// A function as SQL shows it: one that stands behind an operator has the operator's name.
+fn shown(name: &str) -> String {
+    let operator = match name {
+        "add" => "+",
+        "sub" => "-",
+        "mul" => "*",
+        "div" => "/",
+        "mod" => "%",
+        "concat_op" => "||",
+        "bit_and" => "&",
+        "bit_or" => "|",
+        "bit_xor" => "#",
+        "bit_not" => "~",
+        "shift_left" => "<<",
+        "shift_right" => ">>",
+        "like" => "LIKE",
+        "ilike" => "ILIKE",
+        "neg" => return "unary -".to_string(),
+        _ => return format!("function {name}"),
+    };
+    format!("operator {operator}")
+}
+
 /// The error of a call with arguments of wrong types.
 pub(crate) fn wrong_arguments(name: &str, args: &[Arg<'_>], hint: &str) -> Error {
     let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
-    Error::semantic(format!("function {name} does not take ({types}); {hint}"))
+    Error::semantic(format!("{} does not take ({types}); {hint}", shown(name)))
         .with_state(SqlState::UNDEFINED_FUNCTION)
 }
 
@@ -226,7 +249,8 @@ pub(crate) fn expect_arguments(name: &str, args: &[Arg<'_>], count: usize) -> Re
     match args.len() == count {
         true => Ok(()),
         false => Err(Error::semantic(format!(
-            "function {name} takes {count} arguments, not {}",
+            "{} takes {count} arguments, not {}",
+            shown(name),
             args.len()
         ))
         .with_state(SqlState::UNDEFINED_FUNCTION)),
@@ -236,6 +260,19 @@ pub(crate) fn expect_arguments(name: &str, args: &[Arg<'_>], count: usize) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_name_operators_by_their_symbols() {
+        let (date, expr) = (Atom::Date, Expr::int64(1));
+        let arg = || Arg { atom: &date, nullable: false, expr: &expr, value: None };
+        for (name, shown) in [("add", "operator +"), ("neg", "unary -"), ("sqrt", "function sqrt")]
+        {
+            let message = wrong_arguments(name, &[arg(), arg()], "cast them");
+            assert_eq!(message.message(), format!("{shown} does not take (date, date); cast them"));
+            let message = expect_arguments(name, &[arg()], 2).unwrap_err();
+            assert_eq!(message.message(), format!("{shown} takes 2 arguments, not 1"));
+        }
+    }
 
     #[test]
     fn common_types_hold_both() {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tessera_plan::{Params, Statistics};
-use tessera_types::{Result, Tuple};
+use tessera_plan::{Params, Plan, Statistics};
+use tessera_types::{Error, Result, Tuple};
 
 use crate::sample::Sample;
 
@@ -44,8 +44,24 @@ pub trait TableCatalog: Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Runs a plan whose only column is text, and returns its values: PIVOT makes columns of them.
+    ///
+    /// # Errors
+    /// The plan fails, or this catalog cannot run plans.
+    fn texts(&self, _plan: &Plan) -> Result<Vec<Arc<str>>> {
+        Err(Error::unsupported(
+            "PIVOT without IN is not supported here, because no query can be run; name the values in IN",
+        ))
+    }
+
     /// Returns the names of all tables, for messages.
     fn table_names(&self) -> Vec<String>;
+
+    /// Returns the names of all tables and views, sorted, and what each is: `table`, `view`,
+    /// `temporary table`, ….
+    fn table_kinds(&self) -> Vec<(String, &'static str)> {
+        self.table_names().into_iter().map(|name| (name, "table")).collect()
+    }
 }
 
 /// An option of a function that reads files: `header = true`.

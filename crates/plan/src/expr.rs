@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tessera_types::{Atom, Tuple};
 
+use crate::lambda::Lambda;
 use crate::scalar::Scalar;
 
 /// Up to this many names, a linear search is faster than a hash set.
@@ -65,6 +66,9 @@ pub enum Expr {
     Coalesce(Vec<Expr>),
     /// The *try* form of a predicate: `true` for rows on which the input raises an error.
     Try(Box<Expr>),
+    /// A lambda, as an argument of a function that calls it. It has no sub-expressions, because its
+    /// body reads other fields than the expression around it.
+    Lambda(Arc<Lambda>),
 }
 
 impl Expr {
@@ -127,7 +131,9 @@ impl Expr {
     /// The direct sub-expressions, in the order of evaluation.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
-            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
+            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Lambda(_) => {
+                Vec::new()
+            }
             Expr::Call { args, .. } => args.iter().collect(),
             Expr::Cast { input, .. }
             | Expr::Not(input)
@@ -147,7 +153,9 @@ impl Expr {
     /// The direct sub-expressions, for rewriting.
     pub fn children_mut(&mut self) -> Vec<&mut Expr> {
         match self {
-            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) => Vec::new(),
+            Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Lambda(_) => {
+                Vec::new()
+            }
             Expr::Call { args, .. } => args.iter_mut().collect(),
             Expr::Cast { input, .. }
             | Expr::Not(input)
@@ -174,6 +182,7 @@ impl Expr {
                 Expr::Field(name) | Expr::Parameter(name) => name.hash(&mut hasher),
                 Expr::Call { function, .. } => function.hash(&mut hasher),
                 Expr::Constant(scalar, _) => scalar.fingerprint(&mut hasher),
+                Expr::Lambda(lambda) => lambda.body.fingerprint().hash(&mut hasher),
                 _ => {}
             }
             pending.extend(expr.children());

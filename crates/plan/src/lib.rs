@@ -15,6 +15,7 @@
 pub mod edge;
 pub mod expr;
 pub mod graph;
+mod lambda;
 pub mod operator_catalog;
 pub mod pipeline;
 pub mod rewrite;
@@ -30,6 +31,7 @@ pub mod verify;
 pub use edge::{Device, Edge, Granularity, Locality, Order, Parallelism, SortKey, Traits};
 pub use expr::Expr;
 pub use graph::{Builder, Node, NodeId, Plan};
+pub use lambda::Lambda;
 pub use operator_catalog::{
     ColumnPush, Descriptor, Functions, Inputs, OperatorCatalog, Pushes, Role,
 };

@@ -1,6 +1,6 @@
 //! Tools for rewriting plans, independent of any sub-operator.
 
-use tessera_types::{Atom, Result};
+use tessera_types::{Atom, Result, Tuple};
 
 use crate::expr::Expr;
 use crate::graph::{Builder, Node, NodeId, Plan};
@@ -139,16 +139,22 @@ fn type_and_raises(expr: &Expr, scope: Scope<'_>) -> Option<(Atom, bool)> {
         Expr::Coalesce(_) => (children.first()?.0.clone(), any),
         Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => (Atom::Boolean, any),
         Expr::Try(_) => (Atom::Boolean, false),
+        Expr::Lambda(lambda) => {
+            let none = Tuple::empty();
+            let functions = scope.functions;
+            let scope = Scope { tuple: &lambda.parameters, parameters: &none, functions };
+            type_and_raises(&lambda.body, scope)?
+        }
     })
 }
 
-/// Whether the expression calls a volatile function.
+/// Whether the expression calls a volatile function, also in a lambda.
 pub fn is_volatile(expr: &Expr, functions: &dyn Functions) -> bool {
     let mut found = false;
-    expr.walk(&mut |expr| {
-        if let Expr::Call { function, .. } = expr {
-            found |= functions.is_volatile(function);
-        }
+    expr.walk(&mut |expr| match expr {
+        Expr::Call { function, .. } => found |= functions.is_volatile(function),
+        Expr::Lambda(lambda) => found |= is_volatile(&lambda.body, functions),
+        _ => {}
     });
     found
 }

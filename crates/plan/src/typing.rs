@@ -85,6 +85,12 @@ fn type_at(expr: &Expr, scope: Scope<'_>, depth: usize) -> Result<(Atom, bool)> 
         Expr::Not(input) => {
             (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of NOT")?)
         }
+        Expr::Lambda(lambda) => {
+            let none = Tuple::empty();
+            let functions = scope.functions;
+            let scope = Scope { tuple: &lambda.parameters, parameters: &none, functions };
+            type_at(&lambda.body, scope, depth + 1)?
+        }
         Expr::IsNull(input) => below(input).map(|_| (Atom::Boolean, false))?,
         Expr::Try(input) => {
             (Atom::Boolean, boolean(input, scope, depth + 1, "the operand of try")?)

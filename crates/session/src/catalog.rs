@@ -373,6 +373,10 @@ impl TableCatalog for FileCatalog {
     fn table_names(&self) -> Vec<String> {
         self.list().into_iter().map(|(name, _)| name).collect()
     }
+
+    fn table_kinds(&self) -> Vec<(String, &'static str)> {
+        self.list()
+    }
 }
 
 /// The table name of a file or folder of the database directory: its name without a known

@@ -2,7 +2,7 @@
 
 use tessera_functions::{Library, UserFunction};
 use tessera_sql::CreateFunction;
-use tessera_types::{Atom, Error, Result, did_you_mean};
+use tessera_types::{Atom, Error, Result, SqlState, did_you_mean};
 
 /// Compiles a function and adds it to the library of a session.
 ///
@@ -36,7 +36,8 @@ pub(crate) fn drop(
         let hint = did_you_mean(name, known.iter().map(|function| &**function.name()));
         return Err(Error::semantic(format!(
             "unknown function {name}{hint}; DROP FUNCTION IF EXISTS ignores it"
-        )));
+        ))
+        .with_state(SqlState::UNDEFINED_FUNCTION));
     }
     for (name, _) in found {
         library.remove(name);

@@ -18,7 +18,8 @@
 //! Modules: `session` runs statements; `cancel` cancels them and reports progress; `catalog`
 //! resolves table names; `source` reads columns and statistics from files; `storage` opens local
 //! files and objects; `analyze`, `copy`, `explain` and `settings` implement the statements of these
-//! names; `run` runs plans on the platform; `result` holds complete results, `stream` running ones.
+//! names; `definitions` those that define macros, variables and prepared statements; `run` runs
+//! plans on the platform; `result` holds complete results, `stream` running ones.
 //!
 //! Non-goals: concurrent statements in one session, tables that outlive the session, a network
 //! protocol.
@@ -29,7 +30,9 @@ mod analyze;
 mod cancel;
 mod catalog;
 mod config;
+pub mod conformance;
 mod copy;
+mod definitions;
 mod devices;
 mod explain;
 mod extensions;
@@ -38,6 +41,7 @@ mod functions;
 pub mod fuzzing;
 mod memory_table;
 mod planning;
+mod planning_catalog;
 mod result;
 mod run;
 mod session;

@@ -11,7 +11,7 @@ use tessera_engine::{
 };
 use tessera_files::ScratchFile;
 use tessera_operator::Registry;
-use tessera_optimizer::physical::check_after;
+use tessera_optimizer::physical::{self, check_after};
 use tessera_plan::{OperatorCatalog, Plan, Rules, Traits, verify};
 use tessera_rows::Collected;
 use tessera_types::{Code, Error, Result};
@@ -52,6 +52,17 @@ pub(crate) struct FinishedRun {
 }
 
 impl Runner {
+    /// Optimizes a plan: the physical rewrites, then the passes of extensions.
+    ///
+    /// # Errors
+    /// The statement is cancelled, or a pass fails.
+    pub(crate) fn optimized(&self, plan: &Plan) -> Result<Plan> {
+        let (catalog, rules) = (self.registry.catalog(), self.values.planning.rules);
+        self.cancel.interrupt.check()?;
+        let plan = physical::optimize(plan, catalog, rules)?;
+        after_passes(&self.passes, Phase::Optimized, plan, catalog, rules)
+    }
+
     /// Runs a plan on the platform. If it runs out of memory, runs the platform's plan that needs
     /// less memory, if there is one and nothing was written to a stream. Returns the executed plan
     /// too.

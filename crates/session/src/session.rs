@@ -7,24 +7,22 @@ use std::time::Instant;
 use arrow::array::ArrayRef;
 use tessera_context::read_buffer;
 use tessera_engine::{
-    CompiledPlan, DriverPlan, Engine, Governor, Memory, Pass, Phase, Platform, Query, Setup,
+    CompiledPlan, DriverPlan, Engine, Governor, Memory, Pass, Platform, Query, Setup,
 };
 use tessera_formats::block::BlockScan;
 use tessera_functions::Library;
 use tessera_jit::CompilerLease;
 use tessera_operator::Registry;
-use tessera_optimizer::physical;
-use tessera_plan::{Plan, Rules, Traits, text, verify, verify_in};
-use tessera_sql::{ParsedStatement, PlannedQuery, Statement};
+use tessera_plan::{Plan, Traits, text, verify, verify_in};
+use tessera_sql::{Definitions, Parameters, ParsedStatement, PlannedQuery, Statement};
 use tessera_types::{Error, Result, Tuple, redact, suggest};
 
 use crate::cancel::{Cancel, RunningGuard};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
-use crate::functions;
 use crate::planning::run_interruptible;
 use crate::result::{QueryResult, ResultColumns, StatementResult};
-use crate::run::{Runner, after_passes};
+use crate::run::Runner;
 use crate::settings::Values;
 use crate::source::TableSampler;
 use crate::stack::{catch_panics, with_big_stack};
@@ -50,6 +48,8 @@ pub struct Session {
     pub(crate) config: Config,
     pub(crate) storage: Storage,
     pub(crate) catalog: FileCatalog,
+    /// Macros, variables and prepared statements.
+    pub(crate) definitions: Definitions,
     pub(crate) sampler: TableSampler,
     pub(crate) initial: Values,
     pub(crate) values: Values,
@@ -135,6 +135,7 @@ impl Session {
             engine,
             memory,
             catalog,
+            definitions: Definitions::default(),
             sampler,
             config,
             storage,
@@ -245,12 +246,7 @@ impl Session {
             // The deadline counts from here.
             let _registered = self.begin(Instant::now())?;
             for statement in tessera_sql::parse(sql)? {
-                let planned = tessera_sql::plan(
-                    &statement,
-                    &self.catalog,
-                    &self.registry,
-                    &self.values.planning,
-                )?;
+                let planned = self.planned(&statement, &Parameters::default())?;
                 if let Statement::Query(planned) = planned {
                     let runner = self.runner();
                     runner.for_platform(&self.optimized(&planned.plan)?)?;
@@ -324,10 +320,18 @@ impl Session {
         statement: &ParsedStatement,
         started: Instant,
     ) -> Result<StatementOutput> {
+        self.run_with(statement, &Parameters::default(), started)
+    }
+
+    /// Runs a statement with values for its parameters.
+    pub(crate) fn run_with(
+        &mut self,
+        statement: &ParsedStatement,
+        parameters: &Parameters,
+        started: Instant,
+    ) -> Result<StatementOutput> {
         let registered = self.begin(started)?;
-        let planned = self.run_interruptible(|| {
-            tessera_sql::plan(statement, &self.catalog, &self.registry, &self.values.planning)
-        })?;
+        let planned = self.run_interruptible(|| self.planned(statement, parameters))?;
         match planned {
             Statement::Query(planned) => {
                 self.start_query(planned, started, registered).map(StatementOutput::Rows)
@@ -355,40 +359,6 @@ impl Session {
             Statement::CreateTableAs(create) => {
                 self.create_table(&create).map(StatementOutput::Done)
             }
-            Statement::CreateView { name, query, or_replace } => {
-                self.catalog.create_view(&name, &query, or_replace)?;
-                Ok(StatementOutput::Done("CREATE VIEW".to_string()))
-            }
-            Statement::Drop { names, view, if_exists } => {
-                for name in &names {
-                    self.catalog.drop(name, view, if_exists)?;
-                }
-                Ok(StatementOutput::Done(if view { "DROP VIEW" } else { "DROP TABLE" }.to_string()))
-            }
-            Statement::CreateFunction(create) => {
-                self.create_function(&create)?;
-                Ok(StatementOutput::Done("CREATE FUNCTION".to_string()))
-            }
-            Statement::DropFunctions { functions, if_exists } => {
-                functions::drop(self.registry.library(), &functions, if_exists)?;
-                Ok(StatementOutput::Done("DROP FUNCTION".to_string()))
-            }
-            Statement::Set { name, value } => {
-                let mut changed = self.values.clone();
-                changed.set(&name, &value)?;
-                self.apply(changed)?;
-                Ok(StatementOutput::Done("SET".to_string()))
-            }
-            Statement::Reset { name } => {
-                let mut changed = self.values.clone();
-                if name == "all" {
-                    changed = self.initial.clone();
-                } else {
-                    changed.set(&name, &self.initial.get(&name)?)?;
-                }
-                self.apply(changed)?;
-                Ok(StatementOutput::Done("RESET".to_string()))
-            }
             Statement::Show { name } => self.show(&name, started).map(StatementOutput::Rows),
             Statement::Analyze { name } => {
                 self.analyze(name.as_deref(), started).map(StatementOutput::Rows)
@@ -399,14 +369,13 @@ impl Session {
                     [("name", texts(&names)), ("kind", texts(&kinds))];
                 rows(&columns, started).map(StatementOutput::Rows)
             }
-            Statement::Describe { tuple, .. } => {
-                describe(&tuple, started).map(StatementOutput::Rows)
-            }
+            Statement::Describe { query } => describe(&query, started).map(StatementOutput::Rows),
+            other => self.define(other),
         }
     }
 
     /// Applies changed settings.
-    fn apply(&mut self, changed: Values) -> Result<()> {
+    pub(crate) fn apply(&mut self, changed: Values) -> Result<()> {
         if changed.threads != self.values.threads {
             self.engine = Arc::new(Engine::new(changed.threads)?);
         }
@@ -449,15 +418,7 @@ impl Session {
     /// # Errors
     /// The statement is cancelled, or a pass fails.
     pub(crate) fn optimized(&self, plan: &Plan) -> Result<Plan> {
-        let catalog = self.registry.catalog();
-        self.cancel.interrupt.check()?;
-        let plan = physical::optimize(plan, catalog, self.rules())?;
-        after_passes(&self.passes, Phase::Optimized, plan, catalog, self.rules())
-    }
-
-    /// The enabled rewrites.
-    pub(crate) fn rules(&self) -> Rules {
-        self.values.planning.rules
+        self.runner().optimized(plan)
     }
 
     /// Whether a plan names a sub-operator of a platform, at any depth.

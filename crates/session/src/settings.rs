@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tessera_codegen::{Compiler, Tier};
 use tessera_engine::{Device, Setting};
+use tessera_functions::session_zone;
 use tessera_objects::{SmartStorage, Timeouts};
 use tessera_plan::Rules;
 use tessera_types::{Error, Result, did_you_mean, parse_timeout, suggest};
@@ -52,7 +53,10 @@ const SETTINGS: [(&str, &str); 16] = [
         "tier",
         "vectorized: compile nothing; compiled: compile all supported code before it runs; auto: compile code for many tuples while it runs",
     ),
-    ("time_zone", "time zone of now() and of conversions"),
+    (
+        "time_zone",
+        "time zone of timestamps with time zone: a name such as Europe/Berlin, an offset or UTC",
+    ),
 ];
 
 /// The current values of all settings.
@@ -205,11 +209,7 @@ impl Values {
             "tier" => changed.tier = value.parse()?,
             "device" => changed.device = find_device(&self.devices, value)?,
             "time_zone" | "timezone" => {
-                if !UTC.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-                    let message = format!("unsupported time zone '{value}'; expected UTC");
-                    return Err(Error::unsupported(message));
-                }
-                changed.planning.time_zone = value.into();
+                changed.planning.time_zone = session_zone(value)?;
             }
             _ => {
                 let entry =
@@ -244,7 +244,7 @@ impl Values {
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "tier" => self.tier.to_string(),
             "device" => self.device.name.to_string(),
-            "time_zone" | "timezone" => self.planning.time_zone.to_string(),
+            "time_zone" | "timezone" => self.planning.time_zone.name.to_string(),
             _ => {
                 let entry = self.extensions.iter().find(|(setting, _)| setting.entry.name == name);
                 entry.ok_or_else(|| self.unknown(name))?.1.clone()
@@ -277,25 +277,6 @@ fn find_device(devices: &[Device], name: &str) -> Result<Device> {
         ))
     })
 }
-
-/// The names of UTC.
-const UTC: [&str; 15] = [
-    "UTC",
-    "Etc/UTC",
-    "UCT",
-    "Etc/UCT",
-    "Universal",
-    "Etc/Universal",
-    "Zulu",
-    "Etc/Zulu",
-    "GMT",
-    "Etc/GMT",
-    "Z",
-    "+00:00",
-    "-00:00",
-    "+00",
-    "0",
-];
 
 fn deadline(value: &str) -> Result<Option<Duration>> {
     if value.eq_ignore_ascii_case("none") || value == "0" {

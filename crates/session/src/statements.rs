@@ -6,7 +6,7 @@ use std::time::Instant;
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{Plan, text, verify};
-use tessera_sql::{CreateFunction, CreateTableAs, Explain, ExplainFormat};
+use tessera_sql::{CreateFunction, CreateTableAs, Explain, ExplainFormat, PlannedQuery};
 use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, did_you_mean};
 use tessera_vector::Chunk;
 
@@ -216,12 +216,16 @@ pub(crate) fn rows_written(finished: &FinishedRun) -> Result<String> {
 }
 
 /// The result of `DESCRIBE`.
-pub(crate) fn describe(tuple: &Tuple, started: Instant) -> Result<ResultStream> {
-    let names: Vec<&str> = tuple.fields().iter().map(|field| &*field.name).collect();
-    let types: Vec<String> = tuple.fields().iter().map(|field| field.item.to_string()).collect();
-    let nullable: BooleanArray = tuple.fields().iter().map(|field| Some(field.nullable)).collect();
+pub(crate) fn describe(query: &PlannedQuery, started: Instant) -> Result<ResultStream> {
+    let fields = query.tuple.fields();
+    let types: Vec<String> = fields.iter().map(|field| field.item.to_string()).collect();
+    let nullable: BooleanArray = fields.iter().map(|field| Some(field.nullable)).collect();
     rows(
-        &[("column", texts(&names)), ("type", texts(&types)), ("nullable", Arc::new(nullable))],
+        &[
+            ("column", texts(&query.names)),
+            ("type", texts(&types)),
+            ("nullable", Arc::new(nullable)),
+        ],
         started,
     )
 }

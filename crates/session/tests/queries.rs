@@ -384,11 +384,7 @@ fn functions_in_from_yield_rows() {
         "SELECT g, x FROM (VALUES (1), (2)) v(g), LATERAL generate_series(1, g) AS t(x)",
         &["1 1", "2 1", "2 2"],
     );
-    refused(
-        "SELECT * FROM generate_series(1, 2) WITH ORDINALITY",
-        Code::Unsupported,
-        "WITH ORDINALITY",
-    );
+    answers("SELECT * FROM generate_series(3, 4) WITH ORDINALITY", &["3 1", "4 2"]);
     refused("SELECT * FROM series(1, 2)", Code::Semantic, "series");
 }
 

@@ -125,7 +125,7 @@ fn functions_are_replaced_and_dropped() {
     assert_eq!(run(&mut session, "drop function next(integer)").unwrap(), "DROP FUNCTION");
     assert!(run(&mut session, "select next(20)").is_err());
     for (sql, told) in [
-        (NEXT.replace("language llvm", "language sql"), "write LANGUAGE llvm"),
+        (NEXT.replace("language llvm", "language sql"), "in the body of the function"),
         (NEXT.replace("immutable", "called on null input"), "remove CALLED ON NULL INPUT"),
         (NEXT.replace("returns integer", "returns text"), "do not support type string"),
         (NEXT.replace("next(", "abs("), "abs is a function of the library"),

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tessera_functions::local_microseconds;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
-const ZONE: &str = "UTC";
 
 /// The value that a date or time function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,15 +48,17 @@ impl StatementTime {
         StatementTime { microseconds: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
     }
 
-    /// Returns the value of a date or time function; `None` for other functions.
-    pub(crate) fn value_of(self, function: &str) -> Option<Expr> {
+    /// Returns the value of a date or time function in a time zone; `None` for other functions.
+    pub(crate) fn value_of(self, function: &str, zone: &str) -> Option<Expr> {
         let kind = named(function)?;
+        let local = local_microseconds(self.microseconds, zone).unwrap_or(self.microseconds);
         let value = match kind {
-            ClockValue::Timestamp | ClockValue::LocalTimestamp => self.microseconds,
-            ClockValue::Date => self.microseconds.div_euclid(DAY_MICROSECONDS),
-            ClockValue::LocalTime => self.microseconds.rem_euclid(DAY_MICROSECONDS),
+            ClockValue::Timestamp => self.microseconds,
+            ClockValue::LocalTimestamp => local,
+            ClockValue::Date => local.div_euclid(DAY_MICROSECONDS),
+            ClockValue::LocalTime => local.rem_euclid(DAY_MICROSECONDS),
         };
-        Some(Expr::Constant(Scalar::Integer(value.into()), atom(kind)))
+        Some(Expr::Constant(Scalar::Integer(value.into()), atom(kind, zone)))
     }
 }
 
@@ -64,9 +66,9 @@ fn named(function: &str) -> Option<ClockValue> {
     FUNCTIONS.into_iter().find(|(name, _)| *name == function).map(|(_, value)| value)
 }
 
-fn atom(value: ClockValue) -> Atom {
+fn atom(value: ClockValue, zone: &str) -> Atom {
     match value {
-        ClockValue::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        ClockValue::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, Some(zone.into())),
         ClockValue::LocalTimestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
         ClockValue::Date => Atom::Date,
         ClockValue::LocalTime => Atom::Time(TimeUnit::Microsecond),
@@ -80,10 +82,14 @@ mod tests {
     #[test]
     fn all_tell_the_same_moment() {
         let start_time = StatementTime { microseconds: 2 * DAY_MICROSECONDS + 5 };
-        let value = |function: &str| match start_time.value_of(function) {
+        let value_in = |function: &str, zone: &str| match start_time.value_of(function, zone) {
             Some(Expr::Constant(Scalar::Integer(value), atom)) => format!("{value} {atom}"),
             other => format!("{other:?}"),
         };
+        let value = |function: &str| value_in(function, "UTC");
+        assert_eq!(value_in("now", "-01:00"), "172800000005 timestamp(us, \"-01:00\")");
+        assert_eq!(value_in("current_date", "-01:00"), "1 date");
+        assert_eq!(value_in("localtime", "-01:00"), "82800000005 time(us)");
         assert_eq!(value("now"), "172800000005 timestamp(us, UTC)");
         assert_eq!(value("current_date"), "2 date");
         assert_eq!(value("current_time"), "5 time(us)");

@@ -10,7 +10,8 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use tessera_types::{Error, Result, SqlState};
 
-use crate::statement::{CreateTableAs, PlanContext, PlannedQuery, Statement, parts};
+use crate::parameters::Parameters;
+use crate::statement::{CreateTableAs, Mode, PlanContext, PlannedQuery, Statement, parts};
 
 /// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`, with columns that
 /// have no types.
@@ -18,7 +19,7 @@ use crate::statement::{CreateTableAs, PlanContext, PlannedQuery, Statement, part
 pub(crate) struct NamedColumns {
     name: ObjectName,
     columns: Vec<Ident>,
-    query: Box<Query>,
+    pub(crate) query: Box<Query>,
     temporary: bool,
     if_not_exists: bool,
     or_replace: bool,
@@ -270,18 +271,17 @@ pub(crate) fn create_view(view: &CreateView, context: &PlanContext<'_>) -> Resul
     )?;
     // Reject a view with a query that cannot be planned.
     let query = match columns.is_empty() {
-        true => {
-            context.query(query)?;
-            crate::frame_exclude::shown(&query)
-        }
+        true => query.clone(),
         false => {
             let columns: Vec<Ident> = columns.iter().map(|column| column.name.clone()).collect();
-            let query = renamed(query, &columns, context)?;
-            context.query(&query)?;
-            crate::frame_exclude::shown(&query)
+            renamed(query, &columns, context)?
         }
     };
-    Ok(Statement::CreateView { name: parts(name)?, query, or_replace: *or_replace })
+    // A view is read without values.
+    let without = Parameters::default();
+    let planned = Box::new(context.in_mode(Mode::Given(&without)).query(&query)?);
+    let query = query.to_string();
+    Ok(Statement::CreateView { name: parts(name)?, query, planned, or_replace: *or_replace })
 }
 
 /// Plans DROP of tables and views.

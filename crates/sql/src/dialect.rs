@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, DateTimeField, Expr, Interval, UnaryOperator, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -17,6 +17,41 @@ pub(crate) struct Tessera;
 
 /// The precedence of a sign: above `^`, below `::` and `[…]`.
 const SIGN_PRECEDENCE: u8 = 125;
+
+/// Words that end a list after a comma that nothing follows. All are reserved.
+const ENDS_LIST: [Keyword; 18] = [
+    Keyword::AS,
+    Keyword::EXCEPT,
+    Keyword::FETCH,
+    Keyword::FOR,
+    Keyword::FROM,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::INTERSECT,
+    Keyword::INTO,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::ORDER,
+    Keyword::QUALIFY,
+    Keyword::SELECT,
+    Keyword::UNION,
+    Keyword::USING,
+    Keyword::WHERE,
+    Keyword::WINDOW,
+];
+
+/// Words that are names in PostgreSQL and not in the parser.
+const NAMES: [Keyword; 6] = [
+    Keyword::CLUSTER,
+    Keyword::DISTRIBUTE,
+    Keyword::EXPLAIN,
+    Keyword::SORT,
+    Keyword::TOP,
+    Keyword::VIEW,
+];
+
+/// Plural units that are no keywords.
+const UNITS: [&str; 4] = ["quarters", "decades", "centuries", "millennia"];
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -59,7 +94,15 @@ impl Dialect for Tessera {
         {
             return Some(values(parser));
         }
+        if let Some(interval) = interval(parser).transpose() {
+            return Some(interval);
+        }
         let other = self.prec_value(Precedence::PgOther);
+        if parser.peek_token_ref().token == Token::Question {
+            // The statement's parameters are numbered when all of them are known.
+            let span = parser.next_token().span;
+            return Some(Ok(Expr::Value(Value::Placeholder("?".to_string()).with_span(span))));
+        }
         let (op, precedence) = match parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
             Token::Plus => (UnaryOperator::Plus, SIGN_PRECEDENCE),
@@ -191,6 +234,149 @@ impl Dialect for Tessera {
     fn supports_order_by_all(&self) -> bool {
         true
     }
+
+    fn supports_trailing_commas(&self) -> bool {
+        true
+    }
+
+    fn supports_from_trailing_commas(&self) -> bool {
+        true
+    }
+
+    fn supports_lambda_functions(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_rename(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+
+    fn supports_values_as_table_factor(&self) -> bool {
+        true
+    }
+
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
+        true
+    }
+
+    /// The parser asks this where a query may begin with another word than SELECT.
+    fn supports_duckdb_queries(&self) -> bool {
+        step();
+        true
+    }
+
+    fn supports_asof_join_on(&self) -> bool {
+        true
+    }
+
+    fn supports_positional_join(&self) -> bool {
+        true
+    }
+
+    fn supports_list_comprehensions(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_like(&self) -> bool {
+        true
+    }
+
+    fn supports_unpacked_columns(&self) -> bool {
+        true
+    }
+
+    fn supports_from_first_clauses(&self) -> bool {
+        true
+    }
+
+    fn supports_using_sample(&self) -> bool {
+        true
+    }
+
+    fn supports_frame_exclude(&self) -> bool {
+        true
+    }
+
+    fn supports_limit_percent(&self) -> bool {
+        true
+    }
+
+    fn supports_prefix_aliases(&self) -> bool {
+        true
+    }
+
+    fn supports_integer_division_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_power_operator(&self) -> bool {
+        true
+    }
+
+    /// TOP is a name.
+    fn supports_top(&self) -> bool {
+        false
+    }
+
+    fn ends_list_after_comma(&self, word: &Keyword) -> Option<bool> {
+        Some(ENDS_LIST.contains(word))
+    }
+
+    fn is_column_alias(&self, word: &Keyword, parser: &mut Parser<'_>) -> bool {
+        match word {
+            Keyword::USING => !parser.peek_keyword(Keyword::SAMPLE),
+            word if NAMES.contains(word) => true,
+            word => POSTGRES.is_column_alias(word, parser),
+        }
+    }
+
+    fn is_table_alias(&self, word: &Keyword, parser: &mut Parser<'_>) -> bool {
+        match word {
+            // The parser looks ahead for ASOF JOIN.
+            Keyword::ASOF | Keyword::SAMPLE => true,
+            Keyword::PIVOT | Keyword::UNPIVOT => {
+                let next = parser.peek_token_ref();
+                let nulls = [Keyword::INCLUDE, Keyword::EXCLUDE];
+                next.token != Token::LParen && parser.peek_one_of_keywords(&nulls).is_none()
+            }
+            word if NAMES.contains(word) => true,
+            word => POSTGRES.is_table_alias(word, parser),
+        }
+    }
+}
+
+/// Parses DuckDB's intervals of a number in parentheses, `interval (a + 1) day`, and of units that
+/// are no keywords, `interval 3 decades`; `None` for other expressions.
+fn interval(parser: &mut Parser<'_>) -> Result<Option<Expr>, ParserError> {
+    let begins = |at: usize, wanted: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == wanted);
+    let of_number = matches!(parser.peek_nth_token_ref(1).token, Token::LParen | Token::Number(..));
+    if !begins(0, Keyword::INTERVAL) || !of_number {
+        return Ok(None);
+    }
+    parser.maybe_parse(|parser| {
+        parser.next_token();
+        let value = Box::new(parser.parse_prefix()?);
+        let leading_field = match parser.next_token_is_temporal_unit() {
+            true => parser.parse_date_time_field()?,
+            false => DateTimeField::Custom(parser.parse_identifier()?),
+        };
+        if let DateTimeField::Custom(unit) = &leading_field
+            && !UNITS.iter().any(|known| unit.value.eq_ignore_ascii_case(known))
+        {
+            return parser.expected("a unit", parser.peek_token());
+        }
+        Ok(Expr::Interval(Interval {
+            value,
+            leading_field: Some(leading_field),
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        }))
+    })
 }
 
 /// Parses `(VALUES (1))` as a subquery.

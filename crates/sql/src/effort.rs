@@ -82,6 +82,8 @@ mod tests {
             ("select ", "cast("),
             ("select ", "substring("),
             ("", "select * from (select * from (("),
+            ("", "from ((pivot ("),
+            ("select ", "(x) -> f("),
         ] {
             let nested = |levels| format!("{start}{}a", unit.repeat(levels));
             let error = parse(&nested(20)).unwrap_err();

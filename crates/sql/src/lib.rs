@@ -12,31 +12,37 @@
 
 #![forbid(unsafe_code)]
 
-mod adjacent;
 mod bind;
+mod change;
 mod clock;
 mod definition;
+mod definitions;
 mod dialect;
 mod effort;
 mod error;
 mod external_table;
 mod file_functions;
-mod frame_exclude;
-mod from_first;
+#[cfg(test)]
+mod grammar_tests;
 mod long_lists;
+mod macro_definition;
 mod numbers;
+mod parameters;
 mod parse;
 mod postgres;
-mod row_star;
-mod sample_clause;
+mod prepare;
 mod signature;
 mod statement;
 mod user_function;
 
+pub use definitions::{Definitions, Environment, SettingValue};
 pub use file_functions::parse_type;
+pub use macro_definition::{CreateMacro, Macro};
+pub use parameters::{Constant, Parameters};
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};
+pub use prepare::Prepared;
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, PlannedQuery, Settings,
-    Statement, plan,
+    Statement, plan, plan_in,
 };
 pub use user_function::CreateFunction;

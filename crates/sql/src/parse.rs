@@ -1,6 +1,8 @@
 //! Splits SQL text into statements and parses each.
 
-use sqlparser::ast::{ObjectName, Query, Statement as Parsed, Value};
+use sqlparser::ast::{
+    DescribeSubject, Expr, Ident, ObjectName, Query, SetExpr, Statement as Parsed, Value,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -11,6 +13,8 @@ use crate::dialect::Tessera;
 use crate::effort::bounded;
 use crate::error::from_parser;
 use crate::external_table::{self, ExternalTable};
+use crate::macro_definition::{self, CreateMacro, DropMacro};
+use crate::prepare::{self, Execute, Prepare};
 use crate::statement::ExplainFormat;
 
 /// The path that stands for standard output.
@@ -43,10 +47,23 @@ pub(crate) enum StatementKind {
     },
     Tables,
     Describe(ObjectName),
+    DescribeQuery(Box<Query>),
     CreateExternalTable(Box<ExternalTable>),
     CreateNamedColumns(Box<NamedColumns>),
     /// The name of a setting, in lower case.
     Reset(String),
+    Prepare(Prepare),
+    Execute(Execute),
+    /// The name; `None` for all prepared statements.
+    Deallocate(Option<Ident>),
+    /// `SET VARIABLE name = value`; the name is in lower case.
+    SetVariable {
+        name: String,
+        value: Box<Expr>,
+    },
+    ResetVariable(String),
+    CreateMacro(Box<CreateMacro>),
+    DropMacro(DropMacro),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,15 +107,14 @@ fn end_of(sql: &str) -> Span {
 }
 
 fn statements(sql: &str) -> Result<Vec<ParsedStatement>> {
-    let tokens = crate::adjacent::joined(crate::long_lists::tokens(sql)?);
-    let tokens = crate::frame_exclude::with_parentheses(tokens);
-    let tokens = crate::frame_exclude::in_order_by(tokens);
-    let tokens = crate::row_star::plain(crate::from_first::with_select(tokens));
-    let tokens = crate::sample_clause::rewritten(tokens)?;
+    let tokens = crate::long_lists::tokens(sql)?;
     bounded(tokens.len(), || statements_of(sql, tokens))
 }
 
 fn statements_of(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<ParsedStatement>> {
+    let is_parameter =
+        |token: &TokenWithSpan| matches!(token.token, Token::Question | Token::Placeholder(_));
+    let has_parameters = tokens.iter().any(is_parameter);
     let mut parser = Parser::new(&Tessera)
         .with_tokens_with_locations(tokens)
         .with_recursion_limit(SQL_DEPTH_MAX);
@@ -109,7 +125,10 @@ fn statements_of(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<ParsedStat
         if start.token == Token::EOF {
             return Ok(statements);
         }
-        let kind = statement(&mut parser)?;
+        let mut kind = statement(&mut parser)?;
+        if has_parameters {
+            crate::parameters::numbered(&mut kind)?;
+        }
         let end = parser.peek_token();
         if !matches!(end.token, Token::SemiColon | Token::EOF) {
             return Err(unexpected("the end of the statement (;)", &parser));
@@ -155,17 +174,36 @@ fn statement(parser: &mut Parser<'_>) -> Result<StatementKind> {
     if parser.parse_keywords(&[Keyword::SHOW, Keyword::TABLES]) {
         return Ok(StatementKind::Tables);
     }
-    if parser.parse_keyword(Keyword::DESCRIBE) || parser.parse_keyword(Keyword::DESC) {
-        return parser
-            .parse_object_name(false)
-            .map(StatementKind::Describe)
-            .map_err(|e| from_parser(&e));
+    if parser.parse_keywords(&[Keyword::SHOW, Keyword::TIME, Keyword::ZONE]) {
+        let variable = vec![Ident::new("timezone")];
+        return Ok(StatementKind::Sql(Box::new(Parsed::ShowVariable { variable })));
+    }
+    if let Some(kind) = prepare::parse(parser, statement)? {
+        return Ok(kind);
+    }
+    if parser.peek_one_of_keywords(&[Keyword::DESCRIBE, Keyword::DESC]).is_some() {
+        return parser.parse_query().map(description).map_err(|e| from_parser(&e));
+    }
+    if parser.parse_keywords(&[Keyword::SHOW, Keyword::ALL, Keyword::TABLES]) {
+        return of_query(ALL_TABLES);
+    }
+    if parser.parse_keywords(&[Keyword::SHOW, Keyword::FUNCTIONS]) {
+        return of_query(ALL_FUNCTIONS);
+    }
+    // Beside `SHOW (query)`, SHOW has the name of a setting.
+    if parser.peek_keyword(Keyword::SHOW) && parser.peek_nth_token(1).token != Token::LParen {
+        parser.next_token();
+        let shown = parser.parse_show().map_err(|e| from_parser(&e))?;
+        return Ok(StatementKind::Sql(Box::new(shown)));
     }
     if parser.parse_keyword(Keyword::RESET) {
         return reset(parser);
     }
     if let Some(create) = external_table::parse(parser).map_err(|e| from_parser(&e))? {
         return Ok(StatementKind::CreateExternalTable(Box::new(create)));
+    }
+    if let Some(kind) = macro_definition::parse(parser).map_err(|e| from_parser(&e))? {
+        return Ok(kind);
     }
     if let Some(create) = definition::parse(parser).map_err(|e| from_parser(&e))? {
         return Ok(StatementKind::CreateNamedColumns(Box::new(create)));
@@ -174,6 +212,19 @@ fn statement(parser: &mut Parser<'_>) -> Result<StatementKind> {
         .parse_statement()
         .map(|parsed| StatementKind::Sql(Box::new(parsed)))
         .map_err(|e| from_parser(&e))
+}
+
+/// Returns the statement of a query that begins with DESCRIBE.
+fn description(query: Box<Query>) -> StatementKind {
+    let is_plain = query.order_by.is_none() && query.limit_clause.is_none();
+    match &*query.body {
+        SetExpr::Describe(describe) if is_plain => match &describe.subject {
+            DescribeSubject::Name(name) => StatementKind::Describe(name.clone()),
+            DescribeSubject::Query(query) => StatementKind::DescribeQuery(query.clone()),
+            DescribeSubject::Tables => StatementKind::Tables,
+        },
+        _ => StatementKind::Sql(Box::new(Parsed::Query(query))),
+    }
 }
 
 /// Parses `RESET name`, after `RESET`.
@@ -201,7 +252,7 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<ExplainOptions> {
     let mut options = ExplainOptions::default();
     if parser.peek_token().token == Token::LParen && option_follows(parser) {
         parser.next_token();
-        for (name, value) in option_list(parser)? {
+        for (name, value) in option_list(parser, "")? {
             let flag = || match value.to_ascii_lowercase().as_str() {
                 "" | "true" | "on" | "1" => Ok(true),
                 "false" | "off" | "0" => Ok(false),
@@ -252,8 +303,9 @@ fn explain_format(name: &str) -> Result<ExplainFormat> {
     }
 }
 
-/// Parses `name [value], … )`: names in lower case; a missing value is empty.
-fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
+/// Parses `name [value], … )`: names in lower case. `flag` stands for a missing value; the names of
+/// a list `(a, b)` are separated by commas.
+fn option_list(parser: &mut Parser<'_>, flag: &str) -> Result<Vec<(String, String)>> {
     let mut options = Vec::new();
     loop {
         if parser.consume_token(&Token::RParen) {
@@ -271,7 +323,14 @@ fn option_list(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>> {
         };
         let _ = parser.consume_token(&Token::Eq);
         let value = match parser.peek_token().token {
-            Token::Comma | Token::RParen => String::new(),
+            Token::Comma | Token::RParen => flag.to_string(),
+            Token::LParen => {
+                parser.next_token();
+                let names = parser.parse_comma_separated(Parser::parse_identifier);
+                let names = names.map_err(|e| from_parser(&e))?;
+                parser.expect_token(&Token::RParen).map_err(|e| from_parser(&e))?;
+                names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ")
+            }
             Token::Word(word) => {
                 parser.next_token();
                 word.value
@@ -323,9 +382,9 @@ fn copy(parser: &mut Parser<'_>) -> Result<StatementKind> {
             }
         } else if parser.parse_keyword(Keyword::OPTIONS) || parser.parse_keyword(Keyword::WITH) {
             parser.expect_token(&Token::LParen).map_err(|e| from_parser(&e))?;
-            options.extend(option_list(parser)?);
+            options.extend(option_list(parser, "true")?);
         } else if parser.consume_token(&Token::LParen) {
-            options.extend(option_list(parser)?);
+            options.extend(option_list(parser, "true")?);
         } else {
             break;
         }
@@ -353,6 +412,24 @@ pub(crate) fn query_of_view(text: &str) -> Result<Box<Query>> {
 /// Returns the query `SELECT * FROM name`.
 pub(crate) fn table_query(name: &ObjectName) -> Result<Box<Query>> {
     query(&format!("SELECT * FROM {name}"))
+}
+
+/// The query of `SHOW ALL TABLES`, with DuckDB's columns.
+const ALL_TABLES: &str = "SELECT table_catalog AS database, table_schema AS schema, \
+     t.table_name AS name, array_agg(column_name ORDER BY ordinal_position) AS column_names, \
+     array_agg(data_type ORDER BY ordinal_position) AS column_types, \
+     any_value(table_type = 'LOCAL TEMPORARY') AS temporary \
+     FROM information_schema.tables AS t \
+     LEFT JOIN information_schema.columns AS c USING (table_catalog, table_schema, table_name) \
+     GROUP BY ALL ORDER BY name";
+
+/// The query of `SHOW FUNCTIONS`.
+const ALL_FUNCTIONS: &str = "SELECT function_name AS name, function_type AS kind, parameters \
+     FROM duckdb_functions() ORDER BY name, parameters";
+
+/// The statement of a generated query.
+fn of_query(text: &str) -> Result<StatementKind> {
+    Ok(StatementKind::Sql(Box::new(Parsed::Query(query(text)?))))
 }
 
 /// Parses generated text as a query.
@@ -383,6 +460,30 @@ mod tests {
             let error = parse(sql).unwrap_err();
             assert_eq!(error.code(), Code::Syntax, "{sql}: {error}");
         }
+    }
+
+    #[test]
+    fn options_of_copy_are_flags_and_lists() {
+        let sql = "copy t to 'x' (header, partition_by (a, \"B c\"), format csv, delimiter ';')";
+        let mut statements = parse(sql).unwrap();
+        let StatementKind::Copy { format, options, .. } = statements.remove(0).kind else {
+            panic!("{sql}")
+        };
+        assert_eq!(format.as_deref(), Some("csv"));
+        let wanted = [("header", "true"), ("partition_by", "a, \"B c\""), ("delimiter", ";")];
+        let wanted = wanted.map(|(name, value)| (name.to_string(), value.to_string()));
+        assert_eq!(options, wanted);
+    }
+
+    #[test]
+    fn describe_is_a_statement_and_a_query() {
+        for (sql, is_name) in [("describe t", true), ("desc select 1", false)] {
+            let kind = parse(sql).unwrap().remove(0).kind;
+            assert_eq!(matches!(kind, StatementKind::Describe(_)), is_name, "{sql}");
+            assert_eq!(matches!(kind, StatementKind::DescribeQuery(_)), !is_name, "{sql}");
+        }
+        let kind = parse("describe t limit 1").unwrap().remove(0).kind;
+        assert!(matches!(kind, StatementKind::Sql(_)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{
     ContextModifier, Expr as SqlExpr, ObjectName, Query, Set, Statement as SqlStatement, Value,
 };
-use tessera_functions::Library;
+use tessera_functions::{Library, SessionZone};
 use tessera_operator::Registry;
 use tessera_optimizer::logical::relation::Name;
 use tessera_optimizer::table::TableCatalog;
@@ -16,8 +16,12 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 use crate::bind::{Binder, BoundQuery};
 use crate::clock::StatementTime;
 use crate::definition;
+use crate::definitions::{Definitions, Environment, SettingValue};
 use crate::external_table;
+use crate::macro_definition::{self, CreateMacro};
+use crate::parameters::{Inference, Parameters};
 use crate::parse::{ParsedStatement, StatementKind};
+use crate::prepare::{self, Prepared};
 use crate::user_function::{self, CreateFunction};
 
 /// A query's plan and the display names of its columns.
@@ -125,6 +129,8 @@ pub enum Statement {
         name: Vec<String>,
         /// The text of the query.
         query: String,
+        /// The query as it is now.
+        planned: Box<PlannedQuery>,
         /// Whether to replace an existing view.
         or_replace: bool,
     },
@@ -145,6 +151,39 @@ pub enum Statement {
         functions: Vec<(String, Option<Vec<Atom>>)>,
         /// Whether to ignore unknown names.
         if_exists: bool,
+    },
+    /// Defines macros, or a function in SQL.
+    CreateMacro(Box<CreateMacro>),
+    /// Drops the macros of a name.
+    DropMacro {
+        /// The name.
+        name: String,
+        /// Whether to ignore an unknown name.
+        if_exists: bool,
+    },
+    /// Prepares a statement.
+    Prepare {
+        /// The name.
+        name: String,
+        /// The statement.
+        prepared: Box<Prepared>,
+    },
+    /// Removes a prepared statement.
+    Deallocate {
+        /// The name; `None` for all.
+        name: Option<String>,
+    },
+    /// Gives a variable the value of a query of one column and at most one row.
+    SetVariable {
+        /// The name, in lower case.
+        name: String,
+        /// The query.
+        query: Box<PlannedQuery>,
+    },
+    /// Removes a variable.
+    ResetVariable {
+        /// The name, in lower case.
+        name: String,
     },
     /// Writes a query's rows to a file.
     CopyTo(Box<CopyTo>),
@@ -172,12 +211,10 @@ pub enum Statement {
     },
     /// `SHOW TABLES`.
     ShowTables,
-    /// `DESCRIBE table`: shows the columns of a table.
+    /// `DESCRIBE table` or `DESCRIBE query`: shows the columns.
     Describe {
-        /// The parts of the qualified name.
-        name: Vec<String>,
-        /// The columns.
-        tuple: Tuple,
+        /// The query whose columns are shown.
+        query: Box<PlannedQuery>,
     },
 }
 
@@ -188,27 +225,49 @@ pub struct Settings {
     pub join_order: bool,
     /// The enabled rewrite rules.
     pub rules: Rules,
-    /// The time zone of `now()` and of conversions that need one.
-    pub time_zone: Arc<str>,
+    /// The time zone of timestamps with time zone.
+    pub time_zone: SessionZone,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { join_order: true, rules: Rules::ALL, time_zone: Arc::from("+00:00") }
+        Settings { join_order: true, rules: Rules::ALL, time_zone: SessionZone::default() }
     }
 }
 
-/// Plans a parsed statement.
+/// Plans a parsed statement of a session that has defined nothing.
 ///
 /// # Errors
-/// A name is unknown, types do not match, or a construct is not supported. The error has its
-/// position where the parser recorded one.
+/// As [`plan_in`].
 pub fn plan(
     statement: &ParsedStatement,
     catalog: &dyn TableCatalog,
     registry: &Registry,
     settings: &Settings,
 ) -> Result<Statement> {
+    let environment = Environment {
+        definitions: &Definitions::default(),
+        parameters: &Parameters::default(),
+        settings: &Vec::<SettingValue>::new,
+    };
+    plan_in(statement, catalog, registry, settings, environment)
+}
+
+/// Plans a parsed statement.
+///
+/// # Errors
+/// A name is unknown, types do not match, a parameter has no value, or a construct is not
+/// supported. The error has its position where the parser recorded one.
+pub fn plan_in(
+    statement: &ParsedStatement,
+    catalog: &dyn TableCatalog,
+    registry: &Registry,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> Result<Statement> {
+    if *environment.parameters != Parameters::default() {
+        environment.parameters.check(&statement.parameters(), "the statement")?;
+    }
     plan_kind(
         &statement.kind,
         &PlanContext {
@@ -216,19 +275,33 @@ pub fn plan(
             library: registry.library(),
             settings,
             start_time: StatementTime::now(),
+            environment,
+            mode: Mode::Given(environment.parameters),
         },
     )
 }
 
 /// The context in which a statement is planned.
+#[derive(Clone, Copy)]
 pub(crate) struct PlanContext<'a> {
     catalog: &'a dyn TableCatalog,
     library: &'a Arc<Library>,
     settings: &'a Settings,
     start_time: StatementTime,
+    pub(crate) environment: Environment<'a>,
+    mode: Mode<'a>,
 }
 
-fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statement> {
+/// What is known about the parameters of a statement.
+#[derive(Clone, Copy)]
+pub(crate) enum Mode<'a> {
+    /// Their values.
+    Given(&'a Parameters),
+    /// Nothing: their types are to be found.
+    Inferred(&'a Inference),
+}
+
+pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statement> {
     match kind {
         StatementKind::Copy { query, path, format, options } => {
             Ok(Statement::CopyTo(Box::new(CopyTo {
@@ -243,6 +316,8 @@ fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statemen
                 Statement::Query(query) => query,
                 Statement::CreateTableAs(create) => create.query,
                 Statement::CopyTo(copy) => copy.query,
+                Statement::CreateView { planned, .. } => *planned,
+                Statement::Describe { query } | Statement::SetVariable { query, .. } => *query,
                 _ => {
                     return Err(Error::unsupported(
                         "EXPLAIN of a statement without a query is not supported",
@@ -259,23 +334,47 @@ fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statemen
         }
         StatementKind::Tables => Ok(Statement::ShowTables),
         StatementKind::Describe(name) => {
-            let query = context.query(&*crate::parse::table_query(name)?)?;
-            Ok(Statement::Describe { name: parts(name)?, tuple: query.tuple })
+            let query = Box::new(context.query(&*crate::parse::table_query(name)?)?);
+            Ok(Statement::Describe { query })
+        }
+        StatementKind::DescribeQuery(query) => {
+            Ok(Statement::Describe { query: Box::new(context.query(query)?) })
         }
         StatementKind::CreateExternalTable(create) => {
             external_table::plan(create).map(Statement::CreateExternalTable)
         }
         StatementKind::CreateNamedColumns(create) => definition::named_columns(create, context),
         StatementKind::Reset(name) => Ok(Statement::Reset { name: name.clone() }),
+        StatementKind::Prepare(prepare) => prepare::plan_prepare(prepare, context),
+        StatementKind::Execute(execute) => prepare::plan_execute(execute, context),
+        StatementKind::Deallocate(name) => {
+            Ok(Statement::Deallocate { name: name.as_ref().map(crate::bind::normalized) })
+        }
+        StatementKind::SetVariable { name, value } => {
+            prepare::plan_set_variable(name, value, context)
+        }
+        StatementKind::ResetVariable(name) => Ok(Statement::ResetVariable { name: name.clone() }),
+        StatementKind::CreateMacro(create) => macro_definition::create(create, context),
+        StatementKind::DropMacro(dropped) => Ok(macro_definition::drop(dropped)),
         StatementKind::Sql(statement) => plan_sql(statement, context),
     }
 }
 
-impl PlanContext<'_> {
+impl<'a> PlanContext<'a> {
+    /// Returns the same context with other parameters.
+    pub(crate) fn in_mode(self, mode: Mode<'a>) -> PlanContext<'a> {
+        PlanContext { mode, ..self }
+    }
+
+    /// Returns a binder for a part of the statement.
+    pub(crate) fn binder(&self) -> Binder<'a> {
+        let PlanContext { catalog, library, settings, start_time, environment, mode } = *self;
+        Binder::new(catalog, library, start_time, settings, environment, mode)
+    }
+
     /// Binds and plans a query; duplicate column names get a numeric suffix in its tuple.
     pub(crate) fn query(&self, query: &Query) -> Result<PlannedQuery> {
-        let mut binder =
-            Binder::new(self.catalog, self.library, self.start_time, self.settings.rules);
+        let mut binder = self.binder();
         let BoundQuery { relation, columns } = binder.statement(query)?;
         let mut used = HashSet::new();
         let output: Vec<(Name, Name)> = columns
@@ -303,7 +402,7 @@ fn plan_sql(statement: &SqlStatement, context: &PlanContext<'_>) -> Result<State
         SqlStatement::CreateTable(create) => definition::create_table(create, context),
         SqlStatement::CreateView(view) => definition::create_view(view, context),
         SqlStatement::Drop { .. } => definition::drop(statement),
-        SqlStatement::CreateFunction(create) => user_function::create(create),
+        SqlStatement::CreateFunction(create) => user_function::create(create, context),
         SqlStatement::DropFunction(dropped) => user_function::drop_functions(dropped),
         SqlStatement::Set(set) => plan_set(set),
         SqlStatement::ShowVariable { variable } => {
@@ -316,6 +415,9 @@ fn plan_sql(statement: &SqlStatement, context: &PlanContext<'_>) -> Result<State
         }
         SqlStatement::Analyze(analyze) => definition::analyze(analyze),
         other => {
+            if let Some(error) = crate::change::unsupported(other) {
+                return Err(error);
+            }
             let text = other.to_string();
             let verb: Vec<&str> = text.split_whitespace().take(2).collect();
             Err(Error::unsupported(format!("the statement {} is not supported", verb.join(" "))))

@@ -4,11 +4,11 @@ use sqlparser::ast::{
     CreateFunction as ParsedFunction, CreateFunctionBody, DropFunction, Expr as SqlExpr,
     FunctionBehavior, FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
 };
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::statement::{Statement, parts};
+use crate::statement::{PlanContext, Statement, parts};
 
-/// The only supported language.
+/// The language of functions in machine code.
 const LANGUAGE: &str = "llvm";
 
 /// `CREATE FUNCTION name([arg] type, …) RETURNS type LANGUAGE llvm [IMMUTABLE | STABLE | VOLATILE]
@@ -30,7 +30,7 @@ pub struct CreateFunction {
 }
 
 /// Plans `CREATE FUNCTION`.
-pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
+pub(crate) fn create(create: &ParsedFunction, context: &PlanContext<'_>) -> Result<Statement> {
     let ParsedFunction {
         or_alter,
         or_replace,
@@ -54,16 +54,6 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
     let name = single(parts(name)?)?;
     let refuse = |what: &str| Err(Error::unsupported(format!("CREATE FUNCTION {name}: {what}")));
     let language = language.as_ref().map(|language| language.value.to_ascii_lowercase());
-    if language.as_deref() != Some(LANGUAGE) {
-        return refuse(
-            "only LLVM IR is supported; write LANGUAGE llvm and AS 'the text of a module'",
-        );
-    }
-    if *called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
-        return refuse(
-            "functions in LLVM IR are not called for NULL arguments; remove CALLED ON NULL INPUT",
-        );
-    }
     crate::definition::refuse(
         "CREATE FUNCTION",
         &[
@@ -79,6 +69,19 @@ pub(crate) fn create(create: &ParsedFunction) -> Result<Statement> {
             ("REMOTE WITH CONNECTION", remote_connection.is_some()),
         ],
     )?;
+    let is_return = matches!(function_body, Some(CreateFunctionBody::Return(_)));
+    if language.as_deref() == Some("sql") || language.is_none() && is_return {
+        return crate::macro_definition::sql_function(&name, create, context);
+    }
+    if language.as_deref() != Some(LANGUAGE) {
+        return refuse("the language must be sql or llvm; write LANGUAGE sql AS 'SELECT …'")
+            .map_err(|error| error.with_state(SqlState::UNDEFINED_OBJECT));
+    }
+    if *called_on_null == Some(FunctionCalledOnNull::CalledOnNullInput) {
+        return refuse(
+            "functions in LLVM IR are not called for NULL arguments; remove CALLED ON NULL INPUT",
+        );
+    }
     let Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) = function_body
     else {
         return refuse(

@@ -61,8 +61,8 @@ pub struct ParsedDateTime {
     microseconds: i64,
     /// The number of fractional digits of a second to keep, if the pattern has one.
     digits: u32,
-    /// Seconds east of UTC.
-    offset: i64,
+    /// Seconds east of UTC, if the text has an offset.
+    offset: Option<i64>,
 }
 
 impl ParsedDateTime {
@@ -81,15 +81,18 @@ impl ParsedDateTime {
         })
     }
 
-    /// Returns the timestamp in microseconds since 1970, in UTC.
+    /// Returns the timestamp in microseconds since 1970, in UTC. `offset_in` is the offset from UTC
+    /// in seconds at a local time in seconds, for a text without an offset.
     ///
     /// # Errors
     /// The timestamp is out of range.
-    pub fn timestamp(&self) -> Result<i64> {
+    pub fn timestamp(&self, offset_in: impl Fn(i64) -> i64) -> Result<i64> {
         let out_of_range =
             || data_error("timestamp out of range", SqlState::DATETIME_FIELD_OVERFLOW);
         let day = self.day().ok_or_else(out_of_range)?;
-        let time = self.microseconds - self.offset * 1_000_000;
+        let local = day.saturating_mul(86_400).saturating_add(self.microseconds / 1_000_000);
+        let offset = self.offset.unwrap_or_else(|| offset_in(local));
+        let time = self.microseconds - offset * 1_000_000;
         let moment = day.checked_mul(DAY_MICROSECONDS).and_then(|start| start.checked_add(time));
         let mut moment =
             moment.filter(|moment| *moment >= FIRST_DAY * DAY_MICROSECONDS && *moment != i64::MAX);
@@ -240,7 +243,8 @@ impl ParsedFields {
             date,
             microseconds: ((hour * 60 + minute) * 60 + second) * 1_000_000 + microseconds,
             digits: self.digits,
-            offset: self.zone_sign * (self.zone_hour * 60 + self.zone_minute) * 60,
+            offset: (self.zone_sign != 0)
+                .then(|| self.zone_sign * (self.zone_hour * 60 + self.zone_minute) * 60),
         })
     }
 }

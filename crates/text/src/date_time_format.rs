@@ -16,11 +16,11 @@ pub(crate) const ROMAN_MONTHS: [&str; 12] =
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// The field values of a timestamp or an interval.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct DateTimeValue {
     is_interval: bool,
-    /// Whether the timestamp has a time zone, which is UTC.
-    has_zone: bool,
+    /// The offset from UTC in seconds, and its abbreviation, of a timestamp with time zone.
+    zone: Option<(i64, String)>,
     year: i64,
     month: i64,
     date: i64,
@@ -32,16 +32,19 @@ pub struct DateTimeValue {
 }
 
 impl DateTimeValue {
-    /// Splits a timestamp in microseconds; `None` if it is infinite.
-    pub fn of_timestamp(value: i64, has_zone: bool) -> Option<DateTimeValue> {
+    /// Splits a timestamp in microseconds, in the local time of an offset from UTC in seconds with
+    /// an abbreviation; `None` if it is infinite.
+    pub fn of_timestamp(value: i64, zone: Option<(i64, String)>) -> Option<DateTimeValue> {
         if matches!(value, i64::MIN | i64::MAX) {
             return None;
         }
+        let offset = zone.as_ref().map_or(0, |(offset, _)| *offset);
+        let value = value.saturating_add(offset * 1_000_000);
         let (day, time) = (value.div_euclid(DAY_MICROSECONDS), value.rem_euclid(DAY_MICROSECONDS));
         let (year, month, date) = civil(day);
         Some(DateTimeValue {
             is_interval: false,
-            has_zone,
+            zone,
             year,
             month,
             date,
@@ -59,7 +62,7 @@ impl DateTimeValue {
         let time = value.nanoseconds / 1_000;
         DateTimeValue {
             is_interval: true,
-            has_zone: false,
+            zone: None,
             year: months / 12,
             month: months % 12,
             date,
@@ -70,6 +73,26 @@ impl DateTimeValue {
             second: time / 1_000_000 % 60,
             microseconds: time % 1_000_000,
         }
+    }
+
+    /// The sign of the offset from UTC.
+    fn sign(&self) -> char {
+        if self.zone.as_ref().is_some_and(|(offset, _)| *offset < 0) { '-' } else { '+' }
+    }
+
+    /// The minutes of the offset from UTC, without sign.
+    fn minutes(&self) -> i64 {
+        self.zone.as_ref().map_or(0, |(offset, _)| offset.abs() / 60)
+    }
+
+    /// The offset from UTC in hours, with minutes where there are some.
+    fn offset(&self, is_short: bool) -> String {
+        let (sign, minutes) = (self.sign(), self.minutes());
+        let hours = match is_short {
+            true => format!("{sign}{}", minutes / 60),
+            false => format!("{sign}{:02}", minutes / 60),
+        };
+        if minutes % 60 == 0 { hours } else { format!("{hours}:{:02}", minutes % 60) }
     }
 
     /// Returns the year as people count: without a year 0, and with positive years BC.
@@ -194,11 +217,11 @@ fn write_field(value: &DateTimeValue, field: &Field, out: &mut String) -> Result
             FieldText::Number((value.hour * 3_600 + value.minute * 60 + value.second).to_string())
         }
         Kind::Zone(case) => {
-            FieldText::Name(if value.has_zone { case.of("UTC") } else { String::new() })
+            FieldText::Name(value.zone.as_ref().map_or_else(String::new, |(_, name)| case.of(name)))
         }
-        Kind::ZoneHour => FieldText::Name("+00".to_string()),
-        Kind::ZoneMinute => FieldText::Name("00".to_string()),
-        Kind::Offset => FieldText::Name(if field.fill { "+0" } else { "+00" }.to_string()),
+        Kind::ZoneHour => FieldText::Name(format!("{}{:02}", value.sign(), value.minutes() / 60)),
+        Kind::ZoneMinute => FieldText::Name(format!("{:02}", value.minutes() % 60)),
+        Kind::Offset => FieldText::Name(value.offset(field.fill)),
         Kind::MonthName(case) => name(month(), case, 9),
         Kind::MonthShort(case) => FieldText::Name(case.of(&month()[..3])),
         Kind::Month => padded(value.month, 2),
@@ -302,8 +325,11 @@ mod tests {
     use super::*;
 
     fn shown(value: i64, pattern: &str) -> String {
-        format(&DateTimeValue::of_timestamp(value, true).unwrap(), &DateTimePattern::parse(pattern))
-            .unwrap()
+        format(
+            &DateTimeValue::of_timestamp(value, Some((0, "UTC".into()))).unwrap(),
+            &DateTimePattern::parse(pattern),
+        )
+        .unwrap()
     }
 
     #[test]

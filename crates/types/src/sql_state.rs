@@ -113,6 +113,18 @@ states! {
     UNDEFINED_FUNCTION = b"42883";
     /// A table does not exist.
     UNDEFINED_TABLE = b"42P01";
+    /// A parameter has no value.
+    UNDEFINED_PARAMETER = b"42P02";
+    /// The context of a parameter leaves its type open.
+    INDETERMINATE_DATATYPE = b"42P18";
+    /// A prepared statement of this name exists.
+    DUPLICATE_PREPARED_STATEMENT = b"42P05";
+    /// A function with these arguments exists.
+    DUPLICATE_FUNCTION = b"42723";
+    /// The definition of a function is invalid.
+    INVALID_FUNCTION_DEFINITION = b"42P13";
+    /// A prepared statement does not exist.
+    INVALID_SQL_STATEMENT_NAME = b"26000";
     /// A table or view already exists.
     DUPLICATE_TABLE = b"42P07";
     /// A column reference is not allowed here.

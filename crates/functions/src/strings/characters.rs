@@ -23,6 +23,28 @@ pub(super) fn cut(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }))
 }
 
+/// `text_slice(text, index)` and `text_slice(text, from, to)`: `text[index]` and `text[from:to]`,
+/// as in DuckDB. Negative positions count from the end.
+pub(super) fn slice(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    let wanted = [Atom::String, Atom::Int64, Atom::Int64];
+    let casts = signature(name, args, &wanted[..args.len().clamp(2, 3)])?;
+    Ok(strict(Atom::String, args, casts, |arguments| {
+        let (text, from) = (arguments[0].text(), arguments[1].whole());
+        let to = arguments.get(2).map(|to| to.whole());
+        let negative = from < 0 || to.is_some_and(|to| to < 0);
+        let length = if negative { text.chars().count() as i64 } else { 0 };
+        let place = |at: i64| if at < 0 { at.saturating_add(length + 1) } else { at };
+        let (from, to) = (place(from), place(to.unwrap_or(from)));
+        let start = usize::try_from(from.max(1) - 1).unwrap_or(usize::MAX);
+        let end = usize::try_from(to.max(0)).unwrap_or(0);
+        if start >= end {
+            return Ok(OutputValue::Text(String::new()));
+        }
+        let [start, end] = [start, end].map(|at| place_of(text, at).unwrap_or(text.len()));
+        Ok(OutputValue::Text(text[start..end].to_string()))
+    }))
+}
+
 /// `to_hex(n)`; negative numbers are formatted as their bits.
 pub(super) fn hexadecimal(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::Int64])?;

@@ -84,6 +84,7 @@ pub(crate) const NAMES: &[&str] = &[
     "strpos",
     "substr",
     "substring",
+    "text_slice",
     "to_base64",
     "to_bin",
     "to_binary",
@@ -100,6 +101,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
     let bytes = args.iter().any(|arg| *arg.atom == Atom::Bytes);
     Some(match name {
         "cut_text" | "cut_character" => characters::cut(name, args),
+        "text_slice" => characters::slice(name, args),
         // DataFusion handles numbers beyond `bigint`.
         "to_hex"
             if args.len() == 1 && args[0].atom.is_integer() && *args[0].atom != Atom::UInt64 =>

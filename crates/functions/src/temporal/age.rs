@@ -1,5 +1,8 @@
 //! Differences of timestamps, overlaps, and normalized intervals.
 
+use std::str::FromStr;
+
+use arrow::array::timezone::Tz;
 use arrow::datatypes::IntervalMonthDayNano;
 
 use tessera_text::calendar::{DAY_MICROSECONDS, add_months, day_number};
@@ -8,7 +11,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 use super::part::{field_of, unsupported};
 use crate::datetime::shift;
 use crate::rowwise::{
-    InputValue, MICROSECONDS, OutputValue, TIME, lenient, signature, strict, takes, zoned,
+    InputValue, MICROSECONDS, OutputValue, TIME, lenient, signature, strict, takes,
 };
 use crate::temporal::fields::{Calendar, Field, microseconds_of};
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
@@ -22,14 +25,25 @@ fn out_of_range() -> Error {
 
 /// The common timestamp type of the arguments: with a time zone if one of them has one.
 fn meeting(args: &[&Arg<'_>]) -> Atom {
-    let has_zone = args.iter().any(|arg| matches!(arg.atom, Atom::Timestamp(_, Some(_))));
-    if has_zone { zoned() } else { MICROSECONDS }
+    let zone = args.iter().find_map(|arg| match arg.atom {
+        Atom::Timestamp(_, Some(zone)) => Some(zone.clone()),
+        _ => None,
+    });
+    Atom::Timestamp(TimeUnit::Microsecond, zone)
+}
+
+/// The time zone of a timestamp type, in which days and months are added.
+fn zone_of(atom: &Atom) -> Option<Tz> {
+    match atom {
+        Atom::Timestamp(_, Some(zone)) => Tz::from_str(zone).ok(),
+        _ => None,
+    }
 }
 
 /// `age(later, earlier)` in calendar years, months and days.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
-    let atom = meeting(&args.iter().collect::<Vec<_>>());
-    let casts = signature(name, args, &[atom.clone(), atom])?;
+    // Local times are compared, also of timestamps with time zone.
+    let casts = signature(name, args, &[MICROSECONDS, MICROSECONDS])?;
     Ok(strict(Atom::Interval, args, casts, |arguments| {
         age(arguments[0].whole(), arguments[1].whole())
             .map(OutputValue::Interval)
@@ -154,13 +168,15 @@ pub(super) fn overlaps(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             "it takes pairs of timestamps, or of timestamps and intervals",
         ));
     }
+    let zone = zone_of(&atom);
     let moved = move |start: &InputValue<'_>, end: &InputValue<'_>| -> Result<Option<i64>> {
         Ok(match (start, end) {
             (InputValue::Whole(start), InputValue::Interval(by)) if of_time => {
                 Some((start + by.nanoseconds / 1_000).rem_euclid(DAY_MICROSECONDS))
             }
             (InputValue::Whole(start), InputValue::Interval(by)) => {
-                Some(shift(*start, *by, 1, TimeUnit::Microsecond, None).ok_or_else(out_of_range)?)
+                let moved = shift(*start, *by, 1, TimeUnit::Microsecond, zone.as_ref());
+                Some(moved.ok_or_else(out_of_range)?)
             }
             (_, InputValue::Whole(end)) => Some(*end),
             _ => None,
@@ -215,7 +231,8 @@ pub(super) fn difference(name: &str, args: &[Arg<'_>], whole: bool) -> Result<Re
     let times =
         [from, to].iter().all(|arg| matches!(arg.atom, Atom::Time(_) | Atom::Null | Atom::String));
     let of_time = times && [from, to].iter().any(|arg| matches!(arg.atom, Atom::Time(_)));
-    let atom = if of_time { TIME } else { meeting(&[from, to]) };
+    // Local times are compared, also of timestamps with time zone.
+    let atom = if of_time { TIME } else { MICROSECONDS };
     let casts = signature(name, args, &[Atom::String, atom.clone(), atom.clone()])?;
     Ok(strict(Atom::Int64, args, casts, move |arguments| {
         let field = field_of(arguments[0].text(), &atom)?;
@@ -288,9 +305,10 @@ pub(super) fn added(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     };
     let atom = meeting(&[moment]);
     let casts = signature(name, args, &[atom.clone(), Atom::Interval])?;
-    Ok(strict(atom, args, casts, |arguments| {
-        let moved =
-            shift(arguments[0].whole(), arguments[1].interval(), 1, TimeUnit::Microsecond, None);
+    let zone = zone_of(&atom);
+    Ok(strict(atom, args, casts, move |arguments| {
+        let (moment, by) = (arguments[0].whole(), arguments[1].interval());
+        let moved = shift(moment, by, 1, TimeUnit::Microsecond, zone.as_ref());
         moved.map(OutputValue::Whole).ok_or_else(out_of_range)
     }))
 }

@@ -1,15 +1,11 @@
 //! Constructors of dates, times, timestamps and intervals from numbers, and the reverse.
 
-use std::str::FromStr;
-
-use arrow::array::timezone::Tz;
 use arrow::datatypes::IntervalMonthDayNano;
 
 use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::trunc::zone_named;
-use crate::parse_timestamp::offset_in;
+use super::zones::{Zone, zone_of};
 use crate::rowwise::{
     InputValue, MICROSECONDS, OutputValue, TIME, fault, signature, strict, takes, zoned,
 };
@@ -137,18 +133,18 @@ pub(super) fn timestamp(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         });
         let moment = moment.ok_or_else(|| out_of_range("date or time field value"))?;
         let offset = match arguments.get(6) {
-            Some(zone) => offset_in(moment.div_euclid(1_000_000), &named_zone(zone.text())?),
+            Some(zone) => named_zone(zone.text())?.offset_in(moment.div_euclid(1_000_000)),
             None => 0,
         };
         Ok(OutputValue::Whole(moment - offset * 1_000_000))
     }))
 }
 
-fn named_zone(name: &str) -> Result<Tz> {
+fn named_zone(name: &str) -> Result<Zone> {
     // Parse `+2` as `+02:00`.
     if let Some(digits) = name.strip_prefix(['+', '-'])
         && digits.len() <= 2
-        && let Ok(hours) = digits.parse::<u8>()
+        && let Ok(hours) = digits.parse::<i64>()
     {
         // PostgreSQL's limit for offsets.
         if hours > 15 {
@@ -157,9 +153,9 @@ fn named_zone(name: &str) -> Result<Tz> {
                 SqlState::INVALID_PARAMETER_VALUE,
             ));
         }
-        return Ok(Tz::from_str(&format!("{}{digits:0>2}:00", &name[..1]))?);
+        return Ok(Zone::Fixed(if name.starts_with('-') { -hours } else { hours } * 3_600));
     }
-    zone_named(name)
+    zone_of(name)
 }
 
 /// `make_interval(years, months, weeks, days, hours, minutes, seconds)`; trailing arguments may be

@@ -4,6 +4,7 @@
 //! All compute in microseconds, because timestamps in nanoseconds end in 2262.
 
 mod age;
+mod at_zone;
 mod bucket;
 pub(crate) mod clock;
 pub(crate) mod fields;
@@ -13,6 +14,7 @@ mod part;
 pub(crate) mod read;
 mod round;
 pub(crate) mod series;
+pub(crate) mod session_zone;
 mod strftime;
 pub(crate) mod tokens;
 mod trunc;
@@ -134,6 +136,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
         "interval_in" | "interval_to" => round::interval(name, args),
         "strftime" => strftime::resolve(name, args),
         "strptime" | "try_strptime" => strftime::resolve_parse(name, args),
+        "timezone" if args.len() == 2 => at_zone::resolve(name, args),
         "time_bucket" => bucket::resolve(name, args),
         _ if NAMES.contains(&name) => names::resolve(name, args),
         _ => return None,

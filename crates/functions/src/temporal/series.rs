@@ -1,7 +1,9 @@
 //! `generate_series` and `range` over dates and timestamps, as lists.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, ListArray, PrimitiveArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
@@ -34,14 +36,23 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
     let plain = args.iter().take(2).any(|arg| matches!(arg.atom, Atom::Timestamp(_, None)));
     let zoned_one = args.iter().take(2).any(|arg| matches!(arg.atom, Atom::Timestamp(_, Some(_))));
     let with_zone = zoned_one || (!plain && args.iter().take(2).any(has_zone));
-    let moment = if with_zone { zoned() } else { MICROSECONDS };
+    let own = args.iter().take(2).find_map(|arg| match arg.atom {
+        Atom::Timestamp(_, Some(zone)) => Some(zone.clone()),
+        _ => None,
+    });
+    let zone = own.as_deref().and_then(|zone| Tz::from_str(zone).ok());
+    let moment = match own {
+        Some(zone) => Atom::Timestamp(TimeUnit::Microsecond, Some(zone)),
+        None if with_zone => zoned(),
+        None => MICROSECONDS,
+    };
     let atom = Atom::List(Box::new(Slot { atom: moment.clone(), nullable: true }));
     let casts = match signature(name, args, &[moment.clone(), moment, Atom::Interval]) {
         Ok(casts) => casts,
         Err(error) => return Some(Err(error)),
     };
     let name = if inclusive { "generate_series" } else { "range" };
-    let kernel = Series { name, inclusive, atom: atom.clone() };
+    let kernel = Series { name, inclusive, atom: atom.clone(), zone };
     let mut resolved = ResolvedCall::strict(atom, args, casts, kernel).raising(true).costing(100);
     resolved.nullable = true;
     Some(Ok(resolved))
@@ -52,6 +63,8 @@ struct Series {
     name: &'static str,
     inclusive: bool,
     atom: Atom,
+    /// The zone in which days and months are added.
+    zone: Option<Tz>,
 }
 
 impl Kernel for Series {
@@ -92,7 +105,7 @@ impl Series {
         out: &mut Vec<i64>,
     ) -> Result<()> {
         let every = Every::default();
-        for moment in TimestampSeries::new(start, stop, step, self.inclusive)? {
+        for moment in TimestampSeries::new(start, stop, step, self.inclusive)?.in_zone(self.zone) {
             every.pass();
             out.push(moment?);
         }
@@ -109,6 +122,8 @@ pub struct TimestampSeries {
     step: IntervalMonthDayNano,
     ahead: bool,
     inclusive: bool,
+    /// The zone in which days and months are added.
+    zone: Option<Tz>,
 }
 
 impl TimestampSeries {
@@ -121,7 +136,19 @@ impl TimestampSeries {
         if length == 0 {
             return Err(fault("step size cannot equal zero", SqlState::INVALID_PARAMETER_VALUE));
         }
-        Ok(TimestampSeries { next: Some(start), stop, step, ahead: length > 0, inclusive })
+        Ok(TimestampSeries {
+            next: Some(start),
+            stop,
+            step,
+            ahead: length > 0,
+            inclusive,
+            zone: None,
+        })
+    }
+
+    /// Adds days and months in the local time of a zone.
+    pub fn in_zone(self, zone: Option<Tz>) -> Self {
+        TimestampSeries { zone, ..self }
     }
 }
 
@@ -138,7 +165,7 @@ impl Iterator for TimestampSeries {
         if !(within || self.inclusive && moment == self.stop) {
             return None;
         }
-        self.next = shift(moment, self.step, 1, TimeUnit::Microsecond, None);
+        self.next = shift(moment, self.step, 1, TimeUnit::Microsecond, self.zone.as_ref());
         Some(Ok(moment))
     }
 }

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 use tessera_text::names::{DAYS, MONTHS};
-use tessera_types::{Atom, Result, SqlState};
+use tessera_types::{Atom, Result, SqlState, TimeUnit};
 
 use crate::rowwise::{MICROSECONDS, OutputValue, fault, strict, takes};
 use crate::temporal::fields::Calendar;
+use crate::temporal::session_zone::NamedZone;
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Resolves `strftime(timestamp, format)`; the arguments may be swapped.
@@ -22,7 +23,15 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             (false, true) => false,
             _ => return Err(wrong()),
         };
-    let mut casts = vec![MICROSECONDS, Atom::String];
+    let moment = if moment_first { first } else { second };
+    let (atom, zone) = match moment.atom {
+        Atom::Timestamp(_, Some(zone)) => {
+            let atom = Atom::Timestamp(TimeUnit::Microsecond, Some(zone.clone()));
+            (atom, Some(NamedZone::of(zone)?))
+        }
+        _ => (MICROSECONDS, None),
+    };
+    let mut casts = vec![atom, Atom::String];
     if !moment_first {
         casts.reverse();
     }
@@ -32,7 +41,10 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         } else {
             (&arguments[1], &arguments[0])
         };
-        format_timestamp(moment.whole(), format.text()).map(OutputValue::Text)
+        let moment = moment.whole();
+        let offset = zone.map_or(0, |zone| zone.at(moment).0);
+        let local = moment.saturating_add(offset * 1_000_000);
+        format_timestamp(local, format.text(), offset).map(OutputValue::Text)
     }))
 }
 
@@ -56,7 +68,8 @@ pub(super) fn resolve_parse(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall
     }))
 }
 
-fn format_timestamp(moment: i64, format: &str) -> Result<String> {
+/// Formats a local time, whose offset from UTC is in seconds.
+fn format_timestamp(moment: i64, format: &str, offset: i64) -> Result<String> {
     let date = Calendar::of(moment.div_euclid(DAY_MICROSECONDS));
     let time = moment.rem_euclid(DAY_MICROSECONDS);
     let (hour, minute, second) =
@@ -105,10 +118,16 @@ fn format_timestamp(moment: i64, format: &str) -> Result<String> {
             Some('b' | 'h') => out.push_str(&month[..3]),
             Some('B') => out.push_str(month),
             Some('p') => out.push_str(if hour < 12 { "AM" } else { "PM" }),
-            Some('c') => out.push_str(&format_timestamp(moment, "%Y-%m-%d %H:%M:%S")?),
-            Some('x') => out.push_str(&format_timestamp(moment, "%Y-%m-%d")?),
-            Some('X') => out.push_str(&format_timestamp(moment, "%H:%M:%S")?),
-            Some('z') => out.push_str("+00"),
+            Some('c') => out.push_str(&format_timestamp(moment, "%Y-%m-%d %H:%M:%S", offset)?),
+            Some('x') => out.push_str(&format_timestamp(moment, "%Y-%m-%d", offset)?),
+            Some('X') => out.push_str(&format_timestamp(moment, "%H:%M:%S", offset)?),
+            Some('z') => {
+                let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
+                let _ = write!(out, "{sign}{:02}", minutes / 60);
+                if minutes % 60 != 0 {
+                    let _ = write!(out, ":{:02}", minutes % 60);
+                }
+            }
             Some('Z') => {}
             Some('%') => out.push('%'),
             other => {
@@ -242,8 +261,9 @@ mod tests {
     #[test]
     fn formats_go_there_and_back() {
         let moment = parse_timestamp("2024-02-29 13:04:05.000006", "%Y-%m-%d %H:%M:%S.%f").unwrap();
-        let shown = |format| format_timestamp(moment, format).unwrap();
+        let shown = |format| format_timestamp(moment, format, 19_800).unwrap();
         assert_eq!(shown("%a %d %B %y, %-I:%M %p %f %j"), "Thu 29 February 24, 1:04 PM 000006 060");
+        assert_eq!(shown("%z"), "+05:30");
         assert_eq!(shown("%x %X %%"), "2024-02-29 13:04:05 %");
         assert_eq!(
             parse_timestamp("Feb 29 2024", "%b %d %Y"),
@@ -251,6 +271,6 @@ mod tests {
         );
         assert_eq!(parse_timestamp("x", "%Y"), None);
         assert_eq!(parse_timestamp("2023-02-29", "%Y-%m-%d"), None);
-        assert!(format_timestamp(moment, "%Q").is_err());
+        assert!(format_timestamp(moment, "%Q", 0).is_err());
     }
 }

@@ -7,13 +7,12 @@ use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::*;
 
-use tessera_text::calendar::{DAY_MICROSECONDS, offset_at};
+use tessera_text::calendar::DAY_MICROSECONDS;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::part::{field_of, unknown, unsupported};
-use super::zones::Zone;
+use super::zones::{Zone, zone_of};
 use crate::kernel::{Argument, Kernel, argument, unexpected};
-use crate::parse_timestamp::offset_in;
 use crate::temporal::fields::{Field, first_day, microseconds_of};
 use crate::types::{Arg, ResolvedCall, wrong_arguments};
 
@@ -55,6 +54,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         return Err(wrong());
     }
     let own = own.as_deref().filter(|zone| *zone != "UTC").map(Tz::from_str).transpose()?;
+    let own = own.map(Zone::Named);
     let mut casts = vec![Atom::String, atom.clone()];
     casts.extend(zone.map(|_| Atom::String));
     let kernel = Trunc { of: value.atom.clone(), atom: atom.clone(), zone: own };
@@ -66,7 +66,7 @@ struct Trunc {
     /// The declared type of the argument.
     of: Atom,
     atom: Atom,
-    zone: Option<Tz>,
+    zone: Option<Zone>,
 }
 
 impl Kernel for Trunc {
@@ -114,7 +114,7 @@ impl Trunc {
             let zone_names = zones.array.as_string_view_opt();
             let zone = match zone_names {
                 Some(zone_names) if zone_names.is_null(zones.at(row)) => None,
-                Some(zone_names) => Some(Some(zone_named(zone_names.value(zones.at(row)))?)),
+                Some(zone_names) => Some(Some(zone_of(zone_names.value(zones.at(row)))?)),
                 None => Some(self.zone),
             };
             let value = values.slice(row, 1);
@@ -132,7 +132,7 @@ impl Trunc {
         Ok(arrow::compute::concat(&parts)?)
     }
 
-    fn truncated(&self, name: &str, values: &ArrayRef, zone: Option<Tz>) -> Result<ArrayRef> {
+    fn truncated(&self, name: &str, values: &ArrayRef, zone: Option<Zone>) -> Result<ArrayRef> {
         let unit = field_of(name, &self.of)?;
         if self.atom == Atom::Interval {
             let input = values.as_primitive_opt::<Interval>().ok_or_else(|| unexpected(values))?;
@@ -182,39 +182,11 @@ impl Trunc {
 
 /// Truncates a timestamp in the local time of a zone. Units of a day or more may begin with another
 /// offset, so the offset is looked up again.
-fn in_zone(zone: &Tz, moment: i64, redo: bool, local: impl Fn(i64) -> i64) -> i64 {
-    let own = offset_at(zone, moment.div_euclid(1_000_000)) * 1_000_000;
+fn in_zone(zone: &Zone, moment: i64, redo: bool, local: impl Fn(i64) -> i64) -> i64 {
+    let own = zone.offset_at(moment.div_euclid(1_000_000)) * 1_000_000;
     let truncated = local(moment.saturating_add(own));
-    let own = if redo { offset_in(truncated.div_euclid(1_000_000), zone) * 1_000_000 } else { own };
+    let own = if redo { zone.offset_in(truncated.div_euclid(1_000_000)) * 1_000_000 } else { own };
     truncated.saturating_sub(own)
-}
-
-/// Parses the name of a time zone.
-///
-/// # Errors
-/// The name is unknown.
-pub(super) fn zone_named(name: &str) -> Result<Tz> {
-    // An offset alone is in POSIX notation: positive is west of Greenwich.
-    let spelled = match name.starts_with(['+', '-']) {
-        true => format!("utc{name}"),
-        false => name.to_ascii_lowercase(),
-    };
-    let named = match super::zones::zone_named(&spelled) {
-        Some(Zone::Named(zone)) => Ok(zone),
-        Some(Zone::Fixed(seconds)) if seconds % 60 == 0 => {
-            let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
-            Tz::from_str(&format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60))
-        }
-        _ => Tz::from_str(name),
-    };
-    named.map_err(|_| {
-        let message = format!(
-            "unknown time zone '{name}'; use a name of the IANA database, such as Europe/Berlin, an \
-             offset or UTC"
-        );
-        Error::data(message)
-            .with_state(SqlState::INVALID_PARAMETER_VALUE)
-    })
 }
 
 /// Truncates an interval to a unit; `None` if intervals do not have the unit.

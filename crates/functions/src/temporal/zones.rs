@@ -3,6 +3,10 @@
 use std::str::FromStr;
 
 use arrow::array::timezone::Tz;
+use tessera_text::calendar::offset_at;
+use tessera_types::{Error, Result, SqlState, did_you_mean};
+
+use crate::parse_timestamp::offset_in;
 
 /// A parsed time zone.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +14,53 @@ pub(crate) enum Zone {
     /// Seconds east of Greenwich.
     Fixed(i64),
     Named(Tz),
+}
+
+impl Zone {
+    /// The offset from UTC, in seconds, at a time in seconds since 1970.
+    pub(crate) fn offset_at(&self, seconds: i64) -> i64 {
+        match self {
+            Zone::Fixed(offset) => *offset,
+            Zone::Named(zone) => offset_at(zone, seconds),
+        }
+    }
+
+    /// The offset from UTC, in seconds, at a local time in seconds since 1970.
+    pub(crate) fn offset_in(&self, local: i64) -> i64 {
+        match self {
+            Zone::Fixed(offset) => *offset,
+            Zone::Named(zone) => offset_in(local, zone),
+        }
+    }
+}
+
+/// Parses a zone as an argument of a function names it: an abbreviation, a name or an offset.
+///
+/// # Errors
+/// The name is unknown.
+pub(crate) fn zone_of(name: &str) -> Result<Zone> {
+    // An offset alone is in POSIX notation: positive is west of Greenwich.
+    let spelled = match name.starts_with(['+', '-']) {
+        true => format!("utc{name}"),
+        false => name.to_ascii_lowercase(),
+    };
+    match zone_named(&spelled) {
+        Some(zone) => Ok(zone),
+        None => Tz::from_str(name).map(Zone::Named).map_err(|_| unknown_zone(name)),
+    }
+}
+
+/// The error for an unknown name of a time zone.
+pub(super) fn unknown_zone(name: &str) -> Error {
+    let hint = did_you_mean(name, chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()));
+    let message = format!(
+        "unknown time zone '{name}'{}",
+        match hint.is_empty() {
+            true => "; use a name of the IANA database, such as Europe/Berlin, an offset or UTC",
+            false => &hint,
+        }
+    );
+    Error::data(message).with_state(SqlState::INVALID_PARAMETER_VALUE)
 }
 
 /// Fixed offsets of zone abbreviations in seconds east of Greenwich: PostgreSQL's default list.
@@ -246,7 +297,7 @@ pub(super) fn zone_named(name: &str) -> Option<Zone> {
 }
 
 /// Parses a POSIX offset to seconds east of Greenwich: `utc+3` is west of Greenwich.
-fn posix_offset(name: &str) -> Option<i64> {
+pub(super) fn posix_offset(name: &str) -> Option<i64> {
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (sign, digits) = match name.get(letters..)?.strip_prefix(['+', '-']) {
         Some(digits) if name[letters..].starts_with('-') => (1, digits),

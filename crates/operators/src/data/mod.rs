@@ -1,5 +1,6 @@
 //! Sub-operators that transform tuples.
 
+mod asof_scan;
 mod build;
 mod cartesian_product;
 mod filter;
@@ -39,6 +40,7 @@ mod values;
 mod window;
 mod zip;
 
+pub use asof_scan::AsOfScan;
 pub use build::{Build, HASH_TABLE, TABLE_FIELD};
 pub use cartesian_product::CartesianProduct;
 pub use filter::Filter;
@@ -74,6 +76,7 @@ use tessera_operator::Registry;
 
 /// Registers the data sub-operators.
 pub fn register(registry: &mut Registry) {
+    registry.register(AsOfScan);
     registry.register(Build);
     registry.register(CartesianProduct);
     registry.register(Filter);

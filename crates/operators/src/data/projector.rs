@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tessera_context::Run;
 use tessera_functions::growth::{each_piece, grows_in, piece_rows};
 use tessera_functions::{BoundExpr, Computation, Library, is_written_null};
-use tessera_plan::{Expr, Functions};
+use tessera_plan::Expr;
 use tessera_types::{Field, Item, Result, Tuple};
 use tessera_vector::{Chunk, Column, concat_chunks};
 
@@ -143,11 +143,8 @@ fn share(exprs: &mut [Expr], tuple: &Tuple, library: &Library) -> Vec<(Arc<str>,
     let mut nodes = 0;
     let mut volatile = false;
     for expr in exprs.iter() {
-        expr.walk(&mut |expr| {
-            nodes += 1;
-            volatile |=
-                matches!(expr, Expr::Call { function, .. } if library.is_volatile(function));
-        });
+        expr.walk(&mut |_| nodes += 1);
+        volatile |= tessera_plan::rewrite::is_volatile(expr, library);
     }
     if nodes > SHARED_SEARCH_NODES_MAX || volatile {
         return Vec::new();
@@ -194,7 +191,11 @@ fn largest_repeated<'a>(exprs: impl Iterator<Item = &'a Expr>) -> Option<Expr> {
 /// of AND, OR and COALESCE, and `try`, where evaluating early could raise a spurious error.
 fn unconditional<'a>(expr: &'a Expr, found: &mut Vec<&'a Expr>) {
     match expr {
-        Expr::Field(_) | Expr::Parameter(_) | Expr::Constant(..) | Expr::Try(_) => return,
+        Expr::Field(_)
+        | Expr::Parameter(_)
+        | Expr::Constant(..)
+        | Expr::Lambda(_)
+        | Expr::Try(_) => return,
         Expr::Call { function, args } if is_written_null(function, args) => return,
         Expr::Call { args, .. } => args.iter().for_each(|arg| unconditional(arg, found)),
         Expr::Cast { input, .. } | Expr::Not(input) | Expr::IsNull(input) => {

@@ -1,7 +1,9 @@
 //! `series`: generates numbers or timestamps between two bounds.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, Int64Array, PrimitiveArray, UInt32Array};
 use arrow::datatypes::{
     ArrowPrimitiveType, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType,
@@ -196,7 +198,9 @@ impl CurrentChunk {
                     self.value::<TimestampMicrosecondType>(1, row)?,
                 );
                 let step = self.value::<IntervalMonthDayNanoType>(2, row)?;
-                Rest::TimestampSeries(TimestampSeries::new(start, stop, step, inclusive)?)
+                Rest::TimestampSeries(
+                    TimestampSeries::new(start, stop, step, inclusive)?.in_zone(zone_of(atom)),
+                )
             }
         };
         Ok(Some(()))
@@ -238,6 +242,14 @@ impl CurrentChunk {
                 return Ok((values, parents));
             }
         }
+    }
+}
+
+/// Returns the time zone of a timestamp type.
+fn zone_of(atom: &Atom) -> Option<Tz> {
+    match atom {
+        Atom::Timestamp(_, Some(zone)) => Tz::from_str(zone).ok(),
+        _ => None,
     }
 }
 

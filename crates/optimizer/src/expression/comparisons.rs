@@ -164,6 +164,8 @@ fn keeps_order(from: &Atom, to: &Atom) -> bool {
         ),
         (Atom::Decimal(_, old), Atom::Decimal(_, new)) => new >= old,
         (from, Atom::Decimal(_, scale)) => from.is_integer() && *scale >= 0,
+        // Another time zone is another way to show the same moment.
+        (Atom::Timestamp(old, Some(_)), Atom::Timestamp(new, Some(_))) => old == new,
         (from, to) => from.is_integer() && to.is_integer(),
     };
     exact && !cast_raises(from, to)

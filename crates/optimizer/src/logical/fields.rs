@@ -11,7 +11,7 @@ use crate::logical::relation::Name;
 use crate::logical::types::Types;
 
 /// The names and types of a query's fields. Every step from binding to lowering adds its own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fields<'a> {
     /// The functions that expressions call.
     pub library: &'a Arc<Library>,

@@ -1,5 +1,6 @@
 //! Logical optimization: rewrites of relations.
 
+pub mod as_of;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct;
 pub(crate) mod estimate;
@@ -11,5 +12,6 @@ pub(crate) mod push;
 pub(crate) mod reduce;
 pub mod relation;
 pub(crate) mod strict;
+pub(crate) mod substitute;
 pub(crate) mod types;
 pub mod window;

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::{Field, Tuple};
 
+use crate::logical::as_of::AsOf;
 use crate::logical::relation::{
     Aggregate, Join, Kind, Name, Relation, covered, inline, parameters, substitute,
 };
@@ -73,6 +74,7 @@ impl PushDown<'_> {
                 self.through_map(*input, exprs, incoming)
             }
             Relation::Join(join) => self.through_join(*join, incoming),
+            Relation::AsOf(join) => self.through_as_of(*join, incoming),
             Relation::Aggregate(aggregate) if self.uses(Rule::PushFilterAggregate) => {
                 self.through_aggregate(*aggregate, incoming)
             }
@@ -207,6 +209,39 @@ impl PushDown<'_> {
         Relation::Window(Box::new(window)).filtered(stay)
     }
 
+    /// Pushes the predicates on the left side; those on keys also hold for the matches.
+    fn through_as_of(&self, mut join: AsOf, incoming: Vec<Expr>) -> Relation {
+        let right: HashSet<Name> = join.right.names().into_iter().collect();
+        let rejects = |predicate: &Expr| !rejecting_fields(predicate).is_disjoint(&right);
+        if self.uses(Rule::OuterToInner) && incoming.iter().any(rejects) {
+            join.outer = false;
+        }
+        let left: HashSet<Name> = join.left.names().into_iter().collect();
+        let (to_left, stay): (Vec<Expr>, Vec<Expr>) = incoming.into_iter().partition(|predicate| {
+            self.uses(Rule::PushFilterJoin)
+                && !predicate.fields().is_empty()
+                && covered(predicate, &left)
+        });
+        let other_side = |name: &Name| {
+            let is_key = |(key, _): &&(Expr, Expr)| *key == Expr::Field(name.clone());
+            match join.keys.iter().find(is_key) {
+                Some((_, other @ Expr::Field(_))) => Some(other.clone()),
+                _ => None,
+            }
+        };
+        let mut to_right = Vec::new();
+        for predicate in to_left.iter().filter(|predicate| is_plain_comparison(predicate)) {
+            if predicate.fields().iter().all(|name| other_side(name).is_some()) {
+                let mut same = predicate.clone();
+                substitute(&mut same, &other_side);
+                to_right.push(same);
+            }
+        }
+        join.left = self.push(join.left, to_left);
+        join.right = self.push(join.right, to_right);
+        Relation::AsOf(Box::new(join)).filtered(stay)
+    }
+
     fn through_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {
         if self.uses(Rule::OuterToInner) {
             reject_nulls(&mut join, &incoming);
@@ -329,6 +364,14 @@ fn is_key(predicate: &Expr) -> bool {
     let ([a, b], "eq" | "is_not_distinct") = (args.as_slice(), &**function) else { return false };
     let (a, b) = (a.fields(), b.fields());
     !a.is_empty() && !b.is_empty() && !a.iter().any(|name| b.contains(name))
+}
+
+/// Whether a predicate compares fields and constants, so that it is the same for equal values.
+fn is_plain_comparison(predicate: &Expr) -> bool {
+    let Expr::Call { function, args } = predicate else { return false };
+    let is_plain = |arg: &Expr| matches!(arg, Expr::Field(_) | Expr::Constant(..));
+    matches!(&**function, "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq")
+        && args.iter().all(is_plain)
 }
 
 /// Turns an outer join into a stricter one if a predicate above rejects its NULLs.

@@ -4,12 +4,17 @@
 //! and renaming is free. A correlated subquery is a join with a right side that reads fields of the
 //! left side as parameters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tessera_plan::Expr;
 use tessera_types::{Atom, Tuple};
 
+use crate::logical::as_of::AsOf;
+use crate::logical::substitute::add_parameters;
+pub use crate::logical::substitute::{
+    covered, inline, parameters, parameters_to_fields, substitute, substitute_parameters,
+};
 use crate::logical::window::Window;
 use crate::table::Table;
 
@@ -51,6 +56,16 @@ pub enum Relation {
     },
     /// A join of two relations.
     Join(Box<Join>),
+    /// A join with the nearest tuple.
+    AsOf(Box<AsOf>),
+    /// A join by position: the first tuples of both sides, then the second ones. NULLs stand for
+    /// those of the shorter side.
+    Positional {
+        /// The left relation.
+        left: Box<Relation>,
+        /// The right relation.
+        right: Box<Relation>,
+    },
     /// A grouping with aggregates.
     Aggregate(Box<Aggregate>),
     /// Window functions.
@@ -223,6 +238,13 @@ pub struct Aggregate {
     pub calls: Vec<(Name, Call)>,
 }
 
+impl Aggregate {
+    /// Whether it only removes duplicates.
+    pub fn is_distinct(&self) -> bool {
+        self.calls.is_empty() && self.sets.is_none() && !self.keys.is_empty()
+    }
+}
+
 impl Relation {
     /// Returns a placeholder for a relation that is taken out and rewritten.
     pub fn placeholder() -> Relation {
@@ -257,6 +279,8 @@ impl Relation {
                 }
                 names
             }
+            Relation::AsOf(join) => [join.left.names(), join.right.names()].concat(),
+            Relation::Positional { left, right } => [left.names(), right.names()].concat(),
             Relation::Aggregate(aggregate) => {
                 let keys = aggregate.keys.iter().map(|(name, _)| name);
                 let calls = aggregate.calls.iter().map(|(name, _)| name);
@@ -297,6 +321,8 @@ impl Relation {
             | Relation::Shared { input, .. }
             | Relation::Unnest { input, .. } => vec![input],
             Relation::Join(join) => vec![&join.left, &join.right],
+            Relation::AsOf(join) => vec![&join.left, &join.right],
+            Relation::Positional { left, right } => vec![left, right],
             Relation::Aggregate(aggregate) => vec![&aggregate.input],
             Relation::Window(window) => vec![&window.input],
             Relation::Union { inputs, .. } => inputs.iter().map(|(input, _)| input).collect(),
@@ -324,6 +350,11 @@ impl Relation {
                 let Join { left, right, .. } = &mut **join;
                 vec![left, right]
             }
+            Relation::AsOf(join) => {
+                let AsOf { left, right, .. } = &mut **join;
+                vec![left, right]
+            }
+            Relation::Positional { left, right } => vec![left, right],
             Relation::Aggregate(aggregate) => vec![&mut aggregate.input],
             Relation::Window(window) => vec![&mut window.input],
             Relation::Union { inputs, .. } => inputs.iter_mut().map(|(input, _)| input).collect(),
@@ -339,6 +370,7 @@ impl Relation {
             Relation::Values { rows, .. } => rows.iter().flatten().collect(),
             Relation::Map { exprs, .. } => exprs.iter().map(|(_, expr)| expr).collect(),
             Relation::Join(join) => join.conditions.iter().collect(),
+            Relation::AsOf(join) => join.exprs().collect(),
             Relation::Aggregate(aggregate) => {
                 let keys = aggregate.keys.iter().map(|(_, expr)| expr);
                 keys.chain(aggregate.calls.iter().flat_map(|(_, call)| call.exprs())).collect()
@@ -347,6 +379,7 @@ impl Relation {
             Relation::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
             Relation::Sample { seed, .. } => vec![seed],
             Relation::Limit { .. }
+            | Relation::Positional { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
             | Relation::WorkingTable { .. }
@@ -364,6 +397,7 @@ impl Relation {
             Relation::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Relation::Map { exprs, .. } => exprs.iter_mut().map(|(_, expr)| expr).collect(),
             Relation::Join(join) => join.conditions.iter_mut().collect(),
+            Relation::AsOf(join) => join.exprs_mut().collect(),
             Relation::Aggregate(aggregate) => {
                 let Aggregate { keys, calls, .. } = &mut **aggregate;
                 let keys = keys.iter_mut().map(|(_, expr)| expr);
@@ -373,6 +407,7 @@ impl Relation {
             Relation::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
             Relation::Sample { seed, .. } => vec![seed],
             Relation::Limit { .. }
+            | Relation::Positional { .. }
             | Relation::Union { .. }
             | Relation::Recursive(_)
             | Relation::WorkingTable { .. }
@@ -429,71 +464,5 @@ impl Call {
     fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let Call { args, filter, order_by, .. } = self;
         args.iter_mut().chain(filter).chain(order_by.iter_mut().map(|key| &mut key.expr))
-    }
-}
-
-/// Returns the parameters that an expression reads.
-pub fn parameters(expr: &Expr) -> HashSet<Name> {
-    let mut names = HashSet::new();
-    add_parameters(expr, &mut names);
-    names
-}
-
-fn add_parameters(expr: &Expr, names: &mut HashSet<Name>) {
-    expr.walk(&mut |expr| {
-        if let Expr::Parameter(name) = expr {
-            names.insert(name.clone());
-        }
-    });
-}
-
-/// Whether all fields of the expression are among `names`.
-pub fn covered(expr: &Expr, names: &HashSet<Name>) -> bool {
-    expr.fields().iter().all(|name| names.contains(name))
-}
-
-/// Replaces fields by expressions.
-pub fn substitute(expr: &mut Expr, replacement: &dyn Fn(&Name) -> Option<Expr>) {
-    if let Expr::Field(name) = expr {
-        if let Some(new) = replacement(name) {
-            *expr = new;
-        }
-        return;
-    }
-    for child in expr.children_mut() {
-        substitute(child, replacement);
-    }
-}
-
-/// Replaces fields by their expressions in `exprs`.
-pub fn inline(expr: &mut Expr, exprs: &[(Name, Expr)]) {
-    substitute(expr, &|name| {
-        exprs.iter().find(|(known, _)| known == name).map(|(_, expr)| expr.clone())
-    });
-}
-
-/// Turns the parameters among `names` into fields.
-pub fn parameters_to_fields(expr: &mut Expr, names: &HashSet<Name>) {
-    if let Expr::Parameter(name) = expr
-        && names.contains(name)
-    {
-        *expr = Expr::Field(name.clone());
-        return;
-    }
-    for child in expr.children_mut() {
-        parameters_to_fields(child, names);
-    }
-}
-
-/// Replaces parameters by the fields in `names`.
-pub fn substitute_parameters(expr: &mut Expr, names: &HashMap<Name, Name>) {
-    if let Expr::Parameter(name) = expr {
-        if let Some(field) = names.get(name) {
-            *expr = Expr::Field(field.clone());
-        }
-        return;
-    }
-    for child in expr.children_mut() {
-        substitute_parameters(child, names);
     }
 }

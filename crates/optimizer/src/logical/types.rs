@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_functions::Library;
-use tessera_plan::{Expr, Functions, Rule, Rules, Scope, type_of};
+use tessera_plan::{Expr, Rule, Rules, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 
 use crate::expression::{Simplifier, TypeContext};
@@ -70,13 +70,7 @@ impl Types<'_> {
 
     /// Whether the expression may have a different value each time it is evaluated.
     pub fn volatile(self, expr: &Expr) -> bool {
-        let mut volatile = false;
-        expr.walk(&mut |expr| {
-            if let Expr::Call { function, .. } = expr {
-                volatile |= self.library.is_volatile(function);
-            }
-        });
-        volatile
+        tessera_plan::rewrite::is_volatile(expr, &**self.library)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Lowering: turns relations into plans of sub-operators.
 
 mod aggregate;
+mod as_of;
 mod correlated;
 mod join;
 mod node;
@@ -161,6 +162,8 @@ impl<'a> Lowering<'a> {
             }
             Relation::Join(join) if join.correlated => self.correlated(join, needed, level),
             Relation::Join(join) => self.join(join, needed, level),
+            Relation::AsOf(join) => self.as_of(join, needed, level),
+            Relation::Positional { left, right } => self.positional(left, right, needed, level),
             Relation::Aggregate(aggregate) => self.aggregate(aggregate, needed, level),
             Relation::Window(window) => self.window(window, needed, level),
             Relation::Sort { input, keys, offset, limit } => {

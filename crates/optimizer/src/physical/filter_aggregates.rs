@@ -111,7 +111,11 @@ fn is_of_numbers(expr: &Expr, tuple: &Tuple, read: &mut HashSet<Arc<str>>) -> bo
             Expr::Parameter(_) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) => {
                 true
             }
-            Expr::Cast { .. } | Expr::Case { .. } | Expr::Coalesce(_) | Expr::Try(_) => false,
+            Expr::Cast { .. }
+            | Expr::Case { .. }
+            | Expr::Coalesce(_)
+            | Expr::Try(_)
+            | Expr::Lambda(_) => false,
         };
     });
     is_simple

@@ -175,7 +175,7 @@ impl RequiredFields<'_> {
                     wants[position] = Some(self.some(*input, &read));
                 }
             }
-            ("window_bounds" | "window_scan" | "window_frame", [input]) => {
+            ("window_bounds" | "window_scan" | "window_frame" | "asof_scan", [input]) => {
                 let mut kept = node.clone();
                 narrow(&mut kept, &output, self.catalog)?;
                 let added = added_by_window(node)?;
@@ -246,6 +246,12 @@ fn narrow(node: &mut Node, needed: &Names, catalog: &OperatorCatalog) -> Result<
         "map" | "parametrized_map" => "exprs",
         "reduce" | "reduce_by_key" => "aggregates",
         "window_scan" | "window_frame" => "calls",
+        "asof_scan" => {
+            let mut names = node.params.names("fields")?;
+            names.retain(|name| needed.contains(name));
+            node.params.set("fields", Value::names(names));
+            return Ok(());
+        }
         "projection" => {
             let mut names = node.params.names("fields")?;
             let first = names.first().cloned();

@@ -8,6 +8,7 @@ use super::TEXT_DEPTH_MAX;
 use super::lexer::{Lexer, Token};
 use super::literal::{Literal, is_whole};
 use crate::expr::Expr;
+use crate::lambda::Lambda;
 use crate::typing::EXPR_DEPTH_MAX;
 
 /// The precedence of operators; higher binds more tightly.
@@ -311,6 +312,14 @@ fn keyword(lexer: &mut Lexer<'_>, word: &'static str, nesting: usize) -> Result<
             let (input, depth) = climb(lexer, 0, nesting + 1)?;
             lexer.expect(")")?;
             (Expr::Try(Box::new(input)), depth + 1)
+        }
+        "LAMBDA" => {
+            lexer.expect("(")?;
+            let parameters = lexer.tuple()?;
+            lexer.expect(",")?;
+            let (body, depth) = climb(lexer, 0, nesting + 1)?;
+            lexer.expect(")")?;
+            (Expr::Lambda(Arc::new(Lambda { parameters, body })), depth + 1)
         }
         "COALESCE" | "AND" | "OR" => {
             lexer.expect("(")?;

@@ -6,7 +6,7 @@ use tessera_types::{Atom, Code, Error, Result, Span, Tuple, TypeParser};
 pub(super) const KEYWORDS: &[&str] = &[
     "AND", "OR", "NOT", "IS", "NULL", "DISTINCT", "FROM", "LIKE", "ILIKE", "CASE", "WHEN", "THEN",
     "ELSE", "END", "CAST", "TRY_CAST", "AS", "COALESCE", "TRY", "RAW", "ITEMS", "INTERVAL", "NAN",
-    "INF", "true", "false",
+    "INF", "LAMBDA", "true", "false",
 ];
 
 /// Symbols; a symbol precedes its own prefixes.

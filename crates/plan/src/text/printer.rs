@@ -296,6 +296,11 @@ fn expr(out: &mut String, value: &Expr, least: u8) {
             expr(out, inner, 0);
             out.push(')');
         }
+        Expr::Lambda(lambda) => {
+            let _ = write!(out, "LAMBDA({}, ", lambda.parameters);
+            expr(out, &lambda.body, 0);
+            out.push(')');
+        }
     }
 }
 

@@ -54,6 +54,10 @@ fn expressions_print_with_the_fewest_parentheses() {
     for (written, printed) in [
         ("((a + b)) + c", "a + b + c"),
         ("a + (b + c)", "a + (b + c)"),
+        (
+            "list_transform(l, LAMBDA(<x: int64?>, (x + 1)), a)",
+            "list_transform(l, LAMBDA(<x: int64?>, x + 1), a)",
+        ),
         ("(a + b) * c % d", "(a + b) * c % d"),
         ("a AND (b OR c) AND NOT (d = 1)", "a AND (b OR c) AND NOT d = 1"),
         ("(a AND b) AND c", "(a AND b) AND c"),
@@ -304,7 +308,10 @@ pub(crate) fn expr() -> impl Strategy<Value = Expr> {
             1 => list.prop_map(Expr::Coalesce),
             2 => inner.clone().prop_map(|e| Expr::Not(Box::new(e))),
             2 => inner.clone().prop_map(|e| Expr::IsNull(Box::new(e))),
-            1 => inner.prop_map(|e| Expr::Try(Box::new(e))),
+            1 => inner.clone().prop_map(|e| Expr::Try(Box::new(e))),
+            1 => (tuple(), inner).prop_map(|(parameters, body)| {
+                Expr::Lambda(Arc::new(crate::Lambda { parameters, body }))
+            }),
         ]
     })
 }

@@ -156,8 +156,9 @@ fn moment(text: &str) -> String {
         Some(text) => (text, " BC"),
         None => (text, ""),
     };
-    let (text, zone) = match text.strip_suffix("+00:00") {
-        Some(text) => (text, "+00"),
+    let offset = text.len().checked_sub(6).filter(|at| text[*at..].starts_with(['+', '-']));
+    let (text, zone) = match offset {
+        Some(at) => (&text[..at], text[at..].trim_end_matches(":00")),
         None => (text, ""),
     };
     let text =
@@ -235,5 +236,6 @@ fn values_look_like_those_of_postgresql() {
     assert_eq!(of(0, -1, 3_600_000_000_000), "-1 days +01:00:00");
     assert_eq!(of(0, 0, 0), "00:00:00");
     assert_eq!(moment("2024-01-01 10:20:30.500+00:00"), "2024-01-01 10:20:30.5+00");
+    assert_eq!(moment("2024-01-01 10:20:00-05:30"), "2024-01-01 10:20:00-05:30");
     assert_eq!(visible(" a  b \n"), "␣a ␣b \\n");
 }

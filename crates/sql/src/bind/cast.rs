@@ -5,7 +5,6 @@ use tessera_plan::Expr;
 use tessera_types::{Atom, Result, TimeUnit};
 
 use super::literal::units;
-use super::sql_type::atom_of_type;
 use super::typed::TypedExpr;
 use super::{Binder, Place, unsupported_at};
 
@@ -22,7 +21,9 @@ impl Binder<'_> {
             CastKind::TryCast | CastKind::SafeCast => true,
         };
         let value = match (inner, safe) {
-            (Ast::Array(array), false) => self.array_as(array, &atom_of_type(data_type)?, place)?,
+            (Ast::Array(array), false) => {
+                self.array_as(array, &self.local_type(data_type)?, place)?
+            }
             _ => self.expr(inner, place)?,
         };
         self.cast_as(value, data_type, safe)
@@ -63,7 +64,12 @@ impl Binder<'_> {
         data_type: &DataType,
         safe: bool,
     ) -> Result<TypedExpr> {
-        let atom = atom_of_type(data_type)?;
+        if let (DataType::Regclass, Some(name)) = (data_type, value.literal())
+            && name.bytes().any(|byte| !byte.is_ascii_digit())
+        {
+            return self.relation_oid(name);
+        }
+        let atom = self.local_type(data_type)?;
         if let Some(moment) = value.literal().and_then(|word| self.date_word(word, &atom)) {
             return moment;
         }
@@ -124,7 +130,7 @@ impl Binder<'_> {
             _ => return None,
         };
         let clock = |function: &str| {
-            let expr = self.start_time.value_of(function)?;
+            let expr = self.start_time.value_of(function, &self.zone)?;
             let atom = self.fields.atom_of(&expr).ok()?;
             Some(TypedExpr::new(expr, atom))
         };

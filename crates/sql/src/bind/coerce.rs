@@ -18,6 +18,9 @@ impl Binder<'_> {
         if value.is_null() {
             return Ok(TypedExpr::new(Expr::null(to.clone()), to.clone()));
         }
+        if let Some(typed) = self.inferred(&value, to) {
+            return Ok(typed);
+        }
         if value.atom == *to {
             return Ok(TypedExpr { unknown: false, ..value });
         }

@@ -17,7 +17,7 @@ impl Binder<'_> {
         left: TypedExpr,
         right: TypedExpr,
     ) -> Result<TypedExpr> {
-        let (left, right) = self.comparable(left, right)?;
+        let (left, right) = self.comparable(self.settled(left), self.settled(right))?;
         let (a, b) = (&left.atom, &right.atom);
         if a == b {
             return Ok(TypedExpr::boolean(Expr::call(name, vec![left.expr, right.expr])));

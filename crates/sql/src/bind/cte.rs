@@ -14,6 +14,7 @@ use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use super::from::Tables;
 use super::scope::{OutputColumn, Scope};
 use super::{Binder, BoundQuery, normalized, refuse, with_span};
 
@@ -35,6 +36,8 @@ pub(crate) enum Meaning {
     Query(Rc<CteDefinition>),
     /// Inside a recursive term: the tuples of the previous iteration.
     WorkTable(Rc<WorkTable>),
+    /// Tables that are bound already.
+    Tables(Rc<Tables>),
 }
 
 /// The definition of a common table expression.

@@ -1,7 +1,8 @@
 //! Scalar expressions.
 
 use sqlparser::ast::{
-    CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, TrimWhereField, TypedString,
+    CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, TrimWhereField, TypedString, Value,
+    ValueWithSpan,
 };
 use tessera_plan::Expr;
 use tessera_types::{Error, Result, SqlState};
@@ -33,6 +34,9 @@ impl Binder<'_> {
                 self.access(root, access_chain, place)
             }
             Ast::Nested(inner) => self.expr(inner, place),
+            Ast::Value(ValueWithSpan { value: Value::Placeholder(name), span }) => {
+                self.placeholder(name, place).map_err(|error| with_span(error, *span))
+            }
             Ast::Value(value) => self.literal(value),
             Ast::TypedString(TypedString { data_type, value, uses_odbc_syntax: _ }) => {
                 let text = self.literal(value)?;
@@ -158,7 +162,10 @@ impl Binder<'_> {
             Ast::Struct { values, fields } => self.structure(values, fields, place),
             Ast::Map(map) => self.map(&map.entries, place),
             Ast::Tuple(values) => self.structure(values, &[], place),
-            Ast::AtTimeZone { .. } => Err(unsupported_at("AT TIME ZONE", expr)),
+            Ast::AtTimeZone { timestamp, time_zone } => {
+                let args = vec![self.expr(time_zone, place)?, self.expr(timestamp, place)?];
+                self.function_call("timezone", args)
+            }
             Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
                 Err(unsupported_at("a grouping set outside of GROUP BY", expr))
             }
@@ -182,7 +189,11 @@ impl Binder<'_> {
             Ast::MatchAgainst { .. } => Err(unsupported_at("MATCH … AGAINST", expr)),
             Ast::OuterJoin(_) => Err(unsupported_at("(+) (write LEFT JOIN)", expr)),
             Ast::Prior(_) => Err(unsupported_at("PRIOR", expr)),
-            Ast::Lambda(_) => Err(unsupported_at("a lambda", expr)),
+            Ast::ListComprehension(comprehension) => self.comprehension(comprehension, place),
+            Ast::Lambda(_) => {
+                let construct = "a lambda outside of list_transform, list_filter and list_reduce";
+                Err(unsupported_at(construct, expr))
+            }
             Ast::MemberOf(_) => Err(unsupported_at("MEMBER OF", expr)),
         }
     }
@@ -212,6 +223,7 @@ impl Binder<'_> {
             return Ok(test);
         }
         let value = self.expr(inner, place)?;
+        self.check_determined(&value)?;
         Ok(self.null_test(value, is_null))
     }
 

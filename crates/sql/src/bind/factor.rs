@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sqlparser::ast::{Ident, ObjectName, Query, Spanned, TableAlias, TableFactor};
+use sqlparser::ast::{Ident, NullInclusion, ObjectName, Query, Spanned, TableAlias, TableFactor};
 use tessera_optimizer::logical::relation::Relation;
 use tessera_optimizer::table::Table;
 use tessera_types::{Code, Error, Result, SqlState, suggest};
@@ -11,6 +11,7 @@ use tessera_types::{Code, Error, Result, SqlState, suggest};
 use super::cte::{Env, Meaning, check_alias, renamed};
 use super::from::{FromContext, Tables, lateral_scope};
 use super::list::idents;
+use super::pivot::{Pivot, PivotOn};
 use super::scope::{Column, OutputColumn, shown};
 use super::{Binder, BoundQuery, normalized, refuse, unsupported_at, with_span};
 
@@ -39,14 +40,16 @@ impl Binder<'_> {
             } => {
                 refuse(!with_hints.is_empty(), "WITH after a table", place)?;
                 refuse(version.is_some(), "a table version (FOR SYSTEM_TIME)", place)?;
-                refuse(*with_ordinality, "WITH ORDINALITY", place)?;
+                let has_function = args.is_some();
+                refuse(*with_ordinality && !has_function, "WITH ORDINALITY of a table", place)?;
                 refuse(!partitions.is_empty(), "PARTITION after a table", place)?;
                 refuse(json_path.is_some(), "a JSON path after a table", place)?;
                 refuse(!index_hints.is_empty(), "an index hint", place)?;
                 let mut tables = match args {
                     Some(args) => {
                         refuse(args.settings.is_some(), "SETTINGS of a table function", place)?;
-                        self.table_function(name, &args.args, alias.as_ref(), context)?
+                        let alias = alias.as_ref();
+                        self.table_function((name, &args.args), alias, *with_ordinality, context)?
                     }
                     None => self.named(name, alias.as_ref(), context)?,
                 };
@@ -62,8 +65,7 @@ impl Binder<'_> {
                 aliased(bound, alias.as_ref(), Vec::new())
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
-                refuse(*with_ordinality, "WITH ORDINALITY", place)?;
-                self.table_function(name, args, alias.as_ref(), context)
+                self.table_function((name, args), alias.as_ref(), *with_ordinality, context)
             }
             TableFactor::UNNEST {
                 alias,
@@ -73,8 +75,7 @@ impl Binder<'_> {
                 with_ordinality,
             } => {
                 refuse(*with_offset || with_offset_alias.is_some(), "WITH OFFSET", place)?;
-                refuse(*with_ordinality, "WITH ORDINALITY", place)?;
-                self.unnest(array_exprs, alias.as_ref(), context)
+                self.unnest(array_exprs, alias.as_ref(), *with_ordinality, context)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let tables = self.with_joins(table_with_joins, context)?;
@@ -95,8 +96,33 @@ impl Binder<'_> {
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
                 Err(unsupported_at("JSON_TABLE", factor))
             }
-            TableFactor::Pivot { .. } => Err(unsupported_at("PIVOT", factor)),
-            TableFactor::Unpivot { .. } => Err(unsupported_at("UNPIVOT", factor)),
+            TableFactor::Pivot {
+                table,
+                aggregate_functions,
+                value_column,
+                value_source,
+                default_on_null,
+                alias,
+            } => {
+                refuse(default_on_null.is_some(), "DEFAULT ON NULL of PIVOT", place)?;
+                let tables = self.factor(table, context)?;
+                let exprs: Vec<_> = value_column.iter().collect();
+                let first = exprs.first().map(|expr| expr.span());
+                let pivot = Pivot {
+                    on: vec![PivotOn { exprs, values: Some(value_source) }],
+                    aggregates: aggregate_functions,
+                    group_by: &[],
+                    place: first.unwrap_or_else(|| place.span()),
+                };
+                aliased(self.pivot(tables, &pivot, context)?, alias.as_ref(), Vec::new())
+            }
+            TableFactor::Unpivot { table, value, name, columns, null_inclusion, alias } => {
+                let tables = self.factor(table, context)?;
+                let include_nulls = matches!(null_inclusion, Some(NullInclusion::IncludeNulls));
+                let bound =
+                    self.unpivot_factor(tables, (value, name), columns, (include_nulls, context))?;
+                aliased(bound, alias.as_ref(), Vec::new())
+            }
             TableFactor::MatchRecognize { .. } => Err(unsupported_at("MATCH_RECOGNIZE", factor)),
             TableFactor::XmlTable { .. } => Err(unsupported_at("XMLTABLE", factor)),
             TableFactor::SemanticView { .. } => Err(unsupported_at("SEMANTIC_VIEW", factor)),
@@ -124,10 +150,14 @@ impl Binder<'_> {
                 Some(Meaning::WorkTable(work)) => {
                     return aliased(self.work_table(&work), alias, table());
                 }
+                Some(Meaning::Tables(tables)) => return Ok((*tables).clone()),
                 None => {}
             }
         }
         let names: Vec<&str> = reference.iter().map(String::as_str).collect();
+        if let Some(bound) = self.system_relation(&names)? {
+            return aliased(bound, alias, table());
+        }
         if let Some(text) = self.catalog.view(&names)? {
             let bound = self
                 .view(&text)
@@ -176,13 +206,11 @@ impl Binder<'_> {
                 literal: None,
             });
         }
-        BoundQuery {
-            relation: Relation::Scan { table, columns, predicates: Vec::new() },
-            columns: outputs,
-        }
+        let relation = Relation::Scan { table, columns, predicates: Vec::new() };
+        self.scan_in_session_zone(BoundQuery { relation, columns: outputs })
     }
 
-    fn view(&mut self, text: &str) -> Result<BoundQuery> {
+    pub(super) fn view(&mut self, text: &str) -> Result<BoundQuery> {
         if self.view_depth == VIEW_DEPTH_MAX {
             let message = format!(
                 "views are nested deeper than {VIEW_DEPTH_MAX} levels (VIEW_DEPTH_MAX); check for a view that reads itself"

@@ -9,12 +9,11 @@ use tessera_types::{Error, Result, SqlState, Tuple};
 
 use super::Binder;
 use super::cte::Env;
-use super::sample::using_sample;
-use super::scope::{Column, Scope};
+use super::scope::{Column, Origin, Scope};
 use super::steps::joined;
 
 /// The joined tables of a FROM clause and their readable columns.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) relation: Relation,
     pub(crate) columns: Vec<Column>,
@@ -53,12 +52,6 @@ impl Binder<'_> {
     ) -> Result<Tables> {
         let mut tables: Option<Tables> = None;
         for next in from {
-            if let Some(args) = using_sample(&next.relation) {
-                let sampled = tables.take().unwrap_or_else(Tables::one_row);
-                let Tables { relation, columns } = sampled;
-                tables = Some(Tables { relation: self.sampled(relation, args)?, columns });
-                continue;
-            }
             let before = tables.as_ref().map_or(Vec::new(), |tables| tables.columns.clone());
             let next = self.with_joins(next, FromContext { outer, env, before: &before })?;
             tables = Some(match tables {
@@ -110,7 +103,9 @@ pub(super) fn lateral_scope<'p>(context: FromContext<'p, 'p>, lateral: bool) -> 
         env: context.env.clone(),
         groups: None,
         windows: None,
-        results: Vec::new(),
+        parameters: Vec::new(),
+        results: Rc::default(),
+        readable: Origin::Unnest,
     })
 }
 

@@ -13,7 +13,6 @@ use tessera_functions::{
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean, suggest};
 
-use super::list::UnnestCall;
 use super::typed::TypedExpr;
 use super::{Binder, Place, normalized, unsupported_at, with_span};
 use crate::postgres::Kind;
@@ -43,7 +42,17 @@ const LIST_AND_ELEMENTS: [&str; 14] = [
 const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
 /// Functions that the binder rewrites.
-const SPECIAL: [&str; 7] = ["array", "coalesce", "grouping", "if", "ifnull", "nvl", "nvl2"];
+const SPECIAL: [&str; 9] = [
+    "array",
+    "coalesce",
+    "current_setting",
+    "getvariable",
+    "grouping",
+    "if",
+    "ifnull",
+    "nvl",
+    "nvl2",
+];
 
 /// The names of the native functions that SQL can call.
 static NATIVE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
@@ -59,8 +68,11 @@ impl Binder<'_> {
         function: &Function,
         place: &mut Place<'_, '_>,
     ) -> Result<TypedExpr> {
-        if let Some(expansion) = self.expanded(function)? {
-            return self.expr(&expansion, place).map_err(|error| with_span(error, function));
+        if let Some(call) = self.unpacked_call(function, place.scope)? {
+            return self.function(&call, place);
+        }
+        if let Some(value) = self.macro_call(function, place)? {
+            return Ok(value);
         }
         let Function {
             name,
@@ -81,9 +93,16 @@ impl Binder<'_> {
                 .map_err(|error| with_span(error, function));
         }
         let Some(called) = function_name(function) else {
+            if let Some(call) = super::nested::method_of_column(function, place) {
+                return self.expr(&call, place);
+            }
             return Err(unsupported_at(&format!("the function {name} in a schema"), function));
         };
         match called.as_str() {
+            "columns" => {
+                let construct = format!("COLUMNS in {} (or in a subquery of it)", place.clause);
+                return Err(unsupported_at(&construct, function));
+            }
             "grouping" => return self.grouping_call(function, place),
             "unnest" => return self.unnest_call(function, place),
             _ => {}
@@ -144,6 +163,9 @@ impl Binder<'_> {
             let args = self.interval_parts(list, place)?;
             return self.function_call(&called, args);
         }
+        if let Some(value) = self.call_with_lambda(&called, function, list, place)? {
+            return Ok(value);
+        }
         let mut args = Vec::with_capacity(list.len());
         for arg in list {
             let written = match argument(arg, function) {
@@ -165,6 +187,8 @@ impl Binder<'_> {
                 let args = args.into_iter().map(|arg| arg.expr).collect();
                 Ok(TypedExpr::new(Expr::Coalesce(args), atom))
             }
+            ("getvariable", 1) => self.variable(&args[0]),
+            ("current_setting", 1 | 2) => self.current_setting(args),
             ("nvl2", 3) => {
                 let value = args.remove(0);
                 let is_there = Expr::Not(Box::new(Expr::IsNull(Box::new(value.expr))));
@@ -202,14 +226,14 @@ impl Binder<'_> {
     /// Calls a function on bound arguments.
     pub(super) fn function_call(&self, name: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         if args.len() <= 1
-            && let Some(value) = self.start_time.value_of(name)
+            && let Some(value) = self.start_time.value_of(name, &self.zone)
         {
             return self.clock_value(name, value, args);
         }
         if !self.is_callable(name) {
             return Err(self.no_function(name, &args));
         }
-        let args = self.typed_arguments(name, args)?;
+        let args = self.zoned_arguments(name, self.typed_arguments(name, args)?)?;
         let function = match name {
             "div" => WHOLE_QUOTIENT,
             "substring" if args.get(1).is_some_and(|from| from.atom.is_integer()) => "substr",
@@ -237,6 +261,12 @@ impl Binder<'_> {
                 let mut args = args;
                 args.extend([TypedExpr::text("ASC"), TypedExpr::text("NULLS LAST")]);
                 self.call("array_sort", args)
+            }
+            // The fields are a local time of the session.
+            ("make_timestamptz", 6) => {
+                let local = self.call("make_timestamp", args)?;
+                let zoned = Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+                self.cast_to(local, &self.localized(&zoned), false)
             }
             ("age", 1) => {
                 let today = self.function_call("current_date", Vec::new())?;
@@ -280,6 +310,17 @@ impl Binder<'_> {
     fn typed_arguments(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         if SAME_TYPE.contains(&name) {
             return self.unified(args, name).map(|(args, _)| args);
+        }
+        if matches!(name, "generate_series" | "range") {
+            let known = args.iter().find(|arg| !arg.unknown && !arg.is_null());
+            let atom = known.map_or(Atom::Int64, |arg| arg.atom.clone());
+            if atom.is_integer() {
+                let typed = |arg: TypedExpr| match arg.unknown {
+                    true => self.cast_to(arg, &atom, false),
+                    false => Ok(arg),
+                };
+                return args.into_iter().map(typed).collect();
+            }
         }
         if name == "nullif" && args.len() == 2 {
             return self.nullif_arguments(args);
@@ -370,48 +411,6 @@ impl Binder<'_> {
         Ok(given)
     }
 
-    /// Binds `unnest` in a SELECT list: one row per element.
-    fn unnest_call(&mut self, function: &Function, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
-        let FunctionArguments::List(list) = &function.args else {
-            return Err(unsupported_at("unnest with a subquery", function));
-        };
-        let [arg] = &list.args[..] else {
-            let message = "unnest takes one list here";
-            return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
-        };
-        let written = argument(arg, function)?;
-        let list = {
-            let scope = place.scope;
-            let inner =
-                &mut Place { scope, steps: &mut *place.steps, clause: "unnest", unnests: None };
-            self.expr(written, inner)?
-        };
-        let Some(unnests) = place.unnests.as_deref_mut() else {
-            let message = format!(
-                "unnest is not supported in {}; call it in the list of SELECT or in FROM",
-                place.clause
-            );
-            return Err(Error::unsupported(message));
-        };
-        let list = match list.is_null() {
-            true => self.cast_to(list, &super::table_function::list_of(Atom::Int32), false)?,
-            false => list,
-        };
-        let Atom::List(slot) = &list.atom else {
-            let message = format!("unnest takes a list, not {}", list.atom);
-            return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
-        };
-        let atom = slot.atom.clone();
-        if let Some(known) = unnests.iter().find(|known| known.list.expr == list.expr)
-            && !self.fields.types().volatile(&list.expr)
-        {
-            return Ok(TypedExpr::new(Expr::Field(known.element.clone()), atom));
-        }
-        let element = self.fields.fresh("unnest", atom.clone());
-        unnests.push(UnnestCall { list, element: element.clone() });
-        Ok(TypedExpr::new(Expr::Field(element), atom))
-    }
-
     /// Returns the error for an unknown function, with the nearest known name.
     fn no_function(&self, name: &str, args: &[TypedExpr]) -> Error {
         let types = args.iter().map(|arg| arg.atom.to_string()).collect::<Vec<_>>().join(", ");
@@ -428,6 +427,13 @@ impl Binder<'_> {
 
     /// Returns the names of all functions: scalar, aggregate and in FROM.
     fn function_names(&self) -> BTreeSet<String> {
+        let mut names = self.own_function_names();
+        names.extend(self.environment.definitions.all_macros().map(|(name, _)| name.clone()));
+        names
+    }
+
+    /// Returns the names of all functions but macros of the session.
+    pub(super) fn own_function_names(&self) -> BTreeSet<String> {
         let library = self.library();
         let mut names: BTreeSet<String> = library.offered().into_iter().collect();
         names.extend(library.user_functions().iter().map(|function| function.name().to_string()));

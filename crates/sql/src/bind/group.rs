@@ -127,18 +127,20 @@ struct GroupByContext<'b> {
 type GroupingSets = Vec<Vec<usize>>;
 
 impl Binder<'_> {
-    /// Binds GROUP BY and adds its keys to `groups`.
+    /// Binds GROUP BY and adds its keys to `groups`. `late` says which items read results that are
+    /// computed after the groups.
     pub(super) fn group_keys(
         &mut self,
         group_by: &GroupByExpr,
-        items: &[Item<'_>],
+        (items, late): (&[Item<'_>], &[bool]),
         scope: &Scope<'_>,
         groups: &RefCell<Groups>,
     ) -> Result<()> {
         let exprs = match group_by {
             GroupByExpr::Expressions(exprs, _) => exprs,
             GroupByExpr::All(_) => {
-                return self.group_by_all(GroupByContext { items, scope, groups, several: false });
+                let context = GroupByContext { items, scope, groups, several: false };
+                return self.group_by_all(context, late);
             }
         };
         let is_set =
@@ -247,10 +249,10 @@ impl Binder<'_> {
             },
         };
         let value = match written {
-            Some(item) if item.expr.is_none() => self.item_value(item, context.scope)?,
-            _ => None,
+            Some(item) => item.known().cloned(),
+            None => None,
         };
-        let expr = written.and_then(|item| item.expr).unwrap_or(inner);
+        let expr = written.and_then(|item| item.expr()).unwrap_or(inner);
         self.add_key(expr, value, context)
     }
 
@@ -261,6 +263,7 @@ impl Binder<'_> {
         context: GroupByContext<'_>,
     ) -> Result<usize> {
         let mut steps = Vec::new();
+        let is_literal = value.is_none() && is_literal(expr);
         let value = match value {
             Some(value) => value,
             None => {
@@ -282,7 +285,7 @@ impl Binder<'_> {
         let volatile = self.is_volatile(&value.expr);
         let constant = matches!(value.expr, Expr::Constant(..));
         let matching = match () {
-            () if is_literal(expr) => KeyMatch::Never,
+            () if is_literal => KeyMatch::Never,
             () if !steps.is_empty() || volatile || constant => {
                 KeyMatch::Syntax(Box::new(expr.clone()))
             }
@@ -305,23 +308,16 @@ impl Binder<'_> {
         Ok(groups.keys.len() - 1)
     }
 
-    /// Returns the value of an item that comes from `*`.
-    fn item_value(&mut self, item: &Item<'_>, scope: &Scope<'_>) -> Result<Option<TypedExpr>> {
-        let list =
-            self.list(std::slice::from_ref(item), scope, &mut Vec::new(), &mut Vec::new())?;
-        Ok(list.into_iter().next().map(|(_, value)| value))
-    }
-
-    /// Binds GROUP BY ALL: items without calls of aggregate and window functions become keys.
-    fn group_by_all(&mut self, context: GroupByContext<'_>) -> Result<()> {
-        for item in context.items {
-            let value = match item.expr {
-                Some(expr) if self.contains_aggregate(expr) => continue,
-                Some(_) => None,
-                None => self.item_value(item, context.scope)?,
-            };
+    /// Binds GROUP BY ALL: items become keys that neither call aggregate and window functions nor
+    /// read their results (`late`).
+    fn group_by_all(&mut self, context: GroupByContext<'_>, late: &[bool]) -> Result<()> {
+        for (item, late) in context.items.iter().zip(late) {
+            if *late || item.expr().is_some_and(|expr| self.contains_aggregate(expr)) {
+                continue;
+            }
             let nothing = Ast::value(sqlparser::ast::Value::Null);
-            self.add_key(item.expr.unwrap_or(&nothing), value, context)?;
+            let value = item.known().cloned();
+            self.add_key(item.expr().unwrap_or(&nothing), value, context)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! remaining column is an error, as in PostgreSQL.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use sqlparser::ast::{OrderBy, Select};
 use tessera_optimizer::logical::relation::{Aggregate, Name, Relation};
@@ -22,6 +23,8 @@ pub(crate) struct CachedGrouping {
     select: Select,
     order_by: Option<OrderBy>,
     env: Env,
+    /// What the syntax tree does not show: constants that it may read by name.
+    constants: Vec<(Arc<str>, TypedExpr)>,
     relation: Relation,
     fields: Vec<Name>,
 }
@@ -30,6 +33,8 @@ pub(crate) struct CachedGrouping {
 pub(crate) struct GroupRewriter {
     /// The bound keys and their fields in the grouped relation.
     keys: Vec<(Expr, Name)>,
+    /// The keys that are no fields, in the form in which a subquery reads them.
+    outer_keys: Vec<(Expr, Name)>,
     /// The values of `grouping` calls by field.
     groupings: Vec<(Name, Expr)>,
     /// Fields below the grouping, which expressions above it cannot read.
@@ -94,8 +99,14 @@ impl Binder<'_> {
             .collect();
         let aggregate = Aggregate { input: relation, keys: computed, sets, grouping, calls };
         let relation = Relation::Aggregate(Box::new(aggregate));
-        let relation = self.grouped_once(relation, fields, (select, order_by, env));
-        Ok((relation, GroupRewriter { keys: known, groupings: stands, below }))
+        let relation = self.grouped_once(relation, fields, scope, (select, order_by, env));
+        let computed = known.iter().filter(|(key, _)| !matches!(key, Expr::Field(_)));
+        let outer_keys = computed.map(|(key, name)| {
+            let key = TypedExpr::new(key.clone(), Atom::Null);
+            (super::scope::as_parameter(key).expr, name.clone())
+        });
+        let outer_keys = outer_keys.collect();
+        Ok((relation, GroupRewriter { keys: known, outer_keys, groupings: stands, below }))
     }
 
     /// Returns the grouping, or an equal one bound before under new field names, so that the plan
@@ -104,14 +115,19 @@ impl Binder<'_> {
         &mut self,
         relation: Relation,
         fields: Vec<Name>,
+        scope: &Scope<'_>,
         (select, order_by, env): (&Select, Option<&OrderBy>, &Env),
     ) -> Relation {
         // In a recursive term the grouping may differ in each iteration.
         if self.open_recursions > 0 || !relation.parameters().is_empty() {
             return relation;
         }
+        let constants = scope.outer_constants();
         let is_same = |known: &&CachedGrouping| {
-            known.env.is_same(env) && known.select == *select && known.order_by.as_ref() == order_by
+            known.env.is_same(env)
+                && known.select == *select
+                && known.order_by.as_ref() == order_by
+                && known.constants == constants
         };
         match self.groupings.iter().find(is_same) {
             Some(known) if known.fields.len() == fields.len() => {
@@ -125,6 +141,7 @@ impl Binder<'_> {
                     select,
                     order_by,
                     env,
+                    constants,
                     relation: relation.clone(),
                     fields,
                 });
@@ -227,6 +244,10 @@ impl GroupRewriter {
     }
 
     fn rewrite_parameter(&self, expr: &mut Expr) -> Result<()> {
+        if let Some((_, name)) = self.outer_keys.iter().find(|(key, _)| key == expr) {
+            *expr = Expr::Parameter(name.clone());
+            return Ok(());
+        }
         if let Expr::Parameter(name) = expr {
             let field = Expr::Field(name.clone());
             if let Some((_, key)) = self.keys.iter().find(|(key, _)| *key == field) {

@@ -8,6 +8,7 @@ use tessera_optimizer::logical::relation::{Kind, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
 
+use super::as_of::OrderedJoin;
 use super::from::{FromContext, Tables};
 use super::list::idents;
 use super::scope::{Column, Scope, matches, of_one_table, unknown_column};
@@ -17,7 +18,7 @@ use super::{Binder, Place, refuse, unsupported_at, with_span};
 
 /// A join type as written in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JoinType {
+pub(super) enum JoinType {
     Inner,
     Left,
     Right,
@@ -38,7 +39,11 @@ impl Binder<'_> {
     ) -> Result<Tables> {
         let Join { relation: factor, global, join_operator } = join;
         refuse(*global, "GLOBAL JOIN", factor)?;
-        let (side, constraint) = join_type(join_operator, factor)?;
+        let ordered = OrderedJoin::of(join_operator);
+        let plain = match &ordered {
+            Some(_) => None,
+            None => Some(join_type(join_operator, factor)?),
+        };
         let mut before = context.before.to_vec();
         before.extend(left.columns.iter().cloned());
         let right = self.factor(factor, FromContext { before: &before, ..context })?;
@@ -46,6 +51,11 @@ impl Binder<'_> {
             let parameters = right.relation.parameters();
             left.relation.names().iter().any(|name| parameters.contains(name))
         };
+        if let Some(ordered) = ordered {
+            refuse(reads_left, ordered.lateral(), factor)?;
+            return self.ordered_join(left, right, ordered, (factor.span(), context));
+        }
+        let Some((side, constraint)) = plain else { return Err(Error::internal("a join")) };
         if reads_left
             && matches!(
                 side,
@@ -60,7 +70,7 @@ impl Binder<'_> {
         match constraint {
             JoinConstraint::On(condition) => self.join_on(left, right, side, condition, context),
             JoinConstraint::Using(names) => {
-                let names = names.iter().map(using_name).collect::<Result<Vec<_>>>()?;
+                let names = using_names(names)?;
                 self.join_using(left, right, side, names)
             }
             JoinConstraint::Natural => {
@@ -141,19 +151,31 @@ impl Binder<'_> {
         side: JoinType,
         names: Vec<Ident>,
     ) -> Result<Tables> {
-        let mut conditions = Vec::new();
-        let mut merged: Vec<Column> = Vec::new();
-        let mut computed: Vec<(Name, Expr)> = Vec::new();
-        let mut hidden: Vec<Name> = Vec::new();
-        for name in &names {
+        let mut used = self.using(&left, &right, side, &names, "eq")?;
+        let conditions = std::mem::take(&mut used.conditions);
+        Ok(used.merge(build_join(left, right, side, conditions)))
+    }
+
+    /// Compares columns of equal names; the last pair is compared with the function `last`.
+    pub(super) fn using(
+        &mut self,
+        left: &Tables,
+        right: &Tables,
+        side: JoinType,
+        names: &[Ident],
+        last: &str,
+    ) -> Result<UsingColumns> {
+        let mut used = UsingColumns::default();
+        for (position, name) in names.iter().enumerate() {
             let a = unique(&left.columns, name, "left")?;
             let b = unique(&right.columns, name, "right")?;
             let (x, y) = (self.field(&a.field)?, self.field(&b.field)?);
             let at = |error: Error| with_span(error, name.span);
             let (left, right, atom) =
                 self.unified_pair(x.clone(), y.clone(), "USING").map_err(at)?;
-            let equal = self.compared("eq", x, y).map_err(at)?;
-            conditions.push(self.finished(equal)?.expr);
+            let function = if position + 1 == names.len() { last } else { "eq" };
+            let compared = self.compared(function, x, y).map_err(at)?;
+            used.conditions.push(self.finished(compared)?.expr);
             let value = match side {
                 JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => right.expr,
                 JoinType::Full => Expr::Coalesce(vec![left.expr, right.expr]),
@@ -163,11 +185,11 @@ impl Binder<'_> {
                 Expr::Field(field) => field,
                 value => {
                     let field = self.fields.fresh(&a.name, atom.clone());
-                    computed.push((field.clone(), value));
+                    used.computed.push((field.clone(), value));
                     field
                 }
             };
-            merged.push(Column {
+            used.merged.push(Column {
                 table: Rc::new([]),
                 name: a.name.clone(),
                 field,
@@ -175,20 +197,38 @@ impl Binder<'_> {
                 hidden: false,
                 extended: false,
             });
-            hidden.extend([a.field.clone(), b.field.clone()]);
+            used.hidden.extend([a.field.clone(), b.field.clone()]);
         }
-        let is_named = |column: &Column| {
-            !column.hidden
-                && merged.iter().any(|merged| merged.name == column.name)
-                && hidden.contains(&column.field)
-        };
-        let mut tables = build_join(left, right, side, conditions);
-        for column in &mut tables.columns {
-            column.hidden |= is_named(column);
-        }
-        merged.append(&mut tables.columns);
-        Ok(Tables { relation: with_fields(tables.relation, computed), columns: merged })
+        Ok(used)
     }
+}
+
+/// The pairs of columns of USING.
+#[derive(Debug, Default)]
+pub(super) struct UsingColumns {
+    pub(super) conditions: Vec<Expr>,
+    /// The columns that stand for both of a pair.
+    merged: Vec<Column>,
+    computed: Vec<(Name, Expr)>,
+    /// The fields of the pairs.
+    hidden: Vec<Name>,
+}
+
+impl UsingColumns {
+    /// Merges the pairs of columns of a join.
+    pub(super) fn merge(mut self, mut tables: Tables) -> Tables {
+        for column in &mut tables.columns {
+            column.hidden |= !column.hidden
+                && self.merged.iter().any(|merged| merged.name == column.name)
+                && self.hidden.contains(&column.field);
+        }
+        self.merged.append(&mut tables.columns);
+        Tables { relation: with_fields(tables.relation, self.computed), columns: self.merged }
+    }
+}
+
+pub(super) fn using_names(names: &[ObjectName]) -> Result<Vec<Ident>> {
+    names.iter().map(using_name).collect()
 }
 
 fn using_name(name: &ObjectName) -> Result<Ident> {
@@ -221,7 +261,7 @@ fn unique<'t>(columns: &'t [Column], name: &Ident, side: &str) -> Result<&'t Col
 }
 
 /// Returns the column names that both sides have, in the order of the left side.
-fn shared_names(left: &[Column], right: &[Column]) -> Vec<Ident> {
+pub(super) fn shared_names(left: &[Column], right: &[Column]) -> Vec<Ident> {
     let mut names: Vec<&Arc<str>> = Vec::new();
     for column in left.iter().filter(|column| !column.hidden) {
         let both = right.iter().any(|other| !other.hidden && other.name == column.name);
@@ -295,7 +335,9 @@ fn join_type<'q>(
         JoinOperator::CrossApply | JoinOperator::OuterApply => {
             return Err(unsupported_at("APPLY (write JOIN LATERAL)", factor));
         }
-        JoinOperator::AsOf { .. } => return Err(unsupported_at("ASOF JOIN", factor)),
+        JoinOperator::AsOf { .. } | JoinOperator::AsOfOn { .. } | JoinOperator::Positional => {
+            return Err(Error::internal("a join by order is bound elsewhere"));
+        }
         JoinOperator::StraightJoin(_) => return Err(unsupported_at("STRAIGHT_JOIN", factor)),
         JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => {
             return Err(unsupported_at("ARRAY JOIN", factor));

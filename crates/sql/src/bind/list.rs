@@ -1,15 +1,19 @@
 //! The SELECT list: expansion of `*`, column names, and `unnest`.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
+    Ident, LikeSelectItem, LikeSelectKind, ObjectName, RenameSelectItem, SelectItem,
+    SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::Expr;
-use tessera_types::{Atom, Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
 
+use super::columns::{columns_call, none_selected};
+use super::function::argument;
 use super::scope::{Column, Scope, matches, of_one_table, unknown_column};
 use super::steps::{Step, with_fields};
 use super::typed::TypedExpr;
@@ -22,15 +26,35 @@ pub(crate) struct Item<'q> {
     /// Whether the name is an explicit alias.
     pub(crate) has_alias: bool,
     /// The expression; `None` if the item is part of an expanded `*`.
-    pub(crate) expr: Option<&'q Ast>,
-    /// The column of an expanded `*`, or the slot of a struct.
+    written: Option<Cow<'q, Ast>>,
+    /// The value, if it is not that of the expression.
     value: Option<ItemValue<'q>>,
 }
 
-/// The value of a list item that has no expression of its own.
+impl Item<'_> {
+    pub(crate) fn expr(&self) -> Option<&Ast> {
+        self.written.as_deref()
+    }
+
+    /// Returns the value, if it is bound already.
+    pub(crate) fn known(&self) -> Option<&TypedExpr> {
+        match &self.value {
+            Some(ItemValue::Known(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Sets the value, which a clause before the list reads.
+    pub(crate) fn set_known(&mut self, value: TypedExpr) {
+        self.value = Some(ItemValue::Known(value));
+    }
+}
+
+/// The value of a list item that is not that of its expression.
 #[derive(Debug)]
 enum ItemValue<'q> {
-    Column(TypedExpr),
+    /// A column of an expanded `*`, or an expression that is bound already.
+    Known(TypedExpr),
     /// A slot of the struct argument of `unnest`, or of `(struct).*`.
     Slot(&'q Ast, String),
 }
@@ -52,17 +76,30 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(projection.len());
         for item in projection {
             match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }
+                    if columns_call(expr).is_some() =>
+                {
+                    let alias = match item {
+                        SelectItem::ExprWithAlias { alias, .. } => Some(alias),
+                        _ => None,
+                    };
+                    for (name, expr) in self.expanded_columns(expr, alias, scope)? {
+                        let has_alias = alias.is_some();
+                        let written = Some(Cow::Owned(expr));
+                        items.push(Item { name, has_alias, written, value: None });
+                    }
+                }
                 SelectItem::UnnamedExpr(expr) => match self.slots_of_unnest(expr, scope) {
                     Some((argument, slots)) => items.extend(slots.into_iter().map(|slot| Item {
                         name: slot.as_str().into(),
                         has_alias: false,
-                        expr: Some(expr),
+                        written: Some(Cow::Borrowed(expr)),
                         value: Some(ItemValue::Slot(argument, slot)),
                     })),
                     None => items.push(Item {
                         name: shown_name(expr).into(),
                         has_alias: false,
-                        expr: Some(expr),
+                        written: Some(Cow::Borrowed(expr)),
                         value: None,
                     }),
                 },
@@ -71,7 +108,7 @@ impl Binder<'_> {
                     items.push(Item {
                         name: normalized(alias).into(),
                         has_alias: true,
-                        expr: Some(expr),
+                        written: Some(Cow::Borrowed(expr)),
                         value: None,
                     });
                 }
@@ -95,21 +132,24 @@ impl Binder<'_> {
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     options,
-                ) => {
-                    let columns = self.wildcard_columns(name, scope);
-                    match (columns, self.slots_of_name(name, options, scope)?) {
-                        (Ok(columns), _) => self.wildcard(columns, options, &mut items)?,
-                        (Err(_), Some(slots)) => items.extend(slots),
-                        (Err(error), None) => return Err(error),
-                    }
-                }
+                ) => match self.wildcard_columns(name, scope) {
+                    Ok(columns) => self.wildcard(columns, options, &mut items)?,
+                    Err(error) => match self.slots_of_name(name, options, scope)? {
+                        Some(slots) => items.extend(slots),
+                        None => return Err(error),
+                    },
+                },
             }
         }
         Ok(items)
     }
 
     /// Returns the columns that `table.*` expands to.
-    fn wildcard_columns(&mut self, name: &ObjectName, scope: &Scope<'_>) -> Result<Vec<Column>> {
+    pub(super) fn wildcard_columns(
+        &mut self,
+        name: &ObjectName,
+        scope: &Scope<'_>,
+    ) -> Result<Vec<Column>> {
         let parts = idents(name)?;
         let mut current = Some(scope);
         let mut outer = false;
@@ -128,7 +168,7 @@ impl Binder<'_> {
         Err(scope.unknown_table(&parts))
     }
 
-    fn wildcard<'q>(
+    pub(super) fn wildcard<'q>(
         &mut self,
         columns: Vec<Column>,
         options: &'q WildcardAdditionalOptions,
@@ -137,6 +177,7 @@ impl Binder<'_> {
         let WildcardAdditionalOptions {
             wildcard_token,
             opt_ilike,
+            opt_like,
             opt_exclude,
             opt_except,
             opt_replace,
@@ -144,8 +185,6 @@ impl Binder<'_> {
             opt_alias,
         } = options;
         let place = wildcard_token.0.span;
-        refuse(opt_ilike.is_some(), "* ILIKE", place)?;
-        refuse(opt_rename.is_some(), "* RENAME", place)?;
         refuse(opt_alias.is_some(), "an alias for *", place)?;
         let mut excluded: Vec<Vec<Ident>> = match opt_exclude {
             Some(ExcludeSelectItem::Single(name)) => vec![idents(name)?],
@@ -159,6 +198,11 @@ impl Binder<'_> {
             excluded.extend(names.map(|name| vec![name.clone()]));
         }
         let replaced: Vec<_> = opt_replace.iter().flat_map(|replace| &replace.items).collect();
+        let renamed = match opt_rename {
+            Some(RenameSelectItem::Single(pair)) => std::slice::from_ref(pair),
+            Some(RenameSelectItem::Multiple(pairs)) => pairs,
+            None => &[],
+        };
         let is = |name: &Ident, column: &Column| {
             matches(name, &column.name, true) || matches(name, &column.name, false)
         };
@@ -186,24 +230,45 @@ impl Binder<'_> {
                 return Err(missing(&element.column_name, "REPLACE"));
             }
         }
-        for column in columns {
+        for pair in renamed {
+            if !columns.iter().any(|column| is(&pair.ident, column)) {
+                return Err(missing(&pair.ident, "RENAME"));
+            }
+        }
+        let ilike = opt_ilike.as_ref().map(|ilike| LikeSelectItem {
+            negated: false,
+            kind: LikeSelectKind::ILike,
+            pattern: ilike.pattern.clone(),
+        });
+        let mut selected = Vec::with_capacity(columns.len());
+        for column in &columns {
+            let mut is_like = true;
+            for like in opt_like.iter().chain(&ilike) {
+                is_like &= self.is_like(&column.name, like).map_err(|e| with_span(e, place))?;
+            }
+            if is_like {
+                selected.push(column.clone());
+            }
+        }
+        if selected.is_empty() && !columns.is_empty() {
+            return Err(with_span(none_selected(&columns), place));
+        }
+        for column in selected {
             if excluded.iter().any(|parts| is_excluded(parts, &column)) {
                 continue;
             }
             let name: Rc<str> = (*column.name).into();
+            let renamed = renamed.iter().find(|pair| is(&pair.ident, &column));
+            let name = renamed.map_or(name, |pair| normalized(&pair.alias).into());
             match replaced.iter().find(|element| is(&element.column_name, &column)) {
                 Some(element) => {
-                    items.push(Item {
-                        name,
-                        has_alias: false,
-                        expr: Some(&element.expr),
-                        value: None,
-                    });
+                    let written = Some(Cow::Borrowed(&element.expr));
+                    items.push(Item { name, has_alias: false, written, value: None });
                 }
                 None => {
                     let value = TypedExpr::new(Expr::Field(column.field), column.atom);
-                    let value = Some(ItemValue::Column(value));
-                    items.push(Item { name, has_alias: false, expr: None, value });
+                    let value = Some(ItemValue::Known(value));
+                    items.push(Item { name, has_alias: false, written: None, value });
                 }
             }
         }
@@ -244,16 +309,17 @@ impl Binder<'_> {
         let slot = |(slot, _): &(std::sync::Arc<str>, _)| {
             let field = self.call("get_field", vec![value.clone(), TypedExpr::text(slot)])?;
             let name: Rc<str> = (**slot).into();
-            Ok(Item { name, has_alias: false, expr: None, value: Some(ItemValue::Column(field)) })
+            Ok(Item { name, has_alias: false, written: None, value: Some(ItemValue::Known(field)) })
         };
         slots.iter().map(slot).collect::<Result<_>>().map(Some)
     }
 
-    /// Binds the values of the items.
+    /// Binds the values of the items. Each alias is added to the results of the scope, where later
+    /// items can read it.
     pub(super) fn list(
         &mut self,
         items: &[Item<'_>],
-        scope: &Scope<'_>,
+        scope: &mut Scope<'_>,
         steps: &mut Vec<Step>,
         unnests: &mut Vec<UnnestCall>,
     ) -> Result<Vec<(Rc<str>, TypedExpr)>> {
@@ -261,8 +327,8 @@ impl Binder<'_> {
         for item in items {
             let mut place =
                 Place { scope, steps: &mut *steps, clause: "SELECT", unnests: Some(&mut *unnests) };
-            let value = match (&item.value, item.expr) {
-                (Some(ItemValue::Column(column)), _) => column.clone(),
+            let value = match (&item.value, item.expr()) {
+                (Some(ItemValue::Known(value)), _) => value.clone(),
                 (Some(ItemValue::Slot(argument, slot)), _) => {
                     let value = self.expr(argument, &mut place)?;
                     self.call("get_field", vec![value, TypedExpr::text(slot)])?
@@ -270,9 +336,59 @@ impl Binder<'_> {
                 (None, Some(expr)) => self.expr(expr, &mut place)?,
                 (None, None) => return Err(Error::internal("SELECT item without a value")),
             };
+            let value = match item.has_alias {
+                true => self.readable_result(&item.name, value, scope, steps, unnests)?,
+                false => value,
+            };
             list.push((item.name.clone(), value));
         }
         Ok(list)
+    }
+
+    /// Binds `unnest` in a SELECT list: one row per element.
+    pub(super) fn unnest_call(
+        &mut self,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<TypedExpr> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Err(unsupported_at("unnest with a subquery", function));
+        };
+        let [arg] = &list.args[..] else {
+            let message = "unnest takes one list here";
+            return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
+        };
+        let written = argument(arg, function)?;
+        let list = {
+            let scope = place.scope;
+            let inner =
+                &mut Place { scope, steps: &mut *place.steps, clause: "unnest", unnests: None };
+            self.expr(written, inner)?
+        };
+        let Some(unnests) = place.unnests.as_deref_mut() else {
+            let message = format!(
+                "unnest is not supported in {}; call it in the list of SELECT or in FROM",
+                place.clause
+            );
+            return Err(Error::unsupported(message));
+        };
+        let list = match list.is_null() {
+            true => self.cast_to(list, &super::table_function::list_of(Atom::Int32), false)?,
+            false => list,
+        };
+        let Atom::List(slot) = &list.atom else {
+            let message = format!("unnest takes a list, not {}", list.atom);
+            return Err(Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION));
+        };
+        let atom = slot.atom.clone();
+        if let Some(known) = unnests.iter().find(|known| known.list.expr == list.expr)
+            && !self.fields.types().volatile(&list.expr)
+        {
+            return Ok(TypedExpr::new(Expr::Field(known.element.clone()), atom));
+        }
+        let element = self.fields.fresh("unnest", atom.clone());
+        unnests.push(UnnestCall { list, element: element.clone() });
+        Ok(TypedExpr::new(Expr::Field(element), atom))
     }
 
     /// Applies the collected `unnest` calls to a relation.
@@ -343,10 +459,10 @@ pub(super) fn idents(name: &ObjectName) -> Result<Vec<Ident>> {
 
 /// Returns the output name of an expression without an alias: a column's name, or the expression's
 /// text.
-fn shown_name(expr: &Ast) -> String {
+pub(super) fn shown_name(expr: &Ast) -> String {
     match expr {
         Ast::Identifier(name) => normalized(name),
         Ast::CompoundIdentifier(parts) => parts.last().map_or_else(|| expr.to_string(), normalized),
-        other => crate::frame_exclude::shown(other),
+        other => other.to_string(),
     }
 }

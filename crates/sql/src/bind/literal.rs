@@ -33,8 +33,7 @@ impl Binder<'_> {
             Value::Boolean(value) => TypedExpr::boolean(Expr::boolean(*value)),
             Value::Null => TypedExpr::null(),
             Value::Placeholder(name) => {
-                let message = format!("parameter {name} is not supported; write its value");
-                return Err(with_span(Error::unsupported(message), place));
+                return self.parameter(name).map_err(|error| with_span(error, place));
             }
             other => {
                 let error = Error::unsupported(format!("the literal {other} is not supported"));

@@ -1,23 +1,23 @@
 //! Functions that are written in SQL over other functions, as DuckDB's macros are.
 //!
-//! `$1`, `$2`, … stand for the arguments. A macro over aggregates hands its FILTER, OVER and
-//! DISTINCT on to them, so that they are computed in parts and merged as any other aggregate.
+//! `$1`, `$2`, … stand for the arguments (`inline` binds them). A macro over aggregates hands its
+//! FILTER, OVER and DISTINCT on to them, so that they are computed in parts and merged as any other
+//! aggregate.
 
 use std::fmt::Write;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use sqlparser::ast::{
-    BinaryOperator, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Value, VisitMut, VisitorMut,
-};
+use sqlparser::ast::{DuplicateTreatment, Expr as Ast, Function, Value};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Tokenizer;
 use tessera_functions::macros::{HYPOTHETICAL, LIST_AGGREGATES, of_aggregates};
 use tessera_types::{Error, Result, SqlState};
 
 use super::function::{argument, function_name};
+use super::inline::{WrittenArgument, argument_key, list_of, reads};
 use super::order::direction;
-use super::{Binder, unsupported_at, with_span};
+use super::typed::TypedExpr;
+use super::{Binder, Place, unsupported_at, with_span};
 use crate::dialect::Tessera;
 
 /// Macros with a fixed number of arguments.
@@ -25,12 +25,14 @@ const TEXTS: &[(&str, usize, &str)] = &[
     ("add", 2, "($1 + $2)"),
     ("array_reverse_sort", 1, "array_sort($1, 'DESC', 'NULLS FIRST')"),
     ("array_unique", 1, "len(list_distinct($1))"),
+    ("col_description", 2, "CASE WHEN $1 IS NOT NULL OR $2 IS NOT NULL THEN NULL::text END"),
     ("count_if", 1, "sum($1::boolean)"),
     ("countif", 1, "sum($1::boolean)"),
     ("current_catalog", 0, "'tessera'::text"),
     ("current_database", 0, "'tessera'::text"),
     ("current_role", 0, "'tessera'::text"),
     ("current_schema", 0, "'main'::text"),
+    ("current_schemas", 1, "CASE WHEN $1 THEN ['pg_catalog', 'main'] ELSE ['main'] END"),
     ("current_user", 0, "'tessera'::text"),
     ("date", 1, "($1)::date"),
     ("divide", 2, "($1 / $2)"),
@@ -39,6 +41,8 @@ const TEXTS: &[(&str, usize, &str)] = &[
     ("gen_random_uuid", 0, "uuid()"),
     ("geomean", 1, "exp(avg(ln($1)))"),
     ("geometric_mean", 1, "exp(avg(ln($1)))"),
+    ("has_schema_privilege", 2, "($1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("has_table_privilege", 2, "($1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("list_first", 1, "array_extract($1, 1)"),
     ("list_last", 1, "array_extract($1, -1)"),
@@ -47,6 +51,14 @@ const TEXTS: &[(&str, usize, &str)] = &[
     ("multiply", 2, "($1 * $2)"),
     ("map_contains", 2, "len(map_extract($1, $2)) > 0"),
     ("map_extract_value", 2, "map_extract($1, $2)[1]"),
+    ("obj_description", 2, "CASE WHEN $1 IS NOT NULL OR $2 IS NOT NULL THEN NULL::text END"),
+    ("pg_encoding_to_char", 1, "CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
+    ("pg_function_is_visible", 1, "($1 IS NOT NULL OR NULL)"),
+    ("pg_get_expr", 2, "CASE WHEN $2 IS NOT NULL THEN $1::text END"),
+    ("pg_get_userbyid", 1, "CASE WHEN $1 IS NOT NULL THEN 'tessera'::text END"),
+    ("pg_get_viewdef", 1, VIEW_DEFINITION),
+    ("pg_table_is_visible", 1, "($1 IS NOT NULL OR NULL)"),
+    ("pg_type_is_visible", 1, "($1 IS NOT NULL OR NULL)"),
     ("sem", 1, "stddev_pop($1) / sqrt(count($1))"),
     ("session_user", 0, "'tessera'::text"),
     ("subtract", 2, "($1 - $2)"),
@@ -56,6 +68,9 @@ const TEXTS: &[(&str, usize, &str)] = &[
     ("weighted_avg", 2, WEIGHTED_AVERAGE),
     ("xor", 2, "($1 # $2)"),
 ];
+
+const VIEW_DEFINITION: &str = "(SELECT v.definition FROM pg_catalog.pg_views v \
+     JOIN pg_catalog.pg_class c ON c.relname = v.viewname WHERE c.oid = $1)";
 
 const WEIGHTED_AVERAGE: &str =
     "sum($1 * $2)::double / nullif(sum(CASE WHEN $1 IS NOT NULL THEN $2 END)::double, 0)";
@@ -68,42 +83,60 @@ struct Expansion<'q> {
 }
 
 impl Binder<'_> {
-    /// Returns the expression that a call of a macro stands for; `None` for other functions.
+    /// Binds a call of a macro; `None` for other functions.
     ///
     /// # Errors
     /// The macro does not take these arguments.
-    pub(super) fn expanded(&self, function: &Function) -> Result<Option<Ast>> {
+    pub(super) fn macro_call(
+        &mut self,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Option<TypedExpr>> {
         let Some(name) = function_name(function) else { return Ok(None) };
         if self.library().user_function(&name).is_some() {
             return Ok(None);
         }
-        let expansion = self.expansion(&name, function);
-        let Some(expansion) = expansion.map_err(|error| with_span(error, function))? else {
+        let value = match self.user_macro(&name, function, place) {
+            Ok(None) => self.own_macro(&name, function, place),
+            other => other,
+        };
+        value.map_err(|error| with_span(error, function))
+    }
+
+    /// Binds a call of a macro of this file.
+    fn own_macro(
+        &mut self,
+        name: &str,
+        function: &Function,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Option<TypedExpr>> {
+        let Some(Expansion { text, args, distinct }) = self.expansion(name, function)? else {
             return Ok(None);
         };
         let list = list_of(function);
         let has_distinct =
             list.is_some_and(|list| list.duplicate_treatment == Some(DuplicateTreatment::Distinct));
-        let of_scalars = !self.is_aggregate_macro(function) && !matches!(&*name, "max" | "min");
-        let has_clauses = has_distinct
-            || function.over.is_some()
-            || function.filter.is_some()
-            || list.is_some_and(|list| !list.clauses.is_empty());
-        if of_scalars && has_clauses {
-            let message =
-                format!("{name} is a scalar function; remove DISTINCT, ORDER BY, FILTER and OVER");
-            let error = Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE);
-            return Err(with_span(error, function));
+        let of_scalars = !self.is_aggregate_macro(function) && !matches!(name, "max" | "min");
+        if of_scalars {
+            check_clauses(name, function)?;
         }
-        if has_distinct && !expansion.distinct {
+        if has_distinct && !distinct {
             return Err(unsupported_at(&format!("DISTINCT in a call of {name}"), function));
         }
-        let mut tree = parsed(&expansion.text)?;
-        let mut filling = Filling { binder: self, args: &expansion.args, call: function };
-        if let ControlFlow::Break(error) = tree.visit(&mut filling) {
-            return Err(error);
+        let body = parsed(&text)?;
+        let positions = (1..).map(|at: usize| format!("${at}"));
+        if of_scalars {
+            let mut arguments: Vec<(Arc<str>, TypedExpr)> = Vec::with_capacity(args.len());
+            for (position, arg) in positions.zip(args) {
+                let value = self.bound_argument(arg, reads(&body, &position, None), place)?;
+                arguments.push((argument_key(&position).into(), value));
+            }
+            return self.inlined(&body, arguments, place).map(Some);
         }
-        Ok(Some(tree))
+        let written = |(position, value)| WrittenArgument { position, name: None, value };
+        let written: Vec<_> = positions.zip(args).map(written).collect();
+        let tree = self.filled(body, &written, function)?;
+        self.expr(&tree, place).map(Some)
     }
 
     fn expansion<'q>(&self, name: &str, function: &'q Function) -> Result<Option<Expansion<'q>>> {
@@ -136,6 +169,7 @@ impl Binder<'_> {
             (_, 2 | 3) if of_extreme(name, count).is_some() => {
                 made(of_extreme(name, count).unwrap_or_default(), false)
             }
+            ("format_type", 2) => made(super::system::format_type(), false),
             ("list_value" | "list_pack", _) => {
                 let items: Vec<String> = (1..=count).map(|at| format!("${at}")).collect();
                 made(format!("[{}]", items.join(", ")), false)
@@ -237,6 +271,19 @@ impl Binder<'_> {
     }
 }
 
+/// Rejects the clauses that only aggregates take.
+pub(super) fn check_clauses(name: &str, function: &Function) -> Result<()> {
+    let in_list = list_of(function).is_some_and(|list| {
+        list.duplicate_treatment == Some(DuplicateTreatment::Distinct) || !list.clauses.is_empty()
+    });
+    if in_list || function.over.is_some() || function.filter.is_some() {
+        let message =
+            format!("{name} is a scalar function; remove DISTINCT, ORDER BY, FILTER and OVER");
+        return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
+    }
+    Ok(())
+}
+
 fn wrong_count(name: &str, takes: &str, count: usize) -> Error {
     let noun = if takes == "1" { "argument" } else { "arguments" };
     Error::semantic(format!("function {name} takes {takes} {noun}, not {count}"))
@@ -246,13 +293,6 @@ fn wrong_count(name: &str, takes: &str, count: usize) -> Error {
 fn no_name(name: &str) -> Error {
     Error::semantic(format!("{name} takes a list and the name of an aggregate function as text"))
         .with_state(SqlState::UNDEFINED_FUNCTION)
-}
-
-fn list_of(function: &Function) -> Option<&FunctionArgumentList> {
-    match &function.args {
-        FunctionArguments::List(list) => Some(list),
-        _ => None,
-    }
 }
 
 /// `arg_min(x, y)` and its relatives: the `x` of the smallest `y`, or of the `n` smallest.
@@ -350,72 +390,6 @@ fn parsed(text: &str) -> Result<Ast> {
     let tokens = Tokenizer::new(&Tessera, text).tokenize().map_err(|e| fault(e.to_string()))?;
     let mut parser = Parser::new(&Tessera).with_tokens(tokens);
     parser.parse_expr().map_err(|e| fault(e.to_string()))
-}
-
-/// Puts the arguments in the place of `$1`, `$2`, …, and the clauses of the call on aggregates.
-struct Filling<'b, 'a> {
-    binder: &'b Binder<'a>,
-    args: &'b [&'b Ast],
-    call: &'b Function,
-}
-
-impl VisitorMut for Filling<'_, '_> {
-    type Break = Error;
-
-    fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<Error> {
-        match expr {
-            Ast::Value(value) => {
-                let Value::Placeholder(name) = &value.value else {
-                    return ControlFlow::Continue(());
-                };
-                let at = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-                let Some(arg) = at.and_then(|at| self.args.get(at.wrapping_sub(1))) else {
-                    return ControlFlow::Break(Error::internal(format!("{name} of a macro")));
-                };
-                *expr = Ast::Nested(Box::new((*arg).clone()));
-            }
-            Ast::Function(function) if self.binder.aggregate_of(function).is_some() => {
-                self.hand_on(function);
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl Filling<'_, '_> {
-    fn hand_on(&self, function: &mut Function) {
-        function.over = self.call.over.clone();
-        if let Some(filter) = &self.call.filter {
-            let filter = Ast::Nested(filter.clone());
-            function.filter = Some(Box::new(match function.filter.take() {
-                Some(own) => Ast::BinaryOp {
-                    left: Box::new(Ast::Nested(own)),
-                    op: BinaryOperator::And,
-                    right: Box::new(filter),
-                },
-                None => filter,
-            }));
-        }
-        let (Some(given), FunctionArguments::List(list)) = (list_of(self.call), &mut function.args)
-        else {
-            return;
-        };
-        let is_star = matches!(list.args[..], [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-        if given.duplicate_treatment.is_some() && !is_star {
-            list.duplicate_treatment = given.duplicate_treatment;
-        }
-        // Further keys decide among rows with equal ones; without keys the order is irrelevant.
-        for clause in &given.clauses {
-            let own = list.clauses.iter_mut().find_map(|own| match own {
-                FunctionArgumentClause::OrderBy(keys) => Some(keys),
-                _ => None,
-            });
-            if let (FunctionArgumentClause::OrderBy(more), Some(own)) = (clause, own) {
-                own.extend(more.iter().cloned());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

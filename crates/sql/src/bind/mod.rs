@@ -6,24 +6,35 @@
 //!
 //! | file | binds |
 //! |---|---|
-//! | `query`, `cte`, `recursive`, `set` | queries, WITH, set operations, LIMIT |
+//! | `query`, `cte`, `recursive`, `set`, `by_name` | queries, WITH, set operations, LIMIT |
 //! | `values`, `literal_rows` | VALUES |
+//! | `describe` | DESCRIBE, SHOW and SUMMARIZE in queries; LIMIT in percent |
 //! | `select`, `list`, `group`, `grouped`, `order` | SELECT: list, GROUP BY, DISTINCT, ORDER BY |
-//! | `from`, `factor`, `join`, `table_function`, `sample` | tables, joins, functions, samples in FROM |
+//! | `aliases`, `columns` | results that others read by alias; COLUMNS and the options of `*` |
+//! | `from`, `factor`, `join`, `as_of`, `table_function`, `ordinality`, `sample` | FROM |
+//! | `pivot`, `pivot_select`, `pivot_cells`, `unpivot` | PIVOT, UNPIVOT |
 //! | `scope`, `steps` | column names; work that must precede an expression |
 //! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `nested` | expressions |
 //! | `membership`, `in_literals`, `literal`, `subquery` | IN, BETWEEN, ANY; literals; subqueries |
-//! | `function`, `macros`, `struct_function` | calls of scalar functions |
+//! | `function`, `struct_function`, `lambda` | calls of scalar functions |
+//! | `macros`, `user_macro`, `inline` | macros and functions in SQL |
+//! | `parameter` | parameters and variables |
+//! | `system` | `information_schema`, `pg_catalog` and their like |
 //! | `aggregate`, `aggregate_arguments` | calls of aggregate functions |
 //! | `window`, `window_definition`, `window_range` | window functions |
-//! | `typed`, `untyped`, `coerce`, `sql_type` | types |
+//! | `typed`, `untyped`, `coerce`, `sql_type`, `zone` | types |
 
 mod aggregate;
 mod aggregate_arguments;
+mod aliases;
+mod as_of;
+mod by_name;
 mod cast;
 mod coerce;
+mod columns;
 mod compare;
 mod cte;
+mod describe;
 mod expr;
 mod factor;
 mod from;
@@ -31,7 +42,9 @@ mod function;
 mod group;
 mod grouped;
 mod in_literals;
+mod inline;
 mod join;
+mod lambda;
 mod list;
 mod literal;
 mod literal_rows;
@@ -40,7 +53,12 @@ mod membership;
 mod nested;
 mod operator;
 mod order;
+mod ordinality;
+mod parameter;
 mod pattern;
+mod pivot;
+mod pivot_cells;
+mod pivot_select;
 mod query;
 mod recursive;
 mod row;
@@ -52,13 +70,17 @@ mod sql_type;
 mod steps;
 mod struct_function;
 mod subquery;
+mod system;
 mod table_function;
 mod typed;
+mod unpivot;
 mod untyped;
+mod user_macro;
 mod values;
 mod window;
 mod window_definition;
 mod window_range;
+mod zone;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -75,6 +97,9 @@ use tessera_plan::{Expr, Rules};
 use tessera_types::{Error, Result, Span};
 
 use crate::clock::StatementTime;
+use crate::definitions::Environment;
+use crate::macro_definition::Macro;
+use crate::statement::{Mode, Settings};
 use cte::Env;
 use scope::{OutputColumn, Scope};
 pub(crate) use sql_type::{atom_of_type, unknown_type};
@@ -94,6 +119,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) fields: Fields<'a>,
     catalog: &'a dyn TableCatalog,
     start_time: StatementTime,
+    /// The time zone of timestamps with time zone.
+    zone: Arc<str>,
     /// Uncorrelated groupings bound so far, which equal groupings reuse.
     groupings: Vec<grouped::CachedGrouping>,
     /// Volatile common table expressions bound so far, which later references share.
@@ -106,6 +133,10 @@ pub(crate) struct Binder<'a> {
     view_depth: usize,
     /// The number of volatile function calls bound so far.
     volatile_calls: Cell<usize>,
+    environment: Environment<'a>,
+    mode: Mode<'a>,
+    /// The macros of the session that are being bound, the innermost last.
+    open_macros: Vec<Arc<Macro>>,
 }
 
 /// The position of an expression in a query: its scope, its clause and the work that precedes it.
@@ -124,18 +155,24 @@ impl<'a> Binder<'a> {
         catalog: &'a dyn TableCatalog,
         library: &'a Arc<Library>,
         start_time: StatementTime,
-        rules: Rules,
+        settings: &Settings,
+        environment: Environment<'a>,
+        mode: Mode<'a>,
     ) -> Self {
         Binder {
-            fields: Fields::new(library, rules),
+            fields: Fields::new(library, settings.rules),
             catalog,
             start_time,
+            zone: settings.time_zone.zone.clone(),
             groupings: Vec::new(),
             shared: Vec::new(),
             recursions: 0,
             open_recursions: 0,
             view_depth: 0,
             volatile_calls: Cell::new(0),
+            environment,
+            mode,
+            open_macros: Vec::new(),
         }
     }
 
@@ -183,7 +220,7 @@ impl<'a> Binder<'a> {
             self.volatile_calls.set(self.volatile_calls.get() + 1);
         }
         let args = args.into_iter().map(|arg| arg.expr).collect();
-        Ok(TypedExpr::new(Expr::call(function, args), atom))
+        self.in_session_zone(TypedExpr::new(Expr::call(function, args), atom))
     }
 
     fn is_volatile(&self, expr: &Expr) -> bool {

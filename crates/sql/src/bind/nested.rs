@@ -1,7 +1,8 @@
 //! Lists, structs and maps: constructors and access to elements.
 
 use sqlparser::ast::{
-    AccessExpr, Array, DictionaryField, Expr as Ast, Ident, MapEntry, StructField, Subscript, Value,
+    AccessExpr, Array, DictionaryField, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, MapEntry, StructField, Subscript, Value,
 };
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState, suggest};
@@ -14,6 +15,8 @@ impl Binder<'_> {
     /// Binds `[1, 2]` or `ARRAY[1, 2]`.
     pub(super) fn array(&mut self, array: &Array, place: &mut Place<'_, '_>) -> Result<TypedExpr> {
         let Array { elem, named: _ } = array;
+        let unpacked = self.unpacked_list(elem, place.scope)?;
+        let elem = unpacked.as_ref().unwrap_or(elem);
         let items = elem.iter().map(|item| self.expr(item, place)).collect::<Result<Vec<_>>>()?;
         self.list_of(items)
     }
@@ -86,6 +89,33 @@ impl Binder<'_> {
         chain: &[AccessExpr],
         place: &mut Place<'_, '_>,
     ) -> Result<TypedExpr> {
+        let is_method = |access: &AccessExpr| matches!(access, AccessExpr::Dot(Ast::Function(_)));
+        if let Some(at) = chain.iter().rposition(is_method)
+            && let AccessExpr::Dot(Ast::Function(method)) = &chain[at]
+        {
+            let mut method = method.clone();
+            let mut before = chain[..at].to_vec();
+            // `.a.f(…)` is the function of a field.
+            let name = method.name.0.pop();
+            for part in std::mem::take(&mut method.name.0) {
+                let Some(field) = part.as_ident() else {
+                    return Err(unsupported_at(&format!("the access .{part}"), root));
+                };
+                before.push(AccessExpr::Dot(Ast::Identifier(field.clone())));
+            }
+            method.name.0.extend(name);
+            let value = match before.is_empty() {
+                true => root.clone(),
+                false => {
+                    Ast::CompoundFieldAccess { root: Box::new(root.clone()), access_chain: before }
+                }
+            };
+            let called = method_call(&method, value);
+            return match &chain[at + 1..] {
+                [] => self.expr(&called, place),
+                rest => self.access(&called, rest, place),
+            };
+        }
         let mut names: Vec<Ident> = match root {
             Ast::Identifier(name) => vec![name.clone()],
             Ast::CompoundIdentifier(parts) => parts.clone(),
@@ -122,13 +152,13 @@ impl Binder<'_> {
 
     /// Resolves a qualified name to a value.
     pub(super) fn name(&mut self, parts: &[Ident], place: &mut Place<'_, '_>) -> Result<TypedExpr> {
-        let found = match (place.scope.resolve(parts), parts) {
-            (Ok(found), _) => found,
-            (Err(error), [table]) => match place.scope.whole_row(table) {
+        let found = match (place.scope.column(parts)?, parts) {
+            (Some(found), _) => found,
+            (None, [table]) => match place.scope.whole_row(table) {
                 Some(row) => return self.row_as_struct(table, row),
-                None => return Err(error),
+                None => place.scope.alias(parts)?,
             },
-            (Err(error), _) => return Err(error),
+            (None, _) => place.scope.alias(parts)?,
         };
         let mut value = found.value;
         for slot in &parts[found.parts..] {
@@ -219,12 +249,16 @@ impl Binder<'_> {
                         let message = "a struct field needs a quoted name, as in s['a'], or a period, as in s.a";
                         Err(Error::semantic(message).with_state(SqlState::DATATYPE_MISMATCH))
                     }
-                    _ => {
-                        let index = match index.unknown {
+                    other => {
+                        let is_text = *other == Atom::String;
+                        let index = match index.unknown || index.is_null() {
                             true => self.cast_to(index, &Atom::Int64, false)?,
                             false => index,
                         };
-                        self.call("array_element", vec![value, index])
+                        match is_text {
+                            true => self.call("text_slice", vec![value.known(), index]),
+                            false => self.call("array_element", vec![value, index]),
+                        }
                     }
                 }
             }
@@ -234,6 +268,15 @@ impl Binder<'_> {
                     None => Ok(TypedExpr::int64(default)),
                 };
                 let args = [bound(lower_bound, 1)?, bound(upper_bound, -1)?, bound(stride, 1)?];
+                if value.atom == Atom::String {
+                    return match stride {
+                        Some(stride) => Err(unsupported_at("a slice of a text with steps", stride)),
+                        None => {
+                            let [from, to, _] = args;
+                            self.call("text_slice", vec![value.known(), from, to])
+                        }
+                    };
+                }
                 let mut all = vec![value];
                 all.extend(args);
                 if stride.is_none() {
@@ -243,4 +286,37 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+/// Returns the call that `value.f(…)` means: the value is the first argument.
+pub(super) fn method_call(method: &Function, value: Ast) -> Ast {
+    let mut call = method.clone();
+    let value = FunctionArg::Unnamed(FunctionArgExpr::Expr(value));
+    match &mut call.args {
+        FunctionArguments::List(list) => list.args.insert(0, value),
+        args => {
+            let args_and_value = FunctionArgumentList {
+                duplicate_treatment: None,
+                args: vec![value],
+                clauses: Vec::new(),
+            };
+            *args = FunctionArguments::List(args_and_value);
+        }
+    }
+    Ast::Function(call)
+}
+
+/// Returns the call that `column.f(…)` means; `None` if no column has this name.
+pub(super) fn method_of_column(function: &Function, place: &Place<'_, '_>) -> Option<Ast> {
+    let parts: Option<Vec<_>> = function.name.0.iter().map(|part| part.as_ident()).collect();
+    let parts: Vec<_> = parts?.into_iter().cloned().collect();
+    let (method, column) = parts.split_last()?;
+    place.scope.column(column).ok().flatten().or_else(|| place.scope.alias(column).ok())?;
+    let column = match column {
+        [name] => Ast::Identifier(name.clone()),
+        parts => Ast::CompoundIdentifier(parts.to_vec()),
+    };
+    let mut method_function = function.clone();
+    method_function.name = vec![method.clone()].into();
+    Some(method_call(&method_function, column))
 }

@@ -88,6 +88,19 @@ impl Binder<'_> {
         self.as_condition(value, expr)
     }
 
+    /// Binds `//`: the whole quotient of integers, the quotient of doubles of other numbers.
+    fn quotient(&self, left: TypedExpr, right: TypedExpr) -> Result<TypedExpr> {
+        let is_fraction = |value: &TypedExpr| value.atom.is_numeric() && !value.atom.is_integer();
+        if !is_fraction(&left) && !is_fraction(&right) {
+            return self.arithmetic("div", left, right);
+        }
+        let double = |value: TypedExpr| match value.atom.is_numeric() {
+            true => self.cast_to(value, &Atom::Float64, false),
+            false => Ok(value),
+        };
+        self.arithmetic("div", double(left)?, double(right)?)
+    }
+
     /// Applies a binary operator to two values.
     pub(super) fn operate(
         &self,
@@ -106,7 +119,8 @@ impl Binder<'_> {
             O::Divide => self.arithmetic("div", left, right)?,
             O::Modulo => self.arithmetic("mod", left, right)?,
             O::PGExp => self.call("power", self.operands_typed("^", vec![left, right])?)?,
-            O::DuckIntegerDivide | O::MyIntegerDivide => {
+            O::DuckIntegerDivide => self.quotient(left, right)?,
+            O::MyIntegerDivide => {
                 self.call(tessera_functions::WHOLE_QUOTIENT, vec![left, right])?
             }
             O::StringConcat => self.concatenated(left, right)?,

@@ -1,5 +1,7 @@
 //! Queries: WITH, a body, ORDER BY and LIMIT.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{Expr as Ast, OrderBy};
 use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value};
 use tessera_optimizer::logical::relation::Relation;
@@ -8,6 +10,7 @@ use tessera_types::{Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
+use super::typed::TypedExpr;
 use super::{
     Binder, BoundQuery, Place, refuse, unsupported_at, with_span, with_stack, without_parentheses,
 };
@@ -37,8 +40,17 @@ impl Binder<'_> {
             None => env.clone(),
         };
         let bound = self.body(body, order_by.as_ref(), outer, &env)?;
+        let arguments = outer.map(Scope::macro_arguments).unwrap_or_default();
+        if let Some(LimitClause::LimitPercent { limit, offset }) = limit_clause {
+            let scope = Scope::of_arguments(arguments);
+            let offset = match offset {
+                Some(Offset { value, rows: _ }) => self.count(value, "OFFSET", &scope)?,
+                None => None,
+            };
+            return self.limited_to_percent(bound, constant_of(limit), offset.unwrap_or(0), &env);
+        }
         let (limit, offset) = limits(limit_clause.as_ref(), fetch.as_ref())?;
-        self.limited(bound, limit.as_ref(), offset.as_ref())
+        self.limited(bound, limit.as_ref(), offset.as_ref(), arguments)
     }
 
     /// Binds the body of a query and its ORDER BY.
@@ -71,10 +83,16 @@ impl Binder<'_> {
             SetExpr::Query(query) => self.query(query, outer, env),
             SetExpr::SetOperation { .. } => self.set_operation(body, outer, env),
             SetExpr::Values(values) => self.values(values, outer, env),
-            SetExpr::Insert(_) => Err(unsupported_at("INSERT in a query", body)),
-            SetExpr::Update(_) => Err(unsupported_at("UPDATE in a query", body)),
-            SetExpr::Delete(_) => Err(unsupported_at("DELETE in a query", body)),
-            SetExpr::Merge(_) => Err(unsupported_at("MERGE in a query", body)),
+            SetExpr::Pivot(pivot) => self.pivot_query(pivot, outer, env),
+            SetExpr::Unpivot(unpivot) => self.unpivot_query(unpivot, outer, env),
+            SetExpr::Describe(describe) => self.describe_query(describe, outer, env),
+            SetExpr::Insert(change)
+            | SetExpr::Update(change)
+            | SetExpr::Delete(change)
+            | SetExpr::Merge(change) => {
+                let error = crate::change::unsupported(change);
+                Err(with_span(error.unwrap_or_else(|| Error::internal("no change")), body.span()))
+            }
             SetExpr::Table(_) => Err(unsupported_at("TABLE name as a query", body)),
         }
     }
@@ -84,9 +102,14 @@ impl Binder<'_> {
         bound: BoundQuery,
         limit: Option<&Ast>,
         offset: Option<&Ast>,
+        arguments: Vec<(Arc<str>, TypedExpr)>,
     ) -> Result<BoundQuery> {
-        let offset = offset.map(|offset| self.count(offset, "OFFSET")).transpose()?.flatten();
-        let limit = limit.map(|limit| self.count(limit, "LIMIT")).transpose()?.flatten();
+        let scope = Scope::of_arguments(arguments);
+        let mut count = |expr: Option<&Ast>, clause| {
+            expr.map(|expr| self.count(expr, clause, &scope)).transpose()
+        };
+        let (offset, limit) =
+            (count(offset, "OFFSET")?.flatten(), count(limit, "LIMIT")?.flatten());
         if offset.is_none() && limit.is_none() {
             return Ok(bound);
         }
@@ -97,7 +120,12 @@ impl Binder<'_> {
     }
 
     /// Evaluates a row count of LIMIT or OFFSET. `None` means no limit: NULL or ALL.
-    fn count(&mut self, expr: &Ast, clause: &'static str) -> Result<Option<u64>> {
+    fn count(
+        &mut self,
+        expr: &Ast,
+        clause: &'static str,
+        scope: &Scope<'_>,
+    ) -> Result<Option<u64>> {
         if let Ast::Identifier(word) = expr
             && word.quote_style.is_none()
             && word.value.eq_ignore_ascii_case("all")
@@ -107,11 +135,10 @@ impl Binder<'_> {
         if let Ast::Subquery(query) = without_parentheses(expr)
             && let Some(value) = only_value(query)
         {
-            return self.count(value, clause);
+            return self.count(value, clause, scope);
         }
-        let scope = Scope::empty(None, Env::default());
         let mut steps = Vec::new();
-        let mut place = Place { scope: &scope, steps: &mut steps, clause, unnests: None };
+        let mut place = Place { scope, steps: &mut steps, clause, unnests: None };
         let value = self.expr(expr, &mut place)?;
         if !steps.is_empty() {
             return Err(unsupported_at(&format!("a {clause} that is not constant"), expr));
@@ -141,6 +168,14 @@ impl Binder<'_> {
             }
             _ => Err(unsupported_at(&format!("a {clause} that is not constant"), expr)),
         }
+    }
+}
+
+/// Returns the expression in `(SELECT expression)`, or the expression itself.
+fn constant_of(expr: &Ast) -> &Ast {
+    match without_parentheses(expr) {
+        Ast::Subquery(query) => only_value(query).map_or(expr, constant_of),
+        _ => expr,
     }
 }
 
@@ -191,6 +226,9 @@ fn limits(
             }
             let offset = offset.as_ref().map(|Offset { value, rows: _ }| value.clone());
             (limit.clone(), offset)
+        }
+        Some(LimitClause::LimitPercent { limit, offset: _ }) => {
+            return Err(unsupported_at("FETCH beside LIMIT", limit));
         }
         Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
             (Some(limit.clone()), Some(offset.clone()))

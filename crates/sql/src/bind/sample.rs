@@ -1,33 +1,23 @@
 //! TABLESAMPLE and USING SAMPLE.
 
 use sqlparser::ast::{
-    Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Spanned, TableFactor,
-    TableSampleKind, Value,
+    Expr as Ast, Spanned, TableSample, TableSampleKind, TableSampleMethod, TableSampleQuantity,
+    TableSampleUnit,
 };
+use sqlparser::tokenizer::Span;
 use tessera_optimizer::logical::relation::{Key, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
-use super::list::idents;
 use super::scope::Scope;
 use super::{Binder, Place, unsupported_at, with_span};
-use crate::sample_clause::CLAUSE;
 
 /// The number of successive tuples of a morsel that `SYSTEM` keeps or drops together.
 const BLOCK_ROWS: u64 = 1_024;
 
-/// Returns the arguments of USING SAMPLE, if the item of FROM stands for it.
-pub(super) fn using_sample(factor: &TableFactor) -> Option<&[FunctionArg]> {
-    match factor {
-        TableFactor::Table { name, args: Some(args), .. } => is_clause(name).then_some(&args.args),
-        _ => None,
-    }
-}
-
-fn is_clause(name: &ObjectName) -> bool {
-    matches!(idents(name).as_deref(), Ok([name]) if name.value == CLAUSE)
-}
+/// The methods of samples.
+const METHODS: [&str; 3] = ["bernoulli", "system", "reservoir"];
 
 impl Binder<'_> {
     /// Binds the TABLESAMPLE after a table, if there is one.
@@ -42,26 +32,27 @@ impl Binder<'_> {
             Some(TableSampleKind::BeforeTableAlias(sample)) => sample,
             Some(TableSampleKind::AfterTableAlias(sample)) => sample,
         };
-        if let Some(quantity) = &sample.quantity
-            && let Ast::Function(call) = &quantity.value
-            && is_clause(&call.name)
-            && let FunctionArguments::List(list) = &call.args
-        {
-            return self.sampled(relation, &list.args);
-        }
-        let message = "SAMPLE after a table is not supported; write TABLESAMPLE or USING SAMPLE";
-        Err(with_span(Error::unsupported(message), place.span()))
+        self.sampled(relation, sample).map_err(|error| match error.span() {
+            Some(_) => error,
+            None => with_span(error, place.span()),
+        })
     }
 
     /// Binds a sample of a relation: method, size, unit and seed.
-    pub(super) fn sampled(&mut self, relation: Relation, args: &[FunctionArg]) -> Result<Relation> {
-        let args: Vec<&Ast> = args.iter().filter_map(expr_of).collect();
-        let [method, size, unit, ..] = args[..] else {
-            return Err(Error::internal("a sample clause without arguments"));
+    pub(super) fn sampled(&mut self, relation: Relation, sample: &TableSample) -> Result<Relation> {
+        let TableSample { modifier: _, name, quantity, seed, bucket: _, offset: _ } = sample;
+        let Some(TableSampleQuantity { parenthesized: _, value: size, unit }) = quantity else {
+            return Err(Error::unsupported("a sample of buckets is not supported"));
         };
-        let (method, unit) = (text_of(method), text_of(unit));
-        let seed = match args.get(3) {
-            Some(seed) => self.seed(seed)?,
+        let is_percent = unit.map(|unit| unit == TableSampleUnit::Percent);
+        let method = match name {
+            Some(name) => known_method(name)?,
+            None if is_percent == Some(true) => "system",
+            None => "reservoir",
+        };
+        let is_percent = is_percent.unwrap_or(method != "reservoir");
+        let seed = match seed {
+            Some(seed) => self.seed(&seed.value)?,
             None => {
                 let random = self.call("random", Vec::new())?;
                 random.expr
@@ -74,14 +65,14 @@ impl Binder<'_> {
             return Err(size_error("TABLESAMPLE parameter cannot be null"));
         };
         let input = Box::new(relation);
-        match (method, unit) {
-            ("reservoir", "rows") => {
+        match (method, is_percent) {
+            ("reservoir", false) => {
                 if !(0.0..=i64::MAX as f64).contains(&number) {
                     return Err(size_error("the number of rows of a sample must not be negative"));
                 }
                 Ok(self.reservoir(input, number as u64, seed))
             }
-            (_, "percent") if method != "reservoir" => {
+            (_, true) if method != "reservoir" => {
                 if !(0.0..=100.0).contains(&number) {
                     return Err(size_error("sample percentage must be between 0 and 100"));
                 }
@@ -126,38 +117,45 @@ impl Binder<'_> {
         }
     }
 
-    /// Evaluates a number; `None` for NULL.
     fn number(&mut self, expr: &Ast) -> Result<Option<f64>> {
+        self.constant_number(expr, "TABLESAMPLE")
+    }
+
+    /// Evaluates the number of a clause; `None` for NULL.
+    pub(super) fn constant_number(
+        &mut self,
+        expr: &Ast,
+        clause: &'static str,
+    ) -> Result<Option<f64>> {
         let scope = Scope::empty(None, Env::default());
         let mut steps = Vec::new();
-        let mut place =
-            Place { scope: &scope, steps: &mut steps, clause: "TABLESAMPLE", unnests: None };
+        let mut place = Place { scope: &scope, steps: &mut steps, clause, unnests: None };
         let value = self.expr(expr, &mut place)?;
         let value = match value.atom.is_numeric() {
             true => self.cast_to(value, &Atom::Float64, false)?,
-            false => self.implicitly(value, &Atom::Float64, "TABLESAMPLE")?,
+            false => self.implicitly(value, &Atom::Float64, clause)?,
         };
         match self.evaluated(value)?.expr {
             Expr::Constant(Scalar::Null, _) if steps.is_empty() => Ok(None),
             Expr::Constant(Scalar::Float(number), _) if steps.is_empty() => Ok(Some(number)),
-            _ => Err(unsupported_at("a size or seed of a sample that is not constant", expr)),
+            _ if clause == "TABLESAMPLE" => {
+                Err(unsupported_at("a size or seed of a sample that is not constant", expr))
+            }
+            _ => Err(unsupported_at(&format!("a {clause} that is not constant"), expr)),
         }
     }
 }
 
-fn expr_of(arg: &FunctionArg) -> Option<&Ast> {
-    match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    }
-}
-
-fn text_of(expr: &Ast) -> &str {
-    match expr {
-        Ast::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => text,
-            _ => "",
-        },
-        _ => "",
-    }
+/// Returns the method of this name.
+fn known_method(method: &TableSampleMethod) -> Result<&'static str> {
+    let (name, span) = match method {
+        TableSampleMethod::Named(name) => (name.value.clone(), name.span),
+        other => (other.to_string(), Span::empty()),
+    };
+    let found = METHODS.into_iter().find(|method| name.eq_ignore_ascii_case(method));
+    found.ok_or_else(|| {
+        let message =
+            format!("unknown sampling method '{name}'; expected bernoulli, system or reservoir");
+        with_span(Error::semantic(message).with_state(SqlState::UNDEFINED_OBJECT), span)
+    })
 }

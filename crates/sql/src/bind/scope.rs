@@ -53,8 +53,40 @@ pub(crate) struct Scope<'a> {
     pub(crate) groups: Option<&'a RefCell<Groups>>,
     /// The collector of window function calls; `None` where they are not allowed.
     pub(crate) windows: Option<&'a RefCell<Windows>>,
+    /// The parameters of the lambdas around the expression, which hide columns.
+    pub(crate) parameters: Vec<Parameter>,
     /// Results that can be read by alias where no column has that name.
-    pub(crate) results: Vec<(Arc<str>, TypedExpr)>,
+    pub(crate) results: Rc<Vec<ResultAlias>>,
+    /// The results that the clause can read.
+    pub(crate) readable: Origin,
+}
+
+/// A parameter of a lambda.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter {
+    pub(crate) name: Arc<str>,
+    pub(crate) value: TypedExpr,
+}
+
+/// A result of the SELECT list with an alias, which later items and clauses can read.
+#[derive(Debug, Clone)]
+pub(crate) struct ResultAlias {
+    pub(crate) name: Arc<str>,
+    pub(crate) value: TypedExpr,
+    pub(crate) origin: Origin,
+}
+
+/// What computes a result, in the order of computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// The columns of FROM.
+    Columns,
+    /// The groups and their aggregates, or a step above them.
+    Groups,
+    /// A window function.
+    Windows,
+    /// `unnest` in the SELECT list.
+    Unnest,
 }
 
 /// A resolved name.
@@ -73,51 +105,159 @@ impl<'a> Scope<'a> {
             env,
             groups: None,
             windows: None,
-            results: Vec::new(),
+            parameters: Vec::new(),
+            results: Rc::default(),
+            readable: Origin::Unnest,
         }
     }
 
-    /// Returns the same scope without a collector of aggregate calls.
+    /// Creates a scope without columns, in which the arguments of a macro can be read.
+    pub(crate) fn of_arguments(arguments: Vec<(Arc<str>, TypedExpr)>) -> Scope<'a> {
+        let mut scope = Scope::empty(None, Env::default());
+        let origin = Origin::Columns;
+        let result = |(name, value)| ResultAlias { name, value, origin };
+        scope.results = Rc::new(arguments.into_iter().map(result).collect());
+        scope
+    }
+
+    /// Adds a result that later items and clauses can read.
+    pub(super) fn add_result(&mut self, name: &str, value: TypedExpr, origin: Origin) {
+        let result = ResultAlias { name: name.into(), value, origin };
+        Rc::make_mut(&mut self.results).push(result);
+    }
+
+    /// Returns the scope of the arguments of an aggregate function.
     pub(super) fn without_groups(&self) -> Scope<'a> {
-        let columns = self.columns.clone();
-        Scope {
-            columns,
-            outer: self.outer,
-            env: self.env.clone(),
-            groups: None,
-            windows: None,
-            results: Vec::new(),
-        }
+        let readable = self.readable.min(Origin::Columns);
+        Scope { groups: None, windows: None, parameters: Vec::new(), readable, ..self.copy() }
     }
 
-    /// Returns the same scope without a collector of window function calls.
+    /// Returns the scope of HAVING, or of the arguments and keys of a window function.
     pub(super) fn without_windows(&self) -> Scope<'a> {
+        let readable = self.readable.min(Origin::Groups);
+        Scope { windows: None, parameters: Vec::new(), readable, ..self.copy() }
+    }
+
+    /// Returns the scope of QUALIFY.
+    pub(super) fn without_unnest(&self) -> Scope<'a> {
+        Scope { readable: self.readable.min(Origin::Windows), ..self.copy() }
+    }
+
+    /// Returns the scope of the body of a lambda.
+    pub(super) fn with_parameters(&self, parameters: Vec<Parameter>) -> Scope<'a> {
+        let mut scope = self.copy();
+        // Inner parameters hide outer ones.
+        scope.parameters.splice(0..0, parameters);
+        scope
+    }
+
+    fn copy(&self) -> Scope<'a> {
         Scope {
             columns: self.columns.clone(),
             outer: self.outer,
             env: self.env.clone(),
             groups: self.groups,
-            windows: None,
+            windows: self.windows,
+            parameters: self.parameters.clone(),
             results: self.results.clone(),
+            readable: self.readable,
         }
     }
 
-    /// Resolves a qualified name: a column, or a struct column followed by field names.
+    /// Resolves a name: a column, or a result with an alias.
     ///
     /// # Errors
-    /// The column is unknown or ambiguous.
+    /// The name is unknown or ambiguous.
     pub(crate) fn resolve(&self, parts: &[Ident]) -> Result<ResolvedName> {
-        let mut scope = Some(self);
-        let mut outer = false;
-        while let Some(current) = scope {
-            if let Some((value, taken)) = current.local(parts)? {
-                let value = if outer { as_parameter(value) } else { value };
-                return Ok(ResolvedName { value, parts: taken });
+        match self.column(parts)? {
+            Some(found) => Ok(found),
+            None => self.alias(parts),
+        }
+    }
+
+    /// Resolves a qualified name: a column, or a struct column followed by field names. `None` if
+    /// no column has this name.
+    ///
+    /// # Errors
+    /// The column is ambiguous.
+    pub(crate) fn column(&self, parts: &[Ident]) -> Result<Option<ResolvedName>> {
+        for (depth, scope) in self.enclosing().enumerate() {
+            let outer = depth > 0;
+            if let Some(first) = parts.first()
+                && let Some(parameter) = scope.parameter(first)
+            {
+                if outer {
+                    let message =
+                        format!("a subquery in a lambda cannot read the parameter {}", first.value);
+                    return Err(with_span(Error::unsupported(message), first.span));
+                }
+                return Ok(Some(ResolvedName { value: parameter.value.clone(), parts: 1 }));
             }
-            scope = current.outer;
-            outer = true;
+            if let Some((value, taken)) = scope.local(parts)? {
+                let value = if outer { as_parameter(value) } else { value };
+                return Ok(Some(ResolvedName { value, parts: taken }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Resolves a name that no column has: a result with an alias, possibly followed by field
+    /// names.
+    ///
+    /// # Errors
+    /// The alias is unknown, or computed too late to be read.
+    pub(crate) fn alias(&self, parts: &[Ident]) -> Result<ResolvedName> {
+        let Some(first) = parts.first() else { return Err(self.unknown(parts)) };
+        for (depth, scope) in self.enclosing().enumerate() {
+            let Some(result) = scope.result(first) else { continue };
+            let outer = depth > 0;
+            let readable = match outer {
+                true => scope.readable.min(Origin::Windows),
+                false => scope.readable,
+            };
+            if result.origin > readable {
+                return Err(with_span(too_late(result), first.span));
+            }
+            let value = result.value.clone();
+            let value = if outer { as_parameter(value) } else { value };
+            return Ok(ResolvedName { value, parts: 1 });
         }
         Err(self.unknown(parts))
+    }
+
+    fn parameter(&self, name: &Ident) -> Option<&Parameter> {
+        let find = |exact| self.parameters.iter().find(|known| matches(name, &known.name, exact));
+        find(true).or_else(|| find(false))
+    }
+
+    /// Finds a result of this query by its alias; the last one if there are several, as in DuckDB.
+    fn result(&self, name: &Ident) -> Option<&ResultAlias> {
+        let mut last = self.results.iter().rev();
+        let exact = last.clone().find(|known| matches(name, &known.name, true));
+        exact.or_else(|| last.find(|known| matches(name, &known.name, false)))
+    }
+
+    /// Finds an argument of the innermost macro that has one of this name.
+    pub(crate) fn macro_argument(&self, name: &str) -> Option<TypedExpr> {
+        self.enclosing().enumerate().find_map(|(depth, scope)| {
+            let found = scope.results.iter().find(|known| &*known.name == name)?;
+            let value = found.value.clone();
+            Some(if depth > 0 { as_parameter(value) } else { value })
+        })
+    }
+
+    /// Returns the arguments of the macro whose body contains this scope.
+    pub(crate) fn macro_arguments(&self) -> Vec<(Arc<str>, TypedExpr)> {
+        let outermost = self.enclosing().last().filter(|scope| scope.columns.is_empty());
+        let arguments = outermost.into_iter().flat_map(|scope| scope.results.iter());
+        arguments.map(|result| (result.name.clone(), result.value.clone())).collect()
+    }
+
+    /// Returns the constants that can be read by name and belong to enclosing queries or macros.
+    pub(crate) fn outer_constants(&self) -> Vec<(Arc<str>, TypedExpr)> {
+        let results = self.enclosing().skip(1).flat_map(|scope| scope.results.iter());
+        let constants = results.filter(|result| result.value.expr.fields().is_empty());
+        constants.map(|result| (result.name.clone(), result.value.clone())).collect()
     }
 
     /// Returns whether this query itself has at least one column with this name.
@@ -149,26 +289,6 @@ impl<'a> Scope<'a> {
                     [..] => return Err(ambiguous(&parts[..taken], &found)),
                 }
             }
-            if let Some(first) = parts.first() {
-                let found = self.results.iter().filter(|(name, _)| matches(first, name, exact));
-                let found: Vec<&TypedExpr> = found.map(|(_, value)| value).collect();
-                match found[..] {
-                    [] => {}
-                    [first, ref rest @ ..] if rest.iter().all(|other| other.expr == first.expr) => {
-                        return Ok(Some((first.clone(), 1)));
-                    }
-                    [..] => {
-                        let message = format!(
-                            "column {} is ambiguous: several results have this name",
-                            first.value
-                        );
-                        return Err(with_span(
-                            error(message, SqlState::AMBIGUOUS_COLUMN),
-                            first.span,
-                        ));
-                    }
-                }
-            }
         }
         Ok(None)
     }
@@ -177,7 +297,9 @@ impl<'a> Scope<'a> {
     /// whether the table belongs to an enclosing query.
     pub(crate) fn whole_row(&self, name: &Ident) -> Option<(Vec<Column>, bool)> {
         let parts = std::slice::from_ref(name);
-        let is_column = self.enclosing().any(|scope| !matches!(scope.local(parts), Ok(None)));
+        let is_column = self.enclosing().any(|scope| {
+            scope.parameter(name).is_some() || !matches!(scope.local(parts), Ok(None))
+        });
         if is_column { None } else { self.row_of(name) }
     }
 
@@ -293,6 +415,16 @@ fn of_table(column: &Column, parts: &[Ident], exact: bool) -> bool {
     let names = &column.table;
     parts.len() <= names.len()
         && parts.iter().rev().zip(names.iter().rev()).all(|(part, name)| matches(part, name, exact))
+}
+
+/// Returns the error for an alias of a value that is computed later than the clause that reads it.
+fn too_late(result: &ResultAlias) -> Error {
+    let (what, state) = match result.origin {
+        Origin::Unnest => ("of unnest", SqlState::FEATURE_NOT_SUPPORTED),
+        Origin::Windows => ("of a window function", SqlState::WINDOWING_ERROR),
+        _ => ("of an aggregate or a subquery", SqlState::GROUPING_ERROR),
+    };
+    error(format!("the result {} {what} cannot be read here; use a subquery", result.name), state)
 }
 
 fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {

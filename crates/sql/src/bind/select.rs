@@ -37,43 +37,45 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         check(select)?;
         let Tables { mut relation, columns } = self.from(&select.from, outer, env)?;
+        if let Some(sample) = &select.sample {
+            relation = self.sampled(relation, sample)?;
+        }
         let columns = Rc::new(columns);
-        let ungrouped = Scope {
-            columns: columns.clone(),
-            outer,
-            env: env.clone(),
-            groups: None,
-            windows: None,
-            results: Vec::new(),
-        };
+        let mut ungrouped = Scope::empty(outer, env.clone());
+        ungrouped.columns = columns.clone();
+        let mut items = self.items(&select.projection, &ungrouped)?;
         if let Some(predicate) = &select.selection {
+            let expanded = self.without_columns(predicate, &ungrouped)?;
+            let predicate = expanded.as_ref().unwrap_or(predicate);
+            let mut steps = Vec::new();
+            self.results_in_where(predicate, &mut items, &mut ungrouped, &mut steps)?;
+            relation = apply(relation, steps);
             let steps = self.filter(predicate, &ungrouped, "WHERE")?;
             relation = apply(relation, steps);
+            ungrouped.results = Rc::default();
         }
-        let items = self.items(&select.projection, &ungrouped)?;
-        let groups = RefCell::new(Groups::default());
-        self.group_keys(&select.group_by, &items, &ungrouped, &groups)?;
-        let windows = RefCell::new(Windows::default());
-        let mut scope = Scope {
-            columns,
-            outer,
-            env: env.clone(),
-            groups: Some(&groups),
-            windows: Some(&windows),
-            results: Vec::new(),
+        let expanded = match order_by {
+            Some(order_by) => self.order_without_columns(order_by, &ungrouped)?,
+            None => None,
         };
+        let order_by = expanded.as_ref().or(order_by);
+        let groups = RefCell::new(Groups::default());
+        let late = self.results_in_groups(&select.group_by, &items, &mut ungrouped);
+        self.group_keys(&select.group_by, (&items[..], &late[..]), &ungrouped, &groups)?;
+        let windows = RefCell::new(Windows::default());
+        let mut scope = Scope::empty(outer, env.clone());
+        (scope.columns, scope.groups, scope.windows) = (columns, Some(&groups), Some(&windows));
 
         // Bind the list, HAVING and ORDER BY over the columns of FROM and the aggregate results.
         let (mut above, mut unnests) = (Vec::new(), Vec::new());
         self.named_windows(select, &scope, &mut above)?;
-        let mut list = self.list(&items, &scope, &mut above, &mut unnests)?;
-        scope.results = results(&items, &list);
+        let mut list = self.list(&items, &mut scope, &mut above, &mut unnests)?;
         let having = match &select.having {
             Some(predicate) => Some(self.filter(predicate, &scope.without_windows(), "HAVING")?),
             None => None,
         };
         let mut qualify = match &select.qualify {
-            Some(predicate) => self.filter(predicate, &scope, "QUALIFY")?,
+            Some(predicate) => self.filter(predicate, &scope.without_unnest(), "QUALIFY")?,
             None => Vec::new(),
         };
         let mut distinct_on = self.distinct_keys(select, &items, &list, &scope, &mut above)?;
@@ -83,7 +85,7 @@ impl Binder<'_> {
                     Some(Distinct::On(exprs)) => exprs.iter().zip(&distinct_on).collect(),
                     _ => Vec::new(),
                 };
-                let written: Vec<Option<&Ast>> = items.iter().map(|item| item.expr).collect();
+                let written: Vec<Option<&Ast>> = items.iter().map(Item::expr).collect();
                 let unnests = Some(&mut unnests);
                 let place =
                     &mut Place { scope: &scope, steps: &mut above, clause: "ORDER BY", unnests };
@@ -91,7 +93,7 @@ impl Binder<'_> {
             }
             None => Vec::new(),
         };
-        scope.results.clear();
+        scope.results = Rc::default();
 
         let groups = groups.take();
         let mut having = having.unwrap_or_default();
@@ -114,6 +116,8 @@ impl Binder<'_> {
                 grouped.rewrite(&mut value.expr)?;
             }
         }
+        let read = having.iter().flat_map(Step::reads).collect();
+        relation = apply(relation, take_needed(&mut above, read));
         relation = apply(relation, having);
         if windows.has_calls() {
             let calls = windows.into_calls();
@@ -311,16 +315,7 @@ impl Binder<'_> {
 
 /// Returns the position of the list item with the same syntax tree as an expression.
 pub(super) fn same_item(expr: &Ast, items: &[Item<'_>]) -> Option<usize> {
-    items.iter().position(|item| item.expr == Some(expr))
-}
-
-/// Returns the list items that other clauses can read by alias.
-fn results(
-    items: &[Item<'_>],
-    list: &[(Rc<str>, TypedExpr)],
-) -> Vec<(std::sync::Arc<str>, TypedExpr)> {
-    let named = items.iter().zip(list).filter(|(item, _)| item.has_alias);
-    named.map(|(_, (name, value))| ((**name).into(), value.clone())).collect()
+    items.iter().position(|item| item.expr() == Some(expr))
 }
 
 /// The fields that a Map computes over a relation.
@@ -464,6 +459,7 @@ fn check(select: &Select) -> Result<()> {
         named_window: _,
         qualify: _,
         window_before_qualify: _,
+        sample: _,
         value_table_mode,
         flavor,
     } = select;

@@ -23,13 +23,16 @@ impl Binder<'_> {
         let mut chain = Vec::new();
         let mut first = body;
         while let SetExpr::SetOperation { left, right, op, set_quantifier } = first {
-            chain.push((*op, quantifier(set_quantifier, first)?, &**right));
+            chain.push((*op, quantifier(*op, set_quantifier, first)?, &**right));
             first = left;
         }
         let mut bound = self.term(first, outer, env)?;
         let mut rest = chain.into_iter().rev().peekable();
-        while let Some((op, all, right)) = rest.next() {
-            let other = self.term(right, outer, env)?;
+        while let Some((op, Quantifier { all, by_name }, right)) = rest.next() {
+            let mut other = self.term(right, outer, env)?;
+            if by_name {
+                [bound, other] = self.matched_by_name([bound, other], right)?;
+            }
             bound = match op {
                 SetOperator::Union => self.union([bound, other], right)?,
                 SetOperator::Intersect => {
@@ -40,7 +43,9 @@ impl Binder<'_> {
                 }
             };
             // In a chain of UNIONs, only the last one needs to remove duplicates.
-            let again = matches!(rest.peek(), Some((SetOperator::Union, false, _)));
+            let is_distinct = |quantifier: &Quantifier| !quantifier.all;
+            let again =
+                matches!(rest.peek(), Some((SetOperator::Union, next, _)) if is_distinct(next));
             if op == SetOperator::Union && !all && !again {
                 bound = distinct_of(bound);
             }
@@ -285,13 +290,23 @@ fn distinct_of(bound: BoundQuery) -> BoundQuery {
     BoundQuery { relation: distinct(relation, &columns), columns }
 }
 
-/// Returns whether a set operation keeps duplicates.
-fn quantifier(quantifier: &SetQuantifier, body: &SetExpr) -> Result<bool> {
-    match quantifier {
-        SetQuantifier::All => Ok(true),
-        SetQuantifier::Distinct | SetQuantifier::None => Ok(false),
-        SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName => {
-            Err(unsupported_at("BY NAME", body))
-        }
+/// How a set operation matches and keeps tuples.
+struct Quantifier {
+    /// Whether it keeps duplicates.
+    all: bool,
+    /// Whether it matches columns by their names.
+    by_name: bool,
+}
+
+fn quantifier(op: SetOperator, quantifier: &SetQuantifier, body: &SetExpr) -> Result<Quantifier> {
+    let (all, by_name) = match quantifier {
+        SetQuantifier::All => (true, false),
+        SetQuantifier::Distinct | SetQuantifier::None => (false, false),
+        SetQuantifier::AllByName => (true, true),
+        SetQuantifier::ByName | SetQuantifier::DistinctByName => (false, true),
+    };
+    match by_name && op != SetOperator::Union {
+        true => Err(unsupported_at("BY NAME after INTERSECT or EXCEPT", body)),
+        false => Ok(Quantifier { all, by_name }),
     }
 }

@@ -10,7 +10,7 @@ use super::normalized;
 /// The scale of a decimal without precision.
 const DECIMAL_SCALE: i8 = 10;
 
-/// The time zone of timestamps with time zone.
+/// The time zone of timestamps with time zone, in place of which the binder puts the session's.
 const ZONE: &str = "UTC";
 
 /// Converts a SQL type. Lengths and precisions that the result cannot express are left to casts.
@@ -25,6 +25,7 @@ pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
         T::SmallInt(_) | T::Int2(_) | T::Int16 => Atom::Int16,
         T::Int(_) | T::Integer(_) | T::Int4(_) | T::Int32 | T::MediumInt(_) => Atom::Int32,
         T::BigInt(_) | T::Int8(_) | T::Int64 => Atom::Int64,
+        T::HugeInt | T::Int128 => Atom::Decimal(DECIMAL_PRECISION_MAX, 0),
         T::TinyIntUnsigned(_) | T::UTinyInt => Atom::UInt8,
         T::SmallIntUnsigned(_) | T::Int2Unsigned(_) | T::USmallInt | T::UInt16 => Atom::UInt16,
         T::IntUnsigned(_) | T::IntegerUnsigned(_) | T::Int4Unsigned(_) | T::UInt32 => Atom::UInt32,
@@ -47,6 +48,7 @@ pub(crate) fn atom_of_type(data_type: &DataType) -> Result<Atom> {
         | T::String(_) => Atom::String,
         T::Bytea | T::Binary(_) | T::Varbinary(_) | T::Blob(_) | T::Bytes(_) => Atom::Bytes,
         T::Date => Atom::Date,
+        T::Regclass => Atom::Int64,
         T::Time(None | Some(0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             Atom::Time(TimeUnit::Microsecond)
         }
@@ -117,7 +119,9 @@ const TYPE_NAMES: [&str; 34] = [
 
 /// Returns the error for an unknown type, with the nearest name.
 pub(crate) fn unknown_type(name: &str) -> Error {
-    let hint = did_you_mean(name, TYPE_NAMES);
+    // A name of the list may lack what belongs to it, such as the fields of a struct.
+    let others = TYPE_NAMES.into_iter().filter(|known| !known.eq_ignore_ascii_case(name));
+    let hint = did_you_mean(name, others);
     Error::unsupported(format!("unknown type '{name}'{hint}"))
         .with_state(SqlState::UNDEFINED_OBJECT)
 }
@@ -140,7 +144,8 @@ fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
         "usmallint" => Atom::UInt16,
         "uinteger" => Atom::UInt32,
         "ubigint" => Atom::UInt64,
-        "bpchar" => Atom::String,
+        "bpchar" | "name" => Atom::String,
+        "oid" => Atom::Int64,
         "timestamp_s" | "timestamp_ms" | "timestamp_us" => {
             Atom::Timestamp(TimeUnit::Microsecond, None)
         }
@@ -182,4 +187,20 @@ fn structure(fields: &[StructField]) -> Result<Atom> {
         slots.push((name.into(), Slot { atom: atom_of_type(&field.field_type)?, nullable: true }));
     }
     Ok(Atom::Struct(slots.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown_type;
+
+    #[test]
+    fn a_suggestion_is_another_word() {
+        for (name, message) in [
+            ("struct", "unknown type 'struct'"),
+            ("MAP", "unknown type 'MAP'"),
+            ("structt", "unknown type 'structt'; did you mean 'struct'?"),
+        ] {
+            assert_eq!(unknown_type(name).message(), message);
+        }
+    }
 }

@@ -42,7 +42,7 @@ impl Step {
     }
 
     /// Returns the fields that the step adds.
-    fn adds(&self) -> Vec<Name> {
+    pub(crate) fn adds(&self) -> Vec<Name> {
         match self {
             Step::Filter(_) => Vec::new(),
             Step::Join { right, mark, .. } => {

@@ -15,7 +15,7 @@ use super::from::{FromContext, Tables, lateral_scope, one_row};
 use super::list::idents;
 use super::scope::{OutputColumn, Scope};
 use super::typed::TypedExpr;
-use super::{Binder, BoundQuery, Place, normalized, unsupported_at, with_span};
+use super::{Binder, BoundQuery, Place, normalized, refuse, unsupported_at, with_span};
 use crate::file_functions;
 
 /// Functions that return a list, which becomes one row per element.
@@ -23,15 +23,15 @@ const SERIES: [&str; 2] = ["generate_series", "range"];
 
 /// The names of functions that become rows in FROM, other than those that read files.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    SERIES.into_iter().chain(["unnest"])
+    SERIES.into_iter().chain(["unnest"]).chain(super::system::FUNCTIONS)
 }
 
 impl Binder<'_> {
     pub(super) fn table_function(
         &mut self,
-        name: &ObjectName,
-        args: &[FunctionArg],
+        (name, args): (&ObjectName, &[FunctionArg]),
         alias: Option<&TableAlias>,
+        ordinality: bool,
         context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let [ident] = &idents(name)?[..] else {
@@ -40,7 +40,14 @@ impl Binder<'_> {
         let function = normalized(ident);
         let file_functions = self.catalog.file_functions();
         if let Some((_, format)) = file_functions.iter().find(|(known, _)| *known == function) {
+            refuse(ordinality, "WITH ORDINALITY of a file, whose rows have no order,", name)?;
             return self.file_function((&function, format), args, alias, name);
+        }
+        if let Some(tables) = self.table_macro(&function, args, alias, context, name)? {
+            return Ok(tables);
+        }
+        if let (Some(bound), []) = (self.system_function(&function)?, args) {
+            return aliased(bound, alias, vec![function.into()]);
         }
         if function == "unnest" {
             let exprs = args.iter().map(|arg| match arg {
@@ -48,7 +55,7 @@ impl Binder<'_> {
                 other => Err(unsupported_at(&format!("the argument {other} of unnest"), name)),
             });
             let exprs = exprs.collect::<Result<Vec<_>>>()?;
-            return self.unnest(&exprs, alias, context);
+            return self.unnest(&exprs, alias, ordinality, context);
         }
         let call = call_of(name.clone(), args.to_vec());
         let lateral = lateral_scope(context, true);
@@ -57,12 +64,19 @@ impl Binder<'_> {
         let list = SERIES.contains(&function.as_str());
         let column = column_name(alias, &function);
         if list {
-            return self.unnest_lists(vec![(column, value)], relation, alias, &function);
+            let lists = vec![(column, value)];
+            return self.unnest_lists(lists, relation, (alias, &function), ordinality);
         }
         let value = self.finished(value)?;
         let field = self.fields.fresh(&column, value.atom.clone());
-        let exprs = vec![(field.clone(), value.expr)];
-        let columns = vec![OutputColumn { name: column, field, atom: value.atom, literal: None }];
+        let mut exprs = vec![(field.clone(), value.expr)];
+        let mut columns =
+            vec![OutputColumn { name: column, field, atom: value.atom, literal: None }];
+        if ordinality {
+            let (field, column) = self.ordinality();
+            exprs.push((field, Expr::int64(1)));
+            columns.push(column);
+        }
         let relation = Relation::Map { input: Box::new(relation), exprs };
         aliased(BoundQuery { relation, columns }, alias, vec![function.into()])
     }
@@ -72,6 +86,7 @@ impl Binder<'_> {
         &mut self,
         exprs: &[Ast],
         alias: Option<&TableAlias>,
+        ordinality: bool,
         context: FromContext<'_, '_>,
     ) -> Result<Tables> {
         let lateral = lateral_scope(context, true);
@@ -101,7 +116,7 @@ impl Binder<'_> {
                 Error::semantic("unnest takes a list").with_state(SqlState::UNDEFINED_FUNCTION)
             );
         }
-        self.unnest_lists(lists, relation, alias, "unnest")
+        self.unnest_lists(lists, relation, (alias, "unnest"), ordinality)
     }
 
     /// Binds an expression that reads only enclosing queries; returns it and the single-row
@@ -134,8 +149,8 @@ impl Binder<'_> {
         &mut self,
         lists: Vec<(Arc<str>, TypedExpr)>,
         relation: Relation,
-        alias: Option<&TableAlias>,
-        function: &str,
+        (alias, function): (Option<&TableAlias>, &str),
+        ordinality: bool,
     ) -> Result<Tables> {
         let mut exprs: Vec<(Name, Expr)> = Vec::new();
         let (mut pairs, mut columns) = (Vec::new(), Vec::new());
@@ -151,7 +166,14 @@ impl Binder<'_> {
             pairs.push((list, element.clone()));
             columns.push(OutputColumn { name, field: element, atom, literal: None });
         }
-        let input = Box::new(Relation::Map { input: Box::new(relation), exprs });
+        let mut input = Relation::Map { input: Box::new(relation), exprs };
+        if ordinality {
+            let (numbered, pair, column) = self.numbered(input, &pairs)?;
+            input = numbered;
+            pairs.push(pair);
+            columns.push(column);
+        }
+        let input = Box::new(input);
         let relation = Relation::Unnest { input, lists: pairs, outer: false };
         aliased(BoundQuery { relation, columns }, alias, vec![function.into()])
     }
@@ -164,7 +186,8 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         name: &ObjectName,
     ) -> Result<Tables> {
-        let (paths, options) = file_functions::arguments(function, args)?;
+        let args = self.without_parameters(args)?;
+        let (paths, options) = file_functions::arguments(function, &args)?;
         let table = self
             .catalog
             .files(&paths, format, &options)
@@ -191,7 +214,7 @@ fn column_name(alias: Option<&TableAlias>, function: &str) -> Arc<str> {
 }
 
 /// Builds the syntax tree of a plain function call.
-fn call_of(name: ObjectName, args: Vec<FunctionArg>) -> Ast {
+pub(super) fn call_of(name: ObjectName, args: Vec<FunctionArg>) -> Ast {
     let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
     Ast::Function(Function {
         name,

@@ -145,7 +145,7 @@ impl Binder<'_> {
             match (beside, atom_of(*ty, &value)) {
                 (Some(atom), _) if value.unknown => self.adapt_literal(value, atom),
                 (Some(atom), _) => self.cast_to(value, atom, false),
-                (None, Some(atom)) => self.cast_to(value, &atom, false),
+                (None, Some(atom)) => self.cast_to(value, &self.localized(&atom), false),
                 (None, None) => Ok(value.known()),
             }
         };

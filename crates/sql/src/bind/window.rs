@@ -64,7 +64,7 @@ impl Windows {
         !self.calls.is_empty()
     }
 
-    fn is_result(&self, name: &Name) -> bool {
+    pub(super) fn is_result(&self, name: &Name) -> bool {
         self.calls.iter().any(|call| call.name == *name)
     }
 }
@@ -150,7 +150,7 @@ impl Binder<'_> {
         {
             return Ok(TypedExpr::new(Expr::Field(known.name.clone()), atom));
         }
-        bound.name = self.fields.fresh(&crate::frame_exclude::shown(function), atom.clone());
+        bound.name = self.fields.fresh(&function.to_string(), atom.clone());
         let name = bound.name.clone();
         windows.calls.push(bound);
         Ok(TypedExpr::new(Expr::Field(name), atom))

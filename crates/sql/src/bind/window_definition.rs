@@ -2,7 +2,8 @@
 
 use sqlparser::ast::{
     Expr as Ast, Ident, Interval, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Select,
-    Spanned, Value, ValueWithSpan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
+    Spanned, Value, ValueWithSpan, WindowFrame, WindowFrameBound, WindowFrameExclude,
+    WindowFrameUnits, WindowSpec,
 };
 use tessera_optimizer::logical::relation::Key;
 use tessera_optimizer::logical::window::{Bound, Exclude, Frame, Unit};
@@ -14,7 +15,6 @@ use super::scope::Scope;
 use super::steps::Step;
 use super::typed::TypedExpr;
 use super::{Binder, Place, normalized, refuse, with_span};
-use crate::frame_exclude::exclusion;
 
 /// A bound window. Its expressions are not simplified, since they may be rewritten over groups.
 #[derive(Debug, Clone)]
@@ -83,10 +83,6 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<WindowDefinition> {
         let WindowSpec { window_name, partition_by, order_by, window_frame } = spec;
-        let (order_by, exclude) = match order_by.split_last() {
-            Some((last, rest)) if exclusion(&last.expr).is_some() => (rest, exclusion(&last.expr)),
-            _ => (&order_by[..], None),
-        };
         let base = match window_name {
             None => None,
             Some(name) => {
@@ -127,10 +123,7 @@ impl Binder<'_> {
             }
         }
         let frame = match window_frame {
-            Some(written) => {
-                let exclude = exclude.unwrap_or(Exclude::NoOthers);
-                self.frame(written, exclude, &order, first, place)?
-            }
+            Some(written) => self.frame(written, &order, first, place)?,
             None if order.is_empty() => Frame::whole(),
             None => Frame { unit: Unit::Range, end: Bound::CurrentRow, ..Frame::whole() },
         };
@@ -141,12 +134,17 @@ impl Binder<'_> {
     fn frame(
         &mut self,
         written: &WindowFrame,
-        exclude: Exclude,
         order: &[Key],
         first: Option<TypedExpr>,
         place: &mut Place<'_, '_>,
     ) -> Result<Frame> {
-        let WindowFrame { units, start_bound, end_bound } = written;
+        let WindowFrame { units, start_bound, end_bound, exclude } = written;
+        let exclude = exclude.map_or(Exclude::NoOthers, |exclude| match exclude {
+            WindowFrameExclude::CurrentRow => Exclude::CurrentRow,
+            WindowFrameExclude::Group => Exclude::Group,
+            WindowFrameExclude::Ties => Exclude::Ties,
+            WindowFrameExclude::NoOthers => Exclude::NoOthers,
+        });
         let end_bound = end_bound.as_ref().unwrap_or(&WindowFrameBound::CurrentRow);
         check_bounds(start_bound, end_bound)?;
         let unit = match units {

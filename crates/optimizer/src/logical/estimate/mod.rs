@@ -136,6 +136,20 @@ fn derive_profile(
             let conditions: Vec<&Expr> = join.conditions.iter().collect();
             join_profiles(&left, &right, join.kind, &conditions, join.mark.as_ref())
         }
+        Relation::AsOf(join) => {
+            // Most left tuples have a match, and none has two.
+            let (mut profile, right) = (profile(&join.left), profile(&join.right));
+            profile.columns.extend(right.columns);
+            profile.cap();
+            profile
+        }
+        Relation::Positional { left, right } => {
+            let (mut profile, right) = (profile(left), profile(right));
+            profile.components.clear();
+            profile.columns.extend(right.columns);
+            profile.rows = profile.rows.max(right.rows);
+            profile
+        }
         Relation::Aggregate(aggregate) => group_profile(&profile(&aggregate.input), aggregate),
         Relation::Window(window) => {
             let mut profile = profile(&window.input);

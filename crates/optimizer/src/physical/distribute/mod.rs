@@ -430,7 +430,7 @@ fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
             fields.filter(|name| !changed.contains(name)).map(same).collect()
         }
         "filter" | "projection" | "sample" | "series" | "cartesian_product" | "nested_loop"
-        | "window_bounds" | "window_scan" | "window_frame" => all(),
+        | "window_bounds" | "window_scan" | "window_frame" | "asof_scan" => all(),
         _ => Vec::new(),
     }
 }

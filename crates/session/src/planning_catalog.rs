@@ -1,0 +1,61 @@
+//! The catalog of a statement that is being planned: it runs the queries that planning needs.
+
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use tessera_optimizer::table::{FileOption, Table, TableCatalog};
+use tessera_plan::Plan;
+use tessera_types::{Error, Result};
+
+use crate::run::Runner;
+
+/// The tables of a session, with what runs plans over them.
+#[derive(Debug)]
+pub(crate) struct PlanningCatalog<'s> {
+    pub(crate) tables: &'s (dyn TableCatalog + 's),
+    pub(crate) runner: Runner,
+}
+
+impl TableCatalog for PlanningCatalog<'_> {
+    fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
+        self.tables.table(reference)
+    }
+
+    fn file_functions(&self) -> Vec<(&'static str, &'static str)> {
+        self.tables.file_functions()
+    }
+
+    fn files(
+        &self,
+        paths: &[String],
+        format: &str,
+        options: &[FileOption],
+    ) -> Result<Option<Arc<Table>>> {
+        self.tables.files(paths, format, options)
+    }
+
+    fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
+        self.tables.view(reference)
+    }
+
+    fn texts(&self, plan: &Plan) -> Result<Vec<Arc<str>>> {
+        let (_, finished) = self.runner.run_with_retry(&self.runner.optimized(plan)?)?;
+        let mut texts = Vec::with_capacity(finished.collected.rows());
+        for chunk in finished.collected.chunks() {
+            let column = chunk?.compact()?.column(0)?.plain()?;
+            let values = column.as_string_view_opt();
+            let values =
+                values.ok_or_else(|| Error::internal("values of PIVOT that are not text"))?;
+            texts.extend(values.iter().flatten().map(Arc::from));
+        }
+        Ok(texts)
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.tables.table_names()
+    }
+
+    fn table_kinds(&self) -> Vec<(String, &'static str)> {
+        self.tables.table_kinds()
+    }
+}

@@ -1,0 +1,317 @@
+//! Parameters of statements (`?`, `$1`, `$name`) and the values that they get.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr as Ast, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut};
+use sqlparser::tokenizer::Location;
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Code, Error, Result, SqlState};
+
+use crate::parse::{ParsedStatement, StatementKind};
+
+/// A value that a parameter gets or a variable holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constant {
+    pub(crate) expr: Expr,
+    pub(crate) atom: Atom,
+    /// Whether it takes its type from its context, as a string literal does.
+    pub(crate) is_untyped: bool,
+}
+
+impl Constant {
+    /// A value of a type.
+    ///
+    /// # Errors
+    /// The type does not have this value.
+    pub fn new(value: Scalar, atom: Atom) -> Result<Constant> {
+        match value.fits(&atom) {
+            true => {
+                Ok(Constant { expr: Expr::Constant(value, atom.clone()), atom, is_untyped: false })
+            }
+            false => Err(Error::internal(format!("{value:?} is not a value of type {atom}"))),
+        }
+    }
+
+    /// A text that takes its type from its context: beside a date, it is a date.
+    pub fn untyped(text: &str) -> Constant {
+        Constant { expr: Expr::string(text), atom: Atom::String, is_untyped: true }
+    }
+
+    /// NULL, which takes its type from its context.
+    pub fn null() -> Constant {
+        Constant { expr: Expr::null(Atom::Null), atom: Atom::Null, is_untyped: false }
+    }
+}
+
+impl From<i64> for Constant {
+    /// An integer of 32 bits if it fits, as a number in a statement is.
+    fn from(value: i64) -> Constant {
+        let atom = if i32::try_from(value).is_ok() { Atom::Int32 } else { Atom::Int64 };
+        let expr = Expr::Constant(Scalar::Integer(value.into()), atom.clone());
+        Constant { expr, atom, is_untyped: false }
+    }
+}
+
+impl From<f64> for Constant {
+    fn from(value: f64) -> Constant {
+        let expr = Expr::Constant(Scalar::Float(value), Atom::Float64);
+        Constant { expr, atom: Atom::Float64, is_untyped: false }
+    }
+}
+
+impl From<bool> for Constant {
+    fn from(value: bool) -> Constant {
+        Constant { expr: Expr::boolean(value), atom: Atom::Boolean, is_untyped: false }
+    }
+}
+
+impl From<&str> for Constant {
+    fn from(text: &str) -> Constant {
+        Constant::untyped(text)
+    }
+}
+
+/// The values of the parameters of one statement, by name; `1` is the name of `$1`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters {
+    values: BTreeMap<String, Constant>,
+}
+
+impl Parameters {
+    /// Values for `$1`, `$2`, …, or for `?` in their order.
+    pub fn positional(values: impl IntoIterator<Item = Constant>) -> Parameters {
+        let numbered = values.into_iter().enumerate();
+        Parameters { values: numbered.map(|(at, value)| ((at + 1).to_string(), value)).collect() }
+    }
+
+    /// Values for `$name`, in any case.
+    pub fn named<N: AsRef<str>>(values: impl IntoIterator<Item = (N, Constant)>) -> Parameters {
+        let named = values.into_iter().map(|(name, value)| (name.as_ref().to_lowercase(), value));
+        Parameters { values: named.collect() }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Constant> {
+        self.values.get(name)
+    }
+
+    /// Checks that there is a value for each of these parameters, and no other value.
+    ///
+    /// # Errors
+    /// A value is missing or surplus.
+    pub(crate) fn check(&self, names: &[String], of: &str) -> Result<()> {
+        let wrong =
+            |message: String| Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
+        if let Some(missing) = names.iter().find(|name| !self.values.contains_key(*name)) {
+            return wrong(format!("parameter ${missing} of {of} has no value"));
+        }
+        match self.values.keys().find(|name| !names.contains(name)) {
+            Some(surplus) => {
+                let known = match names {
+                    [] => "it has no parameters".to_string(),
+                    _ => format!("its parameters are ${}", names.join(", $")),
+                };
+                wrong(format!("{of} has no parameter ${surplus}; {known}"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the error for a parameter that has no value.
+pub(crate) fn without_value(name: &str) -> Error {
+    let message = format!(
+        "parameter ${name} has no value; give the statement values, or PREPARE and EXECUTE it"
+    );
+    Error::semantic(message).with_state(SqlState::UNDEFINED_PARAMETER)
+}
+
+/// The types of the parameters of a statement that is being prepared, as far as they are known.
+#[derive(Debug, Default)]
+pub(crate) struct Inference {
+    types: RefCell<BTreeMap<String, Option<Atom>>>,
+    /// Whether the statement cannot be bound without the values of its parameters.
+    pub(crate) needs_values: std::cell::Cell<bool>,
+}
+
+impl Inference {
+    /// Declares the types of `$1`, `$2`, ….
+    pub(crate) fn declared(types: Vec<Atom>) -> Inference {
+        let numbered = types.into_iter().enumerate();
+        let types = numbered.map(|(at, atom)| ((at + 1).to_string(), Some(atom))).collect();
+        Inference { types: RefCell::new(types), ..Inference::default() }
+    }
+
+    /// Returns the type of a parameter if it is known.
+    pub(crate) fn type_of(&self, name: &str) -> Option<Atom> {
+        self.types.borrow_mut().entry(name.to_string()).or_default().clone()
+    }
+
+    /// Records the type that the context of a parameter requires. The first one counts.
+    pub(crate) fn record(&self, name: &str, atom: &Atom) {
+        self.types.borrow_mut().entry(name.to_string()).or_default().get_or_insert(atom.clone());
+    }
+
+    /// Returns all types. As in PostgreSQL, a parameter that may have any type is a text.
+    pub(crate) fn into_types(self, names: &[String]) -> Result<BTreeMap<String, Option<Atom>>> {
+        let needs_values = self.needs_values.get();
+        let mut types = self.types.into_inner();
+        for name in names.iter().filter(|_| !needs_values) {
+            let entry = types.get_mut(name).ok_or_else(|| undetermined(name))?;
+            entry.get_or_insert(Atom::String);
+        }
+        Ok(types)
+    }
+}
+
+/// Returns the error for a parameter whose type its context leaves open.
+pub(crate) fn undetermined(name: &str) -> Error {
+    let message = format!("the type of parameter ${name} is unknown; cast it, as in ${name}::int");
+    Error::semantic(message).with_state(SqlState::INDETERMINATE_DATATYPE)
+}
+
+impl ParsedStatement {
+    /// The names of the statement's parameters: `1`, `2`, … in numeric order, then names. `?` are
+    /// numbered in the order of the text.
+    pub fn parameters(&self) -> Vec<String> {
+        names(&self.kind)
+    }
+}
+
+/// Returns the names of the parameters of a statement.
+pub(crate) fn names(kind: &StatementKind) -> Vec<String> {
+    struct Names(BTreeSet<String>);
+    impl Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
+            if let Some(name) = placeholder(expr) {
+                self.0.insert(parameter_name(name));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut found = Names(BTreeSet::new());
+    let _ = kind.visit_expressions(&mut found);
+    let mut names: Vec<String> = found.0.into_iter().collect();
+    names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), name.clone()));
+    let highest = names.iter().filter_map(|name| name.parse::<u64>().ok()).max().unwrap_or(0);
+    // As in PostgreSQL, `$2` means that there is a `$1`.
+    let given = names.iter().filter(|name| name.parse::<u64>().is_ok()).count() as u64;
+    match highest <= POSITIONS_MAX && given < highest {
+        true => {
+            let named = names.into_iter().filter(|name| name.parse::<u64>().is_err());
+            (1..=highest).map(|at| at.to_string()).chain(named).collect()
+        }
+        false => names,
+    }
+}
+
+/// The highest position of a parameter, as in PostgreSQL.
+const POSITIONS_MAX: u64 = 65_535;
+
+/// Returns the text of a parameter.
+fn placeholder(expr: &Ast) -> Option<&str> {
+    match expr {
+        Ast::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => Some(name),
+        _ => None,
+    }
+}
+
+/// Returns the name of a parameter without `$`, in lower case.
+pub(crate) fn parameter_name(placeholder: &str) -> String {
+    placeholder.trim_start_matches('$').to_lowercase()
+}
+
+/// Numbers the `?` of a statement in the order of the text.
+///
+/// # Errors
+/// The statement has other parameters, too, or a position is out of range.
+pub(crate) fn numbered(kind: &mut StatementKind) -> Result<()> {
+    #[derive(Default)]
+    struct Questions {
+        /// Where the `?` are; sorted before they are numbered.
+        places: Vec<Location>,
+        others: BTreeSet<String>,
+        numbering: bool,
+    }
+    impl VisitorMut for Questions {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
+            let Ast::Value(ValueWithSpan { value: Value::Placeholder(name), span }) = expr else {
+                return ControlFlow::Continue(());
+            };
+            match (name.as_str(), self.numbering) {
+                ("?", false) => self.places.push(span.start),
+                ("?", true) => {
+                    let before = self.places.binary_search(&span.start).unwrap_or_else(|at| at);
+                    *name = format!("${}", before + 1);
+                }
+                (other, false) => {
+                    self.others.insert(other.to_string());
+                }
+                (_, true) => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut questions = Questions::default();
+    let _ = kind.visit_expressions_mut(&mut questions);
+    let wrong = |message: String| Err(Error::new(Code::Syntax, message));
+    for other in &questions.others {
+        let digits = &other[1..];
+        let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let position = digits.parse::<u64>().ok();
+        if is_number && !position.is_some_and(|at| (1..=POSITIONS_MAX).contains(&at)) {
+            return Err(Error::semantic(format!(
+                "parameter {other} is out of range; positions are 1 to {POSITIONS_MAX}"
+            ))
+            .with_state(SqlState::UNDEFINED_PARAMETER));
+        }
+    }
+    if let (false, Some(other)) = (questions.places.is_empty(), questions.others.first()) {
+        return wrong(format!("syntax error: parameters ? and {other} in one statement"));
+    }
+    questions.places.sort_unstable();
+    questions.places.dedup();
+    questions.numbering = true;
+    let _ = kind.visit_expressions_mut(&mut questions);
+    Ok(())
+}
+
+impl StatementKind {
+    /// Visits the expressions of the statement.
+    fn visit_expressions<V: Visitor>(&self, visitor: &mut V) -> ControlFlow<V::Break> {
+        match self {
+            StatementKind::Sql(statement) => statement.visit(visitor),
+            StatementKind::Copy { query, .. } | StatementKind::DescribeQuery(query) => {
+                query.visit(visitor)
+            }
+            StatementKind::Explain { inner, .. } => inner.visit_expressions(visitor),
+            StatementKind::CreateNamedColumns(create) => create.query.visit(visitor),
+            StatementKind::Execute(execute) => execute.args.visit(visitor),
+            StatementKind::SetVariable { value, .. } => value.visit(visitor),
+            // What a prepared statement or a macro gets, it gets when it is called.
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn visit_expressions_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> ControlFlow<V::Break> {
+        match self {
+            StatementKind::Sql(statement) => VisitMut::visit(statement, visitor),
+            StatementKind::Copy { query, .. } | StatementKind::DescribeQuery(query) => {
+                VisitMut::visit(query, visitor)
+            }
+            StatementKind::Explain { inner, .. } => inner.visit_expressions_mut(visitor),
+            StatementKind::CreateNamedColumns(create) => {
+                VisitMut::visit(&mut create.query, visitor)
+            }
+            StatementKind::Prepare(prepare) => prepare.statement.visit_expressions_mut(visitor),
+            StatementKind::Execute(execute) => VisitMut::visit(&mut execute.args, visitor),
+            StatementKind::SetVariable { value, .. } => VisitMut::visit(value, visitor),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
