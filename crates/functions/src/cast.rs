@@ -340,6 +340,18 @@ fn from_decimals<T: ArrowPrimitiveType>(
     Ok(input.ok_or_else(|| super::kernel::unexpected(array))?.unary(nearest))
 }
 
+/// Calls a macro with Arrow's type of the timestamps of a unit.
+macro_rules! for_unit {
+    ($unit:expr, $run:ident) => {
+        match $unit {
+            TimeUnit::Second => $run!(TimestampSecondType),
+            TimeUnit::Millisecond => $run!(TimestampMillisecondType),
+            TimeUnit::Microsecond => $run!(TimestampMicrosecondType),
+            TimeUnit::Nanosecond => $run!(TimestampNanosecondType),
+        }
+    };
+}
+
 /// Converts days to the timestamps of their midnights; NULL if out of range. Infinite days stay
 /// infinite.
 fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> {
@@ -357,12 +369,7 @@ fn midnights(array: &ArrayRef, unit: TimeUnit, atom: &Atom) -> Result<ArrayRef> 
             Arc::new(output.with_data_type(atom.arrow())) as ArrayRef
         }};
     }
-    Ok(match unit {
-        TimeUnit::Second => run!(TimestampSecondType),
-        TimeUnit::Millisecond => run!(TimestampMillisecondType),
-        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
-        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
-    })
+    Ok(for_unit!(unit, run))
 }
 
 /// Converts timestamps to the local time of their zone.
@@ -381,12 +388,7 @@ fn local_time(array: &ArrayRef, unit: TimeUnit, zone: &str, naive: &Atom) -> Res
             Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
         }};
     }
-    Ok(match unit {
-        TimeUnit::Second => run!(TimestampSecondType),
-        TimeUnit::Millisecond => run!(TimestampMillisecondType),
-        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
-        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
-    })
+    Ok(for_unit!(unit, run))
 }
 
 /// Converts local times of a zone to timestamps with time zone; NULL if out of range.
@@ -405,12 +407,7 @@ fn zoned_time(array: &ArrayRef, unit: TimeUnit, zone: &str, to: &Atom) -> Result
             Arc::new(input.unary_opt::<_, $type>(shift).with_data_type(to.arrow())) as ArrayRef
         }};
     }
-    Ok(match unit {
-        TimeUnit::Second => run!(TimestampSecondType),
-        TimeUnit::Millisecond => run!(TimestampMillisecondType),
-        TimeUnit::Microsecond => run!(TimestampMicrosecondType),
-        TimeUnit::Nanosecond => run!(TimestampNanosecondType),
-    })
+    Ok(for_unit!(unit, run))
 }
 
 fn no_kernel(from: &Atom, to: &Atom) -> Error {

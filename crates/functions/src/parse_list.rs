@@ -61,10 +61,18 @@ fn elements(text: &str) -> Result<Vec<Option<String>>, Failure> {
     if inner.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let mut characters = inner.chars().peekable();
+    separated(inner, |characters| element(characters, style, None))
+}
+
+/// Reads items with commas between them up to the end of a text.
+pub(super) fn separated<T>(
+    text: &str,
+    mut item: impl FnMut(&mut Peekable<Chars<'_>>) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let mut characters = text.chars().peekable();
     let mut found = Vec::new();
     loop {
-        found.push(element(&mut characters, style, None)?);
+        found.push(item(&mut characters)?);
         match characters.next() {
             None => return Ok(found),
             Some(',') => {}

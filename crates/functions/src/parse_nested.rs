@@ -17,7 +17,7 @@ use super::cast::cast;
 use super::format::format_array;
 use super::kernel::unexpected;
 use super::parse::Failure;
-use super::parse_list::{Style, element, skip_spaces};
+use super::parse_list::{Style, element, separated, skip_spaces};
 
 type Slots = [(Arc<str>, Slot)];
 
@@ -144,20 +144,13 @@ fn values_of(text: &str, slots: &Slots) -> Result<Vec<Option<String>>, Failure> 
 
 /// The values of a row as texts; one without any text is NULL.
 fn row(inner: &str) -> Result<Vec<Option<String>>, Failure> {
-    let mut characters = inner.chars().peekable();
-    let mut found = Vec::new();
-    loop {
-        skip_spaces(&mut characters);
-        found.push(match characters.peek() {
-            None | Some(',') => None,
-            Some(_) => element(&mut characters, Style::Brackets, None)?,
-        });
-        match characters.next() {
-            None => return Ok(found),
-            Some(',') => {}
-            Some(_) => return Err(Failure::Invalid),
+    separated(inner, |characters| {
+        skip_spaces(characters);
+        match characters.peek() {
+            None | Some(',') => Ok(None),
+            Some(_) => element(characters, Style::Brackets, None),
         }
-    }
+    })
 }
 
 /// The keys and values between braces, as texts; `None` for a NULL value.
@@ -167,19 +160,12 @@ fn pairs(text: &str, separator: char) -> Result<Vec<(String, Option<String>)>, F
     if inner.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let mut characters = inner.chars().peekable();
-    let mut found = Vec::new();
-    loop {
-        let key = element(&mut characters, Style::Brackets, Some(separator))?;
+    separated(inner, |characters| {
+        let key = element(characters, Style::Brackets, Some(separator))?;
         let key = key.ok_or(Failure::Invalid)?;
-        expect(&mut characters, separator)?;
-        found.push((key, element(&mut characters, Style::Brackets, None)?));
-        match characters.next() {
-            None => return Ok(found),
-            Some(',') => {}
-            Some(_) => return Err(Failure::Invalid),
-        }
-    }
+        expect(characters, separator)?;
+        Ok((key, element(characters, Style::Brackets, None)?))
+    })
 }
 
 fn expect(characters: &mut Peekable<Chars<'_>>, expected: char) -> Result<(), Failure> {

@@ -192,11 +192,12 @@ impl Session {
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
         with_big_stack(|| {
             let started = Instant::now();
+            let none = Parameters::default();
             let statements = tessera_sql::parse(sql)?;
             let mut results = Vec::with_capacity(statements.len());
             for (position, statement) in statements.into_iter().enumerate() {
                 let started = if position == 0 { started } else { Instant::now() };
-                results.push(match catch_panics(|| self.run_statement(&statement, started))? {
+                results.push(match catch_panics(|| self.run_with(&statement, &none, started))? {
                     StatementOutput::Rows(rows) => StatementResult::Rows(rows.collect_all()?),
                     StatementOutput::Text(text) => StatementResult::Text(text),
                     StatementOutput::Done(done) => StatementResult::Done(done),
@@ -213,19 +214,7 @@ impl Session {
     /// The statement fails before its first row, the text has several statements, or the rows of
     /// another statement are still being read.
     pub fn statement(&mut self, sql: &str) -> Result<Option<StatementOutput>> {
-        with_big_stack(|| {
-            let started = Instant::now();
-            let mut statements = tessera_sql::parse(sql)?.into_iter();
-            match (statements.next(), statements.next()) {
-                (None, _) => Ok(None),
-                (Some(statement), None) => {
-                    catch_panics(|| self.run_statement(&statement, started)).map(Some)
-                }
-                _ => Err(Error::unsupported(
-                    "expected one statement; run several statements one after the other",
-                )),
-            }
-        })
+        self.statement_with(sql, &Parameters::default())
     }
 
     /// Runs the query of a text, whose rows are read while it runs.
@@ -233,10 +222,7 @@ impl Session {
     /// # Errors
     /// As [`Session::statement`], or the statement returns no rows.
     pub fn query(&mut self, sql: &str) -> Result<ResultStream> {
-        match self.statement(sql)? {
-            Some(StatementOutput::Rows(rows)) => Ok(rows),
-            _ => Err(Error::unsupported("expected a query; the statement returns no rows")),
-        }
+        self.query_with(sql, &Parameters::default())
     }
 
     /// Parses, binds and plans the statements of a text without running them.
@@ -313,14 +299,6 @@ impl Session {
 
     fn run_interruptible<T>(&self, job: impl FnOnce() -> Result<T>) -> Result<T> {
         run_interruptible(&self.cancel.interrupt, self.values.memory_bytes, job)
-    }
-
-    fn run_statement(
-        &mut self,
-        statement: &ParsedStatement,
-        started: Instant,
-    ) -> Result<StatementOutput> {
-        self.run_with(statement, &Parameters::default(), started)
     }
 
     /// Runs a statement with values for its parameters.

@@ -270,7 +270,7 @@ pub(crate) fn sql_function(
         }
         Some(CreateFunctionBody::AsBeforeOptions { body, link_symbol: None }) => {
             let query = query_of(body)
-                .ok_or_else(|| wrong("the body is no text; write AS 'SELECT …'"))??;
+                .ok_or_else(|| wrong("the body must be a text; write AS 'SELECT …'"))??;
             match is_set {
                 true => MacroBody::Table(query),
                 false => MacroBody::Value(Box::new(first_value(query))),

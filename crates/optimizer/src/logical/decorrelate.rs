@@ -12,8 +12,6 @@ use std::collections::HashSet;
 use tessera_plan::{Expr, Rule, Scalar};
 use tessera_types::Atom;
 
-use one_row::one_row;
-
 use crate::logical::fields::Fields;
 use crate::logical::lateral_limit::sink;
 use crate::logical::lateral_unnest::unnested;
@@ -70,7 +68,7 @@ impl Fields<'_> {
                 if self.types().uses(Rule::SingleRowSubquery)
                     && join.kind == Kind::Single
                     && join.conditions.is_empty()
-                    && one_row(&join.right)
+                    && join.right.has_one_row()
                 {
                     join.kind = Kind::Inner;
                 }
@@ -84,7 +82,7 @@ impl Fields<'_> {
         if matches!(join.kind, Kind::Semi | Kind::Anti | Kind::Mark)
             && self.types().uses(Rule::SingleRowSubquery)
             && !self.types().is_volatile(&join.right)
-            && one_row(&join.right)
+            && join.right.has_one_row()
         {
             return self.test_of_one_row(join, nested);
         }

@@ -251,6 +251,18 @@ impl Relation {
         Relation::Values { tuple: Tuple::empty(), rows: Vec::new() }
     }
 
+    /// Whether it always has exactly one tuple.
+    pub fn has_one_row(&self) -> bool {
+        match self {
+            Relation::Aggregate(aggregate) => aggregate.keys.is_empty() && aggregate.sets.is_none(),
+            Relation::Map { input, .. } | Relation::Sort { input, limit: None, offset: 0, .. } => {
+                input.has_one_row()
+            }
+            Relation::Values { rows, .. } => rows.len() == 1,
+            _ => false,
+        }
+    }
+
     /// Returns the names of its fields, in no particular order.
     pub fn names(&self) -> Vec<Name> {
         match self {

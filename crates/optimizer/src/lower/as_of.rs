@@ -10,6 +10,7 @@ use tessera_plan::{Expr, Params, Scalar, SortKey, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::node::{add, with_fields};
+use super::sort::ascending;
 use super::union::merge_nullable;
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::as_of::AsOf;
@@ -112,8 +113,6 @@ impl Lowering<'_> {
         union: LoweredNode,
         level: &mut Level,
     ) -> LoweredNode {
-        let ascending =
-            |field: &Name| SortKey { field: field.clone(), descending: false, nulls_first: false };
         let mut keys: Vec<SortKey> = both.keys.iter().map(ascending).collect();
         // A left tuple whose value is NULL comes before all right tuples.
         keys.push(SortKey {
@@ -130,18 +129,8 @@ impl Lowering<'_> {
         let keys: Vec<Value> = keys.iter().map(SortKey::to_value).collect();
         let params = Params::new().with("keys", keys).with("partition", both.keys.len() as i64);
         let sorted = add(level, "sort", &[union.id], params, union.tuple);
-        let starts = [self.name("partition"), self.name("peer")];
-        let mut fields = sorted.tuple.fields().to_vec();
-        fields.extend(starts.clone().map(|name| Field::new(name, Atom::Boolean)));
-        let [partition_start, peer_start] = starts.map(Expr::Field);
-        let starts =
-            Params::new().with("partition_start", partition_start).with("peer_start", peer_start);
-        let params = starts
-            .clone()
-            .with("partition", Value::names(&both.keys))
-            .with("order", Value::names([&both.value]));
-        let tuple = Tuple::new(fields);
-        let bounds = add(level, "window_bounds", &[sorted.id], params, tuple.clone());
+        let (bounds, starts) = self.window_bounds(sorted, &both.keys, [&both.value], level);
+        let tuple = bounds.tuple.clone();
         let right = both.right.iter().map(|field| &field.name);
         let mut params = starts
             .with("is_right", Expr::Field(both.is_right.clone()))

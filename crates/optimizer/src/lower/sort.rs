@@ -65,6 +65,11 @@ impl Lowering<'_> {
     }
 }
 
+/// Returns a sort key in ascending order, with NULLs last.
+pub(super) fn ascending(field: &Name) -> SortKey {
+    SortKey { field: field.clone(), descending: false, nulls_first: false }
+}
+
 /// Returns the parameter of a sort key whose value is this field.
 pub(super) fn sort_key(key: &Key, field: Name) -> SortKey {
     SortKey { field, descending: key.descending, nulls_first: key.nulls_first }

@@ -13,7 +13,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::aggregate::call_entries;
 use super::node::{add, fields_of};
-use super::sort::{keys_value, sort_key};
+use super::sort::{ascending, keys_value, sort_key};
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Key, Name, Relation};
 use crate::logical::window::{Bound, Exclude, Frame, Unit, Window, WindowCall};
@@ -114,8 +114,6 @@ impl Lowering<'_> {
         mut lowered: LoweredNode,
         level: &mut Level,
     ) -> Result<LoweredNode> {
-        let ascending =
-            |field: &Name| SortKey { field: field.clone(), descending: false, nulls_first: false };
         let mut keys: Vec<SortKey> = window.partition.iter().map(ascending).collect();
         keys.extend(window.order.iter().cloned());
         lowered = self.prune(level, lowered, kept)?;
@@ -145,18 +143,9 @@ impl Lowering<'_> {
         let mut lowered = sorted;
         let mut marked = Vec::with_capacity(windows.len());
         for window in windows {
-            let starts = [self.name("partition"), self.name("peer")];
-            let mut fields = lowered.tuple.fields().to_vec();
-            fields.extend(starts.clone().map(|name| Field::new(name, Atom::Boolean)));
-            let [partition_start, peer_start] = starts.map(Expr::Field);
-            let starts = Params::new()
-                .with("partition_start", partition_start)
-                .with("peer_start", peer_start);
-            let params = starts
-                .clone()
-                .with("partition", Value::names(&window.partition))
-                .with("order", Value::names(window.order.iter().map(|key| &key.field)));
-            lowered = add(level, "window_bounds", &[lowered.id], params, Tuple::new(fields));
+            let order = window.order.iter().map(|key| &key.field);
+            let starts;
+            (lowered, starts) = self.window_bounds(lowered, &window.partition, order, level);
             marked.push((window, starts));
         }
         for (window, starts) in marked {
@@ -183,6 +172,29 @@ impl Lowering<'_> {
             }
         }
         Ok(lowered)
+    }
+
+    /// Marks where partitions and groups of peers begin in a sorted input. Returns also the
+    /// parameters that name the marks.
+    pub(super) fn window_bounds<'n>(
+        &mut self,
+        sorted: LoweredNode,
+        partition: &[Name],
+        order: impl IntoIterator<Item = &'n Name>,
+        level: &mut Level,
+    ) -> (LoweredNode, Params) {
+        let starts = [self.name("partition"), self.name("peer")];
+        let mut fields = sorted.tuple.fields().to_vec();
+        fields.extend(starts.clone().map(|name| Field::new(name, Atom::Boolean)));
+        let [partition_start, peer_start] = starts.map(Expr::Field);
+        let starts =
+            Params::new().with("partition_start", partition_start).with("peer_start", peer_start);
+        let params = starts
+            .clone()
+            .with("partition", Value::names(partition))
+            .with("order", Value::names(order));
+        let bounds = add(level, "window_bounds", &[sorted.id], params, Tuple::new(fields));
+        (bounds, starts)
     }
 
     /// Returns the field of a call over a tuple.

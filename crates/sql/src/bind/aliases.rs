@@ -4,14 +4,14 @@
 //! PostgreSQL means. A value that differs each time it is computed is computed once.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use sqlparser::ast::{Expr as Ast, GroupByExpr, Ident, Query, Visit, Visitor};
+use sqlparser::ast::{Expr as Ast, GroupByExpr, Ident};
 use tessera_optimizer::logical::relation::Name;
 use tessera_plan::Expr;
 use tessera_types::Result;
 
+use super::depth::each_expr;
 use super::list::{Item, UnnestCall};
 use super::scope::{Origin, Scope, matches};
 use super::steps::Step;
@@ -172,9 +172,7 @@ fn mark(expr: &Ast, aliases: &Aliases, scope: &Scope<'_>, wanted: &mut [Option<R
     if aliases.is_empty() {
         return;
     }
-    let mut names = Names { found: Vec::new(), depth: 0 };
-    let _ = expr.visit(&mut names);
-    for (name, reader) in names.found {
+    for (name, reader) in names_in(expr) {
         for (at, alias) in aliases.get(&name.value.to_lowercase()).into_iter().flatten() {
             let is_called = matches(&name, alias, true) || matches(&name, alias, false);
             if is_called
@@ -189,36 +187,18 @@ fn mark(expr: &Ast, aliases: &Aliases, scope: &Scope<'_>, wanted: &mut [Option<R
 }
 
 /// Collects names, and whether they stand in subqueries, which may have columns of these names.
-struct Names {
-    found: Vec<(Ident, Reader)>,
-    depth: usize,
-}
-
-impl Visitor for Names {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
+fn names_in(expr: &Ast) -> Vec<(Ident, Reader)> {
+    let mut found = Vec::new();
+    each_expr(expr, |expr, queries| {
         let name = match expr {
             Ast::Identifier(name) => Some(name),
             Ast::CompoundIdentifier(parts) => parts.first(),
             _ => None,
         };
-        if let Some(name) = name {
-            let reader = if self.depth == 0 { Reader::Clause } else { Reader::Subquery };
-            self.found.push((name.clone(), reader));
-        }
-        ControlFlow::Continue(())
-    }
+        let reader = if queries == 0 { Reader::Clause } else { Reader::Subquery };
+        found.extend(name.map(|name| (name.clone(), reader)));
+    });
+    found
 }
 
 /// Returns what computes a value, directly or in the steps before it.

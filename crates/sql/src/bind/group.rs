@@ -312,7 +312,7 @@ impl Binder<'_> {
     /// read their results (`late`).
     fn group_by_all(&mut self, context: GroupByContext<'_>, late: &[bool]) -> Result<()> {
         for (item, late) in context.items.iter().zip(late) {
-            if *late || item.expr().is_some_and(|expr| self.contains_aggregate(expr)) {
+            if *late || item.expr().is_some_and(|expr| self.aggregates_in(expr, 0) > 0) {
                 continue;
             }
             let nothing = Ast::value(sqlparser::ast::Value::Null);
@@ -336,46 +336,5 @@ fn nested_sets(function: &Function) -> Option<Ast> {
         () if is_called(function, "rollup") => Some(Ast::Rollup(lists)),
         () if is_called(function, "cube") => Some(Ast::Cube(lists)),
         () => None,
-    }
-}
-
-impl Binder<'_> {
-    /// Returns whether an expression calls an aggregate or window function outside of subqueries.
-    fn contains_aggregate(&self, expr: &Ast) -> bool {
-        use sqlparser::ast::{Query, Visit, Visitor};
-        use std::ops::ControlFlow;
-        struct Calls<'b, 'a> {
-            binder: &'b Binder<'a>,
-            depth: usize,
-        }
-        impl Visitor for Calls<'_, '_> {
-            type Break = ();
-
-            fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-                self.depth += 1;
-                ControlFlow::Continue(())
-            }
-
-            fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-                self.depth -= 1;
-                ControlFlow::Continue(())
-            }
-
-            fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
-                match expr {
-                    Ast::Function(function)
-                        if self.depth == 0
-                            && (function.over.is_some()
-                                || self.binder.aggregate_of(function).is_some()
-                                || is_called(function, "grouping")) =>
-                    {
-                        ControlFlow::Break(())
-                    }
-                    _ => ControlFlow::Continue(()),
-                }
-            }
-        }
-        let mut calls = Calls { binder: self, depth: 0 };
-        expr.visit(&mut calls).is_break()
     }
 }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use sqlparser::ast::{
     BinaryOperator, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArgumentList, FunctionArguments, Query, Value, ValueWithSpan, Visit, VisitMut, Visitor,
+    FunctionArgumentList, FunctionArguments, Value, ValueWithSpan, Visit, VisitMut, Visitor,
     VisitorMut,
 };
 use tessera_plan::Functions;
 use tessera_types::{Error, Result};
 
+use super::depth::each_expr;
 use super::function::function_name;
+use super::list::is_called;
 use super::scope::Scope;
 use super::typed::TypedExpr;
 use super::{Binder, Place, normalized, with_span};
@@ -126,84 +128,39 @@ impl Binder<'_> {
         tree.visit(&mut Volatile(self, depth)).is_break()
     }
 
-    /// Counts the calls of aggregates and window functions outside of subqueries.
+    /// Counts the calls of aggregates, window functions and `grouping` outside of subqueries, also
+    /// in the bodies of macros; `depth` is the number of macros around the tree.
     pub(super) fn aggregates_in(&self, tree: &Ast, depth: usize) -> usize {
-        struct Aggregates<'b, 'a> {
-            binder: &'b Binder<'a>,
-            /// The depth of calls of macros.
-            depth: usize,
-            queries: usize,
-            found: usize,
-        }
-        impl Visitor for Aggregates<'_, '_> {
-            type Break = ();
-
-            fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-                self.queries += 1;
-                ControlFlow::Continue(())
-            }
-
-            fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-                self.queries -= 1;
-                ControlFlow::Continue(())
-            }
-
-            fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
-                let (Ast::Function(function), 0) = (expr, self.queries) else {
-                    return ControlFlow::Continue(());
-                };
-                let name = function_name(function).unwrap_or_default();
-                let own = self.binder.environment.definitions.macros(&name);
-                let in_macro = |one: &Arc<crate::macro_definition::Macro>| match &one.body {
-                    MacroBody::Value(body) if self.depth < SEARCH_DEPTH_MAX => {
-                        self.binder.aggregates_in(body, self.depth + 1)
-                    }
-                    _ => 0,
-                };
-                let is_own = function.over.is_some()
-                    || own.is_empty() && self.binder.aggregate_of(function).is_some();
-                self.found += own.iter().map(in_macro).max().unwrap_or(0) + usize::from(is_own);
-                ControlFlow::Continue(())
-            }
-        }
-        let mut aggregates = Aggregates { binder: self, depth, queries: 0, found: 0 };
-        let _ = tree.visit(&mut aggregates);
-        aggregates.found
+        let mut found = 0;
+        each_expr(tree, |expr, queries| {
+            let (Ast::Function(function), 0) = (expr, queries) else { return };
+            let name = function_name(function).unwrap_or_default();
+            let own = self.environment.definitions.macros(&name);
+            let in_macro = |one: &Arc<crate::macro_definition::Macro>| match &one.body {
+                MacroBody::Value(body) if depth < SEARCH_DEPTH_MAX => {
+                    self.aggregates_in(body, depth + 1)
+                }
+                _ => 0,
+            };
+            let is_own = function.over.is_some()
+                || own.is_empty()
+                    && (self.aggregate_of(function).is_some() || is_called(function, "grouping"));
+            found += own.iter().map(in_macro).max().unwrap_or(0) + usize::from(is_own);
+        });
+        found
     }
 }
 
 /// Counts how often a body reads an argument. A read in a subquery counts twice, because the
 /// subquery may read it for each of its rows.
 pub(super) fn reads(body: &impl Visit, position: &str, name: Option<&str>) -> usize {
-    struct Reads<'n> {
-        position: &'n str,
-        name: Option<&'n str>,
-        queries: usize,
-        found: usize,
-    }
-    impl Visitor for Reads<'_> {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries += 1;
-            ControlFlow::Continue(())
+    let mut found = 0;
+    each_expr(body, |expr, queries| {
+        if is_argument(expr, position, name) {
+            found += if queries == 0 { 1 } else { 2 };
         }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Ast) -> ControlFlow<()> {
-            if is_argument(expr, self.position, self.name) {
-                self.found += if self.queries == 0 { 1 } else { 2 };
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut found = Reads { position, name, queries: 0, found: 0 };
-    let _ = body.visit(&mut found);
-    found.found
+    });
+    found
 }
 
 fn is_argument(expr: &Ast, position: &str, name: Option<&str>) -> bool {

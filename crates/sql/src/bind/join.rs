@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sqlparser::ast::{Expr as Ast, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Spanned};
+use sqlparser::ast::{
+    Expr as Ast, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Spanned, TableFactor,
+};
 use tessera_optimizer::logical::relation::{Kind, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
@@ -39,23 +41,15 @@ impl Binder<'_> {
     ) -> Result<Tables> {
         let Join { relation: factor, global, join_operator } = join;
         refuse(*global, "GLOBAL JOIN", factor)?;
-        let ordered = OrderedJoin::of(join_operator);
-        let plain = match &ordered {
-            Some(_) => None,
-            None => Some(join_type(join_operator, factor)?),
+        let (side, constraint) = match OrderedJoin::of(join_operator) {
+            Some(ordered) => {
+                let (right, reads_left) = self.right_side(&left, factor, context)?;
+                refuse(reads_left, ordered.lateral(), factor)?;
+                return self.ordered_join(left, right, ordered, (factor.span(), context));
+            }
+            None => join_type(join_operator, factor)?,
         };
-        let mut before = context.before.to_vec();
-        before.extend(left.columns.iter().cloned());
-        let right = self.factor(factor, FromContext { before: &before, ..context })?;
-        let reads_left = {
-            let parameters = right.relation.parameters();
-            left.relation.names().iter().any(|name| parameters.contains(name))
-        };
-        if let Some(ordered) = ordered {
-            refuse(reads_left, ordered.lateral(), factor)?;
-            return self.ordered_join(left, right, ordered, (factor.span(), context));
-        }
-        let Some((side, constraint)) = plain else { return Err(Error::internal("a join")) };
+        let (right, reads_left) = self.right_side(&left, factor, context)?;
         if reads_left
             && matches!(
                 side,
@@ -79,6 +73,21 @@ impl Binder<'_> {
             }
             JoinConstraint::None => Ok(build_join(left, right, side, Vec::new())),
         }
+    }
+
+    /// Binds the right side of a join, and returns whether it reads columns of the left side.
+    fn right_side(
+        &mut self,
+        left: &Tables,
+        factor: &TableFactor,
+        context: FromContext<'_, '_>,
+    ) -> Result<(Tables, bool)> {
+        let mut before = context.before.to_vec();
+        before.extend(left.columns.iter().cloned());
+        let right = self.factor(factor, FromContext { before: &before, ..context })?;
+        let parameters = right.relation.parameters();
+        let reads_left = left.relation.names().iter().any(|name| parameters.contains(name));
+        Ok((right, reads_left))
     }
 
     fn join_on(

@@ -34,6 +34,7 @@ mod coerce;
 mod columns;
 mod compare;
 mod cte;
+mod depth;
 mod describe;
 mod expr;
 mod factor;

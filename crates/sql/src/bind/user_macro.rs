@@ -302,13 +302,9 @@ impl PlanContext<'_> {
             MacroBody::Value(body) => select((**body).clone())?,
         };
         let scope = Scope::of_arguments(arguments);
-        let bound = binder.query(&query, Some(&scope), &Env::default()).and_then(|bound| {
-            let bound = match definition.result.is_some() || !definition.columns.is_empty() {
-                true => binder.as_returned(bound, definition, name)?,
-                false => bound,
-            };
-            Ok(bound)
-        });
+        let bound = binder
+            .query(&query, Some(&scope), &Env::default())
+            .and_then(|bound| binder.as_returned(bound, definition, name));
         let is_typed = definition.result.is_some() || !definition.columns.is_empty();
         match bound {
             Ok(_) => Ok(()),

@@ -90,6 +90,15 @@ fn call(function: &str, args: &[&str]) -> Vec<(&'static str, Value)> {
     vec![("function", Value::name(function)), ("args", Value::List(args))]
 }
 
+/// The frame up to the current row, or to its last peer.
+fn running(unit: &str) -> Value {
+    record(vec![
+        ("unit", Value::name(unit)),
+        ("start", Value::name("unbounded")),
+        ("end", Value::name("current")),
+    ])
+}
+
 /// The side of a frame, for plans and for the reference.
 #[derive(Debug, Clone, Copy)]
 enum Side {
@@ -275,14 +284,9 @@ fn ranks_and_neighbors() {
             position += 1;
         }
     }
-    let running = record(vec![
-        ("unit", Value::name("rows")),
-        ("start", Value::name("unbounded")),
-        ("end", Value::name("current")),
-    ]);
     let with_frame = |function: &str| {
         let mut entries = call(function, &["v"]);
-        entries.push(("frame", running.clone()));
+        entries.push(("frame", running("rows")));
         record(entries)
     };
     for operator in ["window_scan", "window_frame"] {
@@ -334,12 +338,7 @@ fn a_scan_gives_peers_the_values_of_the_last_one() {
         for unit in ["range", "groups"] {
             let with_unit = |function: &str, arg: &str, unit: &str| {
                 let mut entries = call(function, &[arg]);
-                let frame = record(vec![
-                    ("unit", Value::name(unit)),
-                    ("start", Value::name("unbounded")),
-                    ("end", Value::name("current")),
-                ]);
-                entries.push(("frame", frame));
+                entries.push(("frame", running(unit)));
                 record(entries)
             };
             let mut plan = test_plan();

@@ -31,15 +31,3 @@ impl Fields<'_> {
         Relation::Map { input: Box::new(input), exprs }
     }
 }
-
-/// Whether the relation always has exactly one tuple.
-pub(super) fn one_row(relation: &Relation) -> bool {
-    match relation {
-        Relation::Aggregate(aggregate) => aggregate.keys.is_empty() && aggregate.sets.is_none(),
-        Relation::Map { input, .. } | Relation::Sort { input, limit: None, offset: 0, .. } => {
-            one_row(input)
-        }
-        Relation::Values { rows, .. } => rows.len() == 1,
-        _ => false,
-    }
-}

@@ -30,15 +30,6 @@ pub(super) fn one_at_most(relation: &Relation) -> bool {
     }
 }
 
-pub(super) fn one_row(relation: &Relation) -> bool {
-    match relation {
-        Relation::Aggregate(aggregate) => aggregate.keys.is_empty() && aggregate.sets.is_none(),
-        Relation::Map { input, .. } => one_row(input),
-        Relation::Values { rows, .. } => rows.len() == 1,
-        _ => false,
-    }
-}
-
 /// Whether a conjunct equates a value of the tuple with a value of the outer row.
 pub(super) fn finds(predicates: &[Expr], read: &[Name]) -> bool {
     predicates.iter().flat_map(Expr::conjuncts).any(|conjunct| is_equality(&conjunct, read))

@@ -13,8 +13,7 @@ use tessera_plan::{Expr, Functions, Rule, Scalar};
 use tessera_types::Atom;
 
 use analysis::{
-    cheap, finds, has_map, is_deterministic, limited, one_at_most, one_row, only_compared,
-    rejected_nulls,
+    cheap, finds, has_map, is_deterministic, limited, one_at_most, only_compared, rejected_nulls,
 };
 
 use crate::logical::fields::Fields;
@@ -148,7 +147,7 @@ impl Fields<'_> {
         found: bool,
     ) -> Option<AttachedRelation> {
         if !outer.is_read_by(&relation) {
-            return (found || one_row(&relation)).then(|| self.beside(relation, outer));
+            return (found || relation.has_one_row()).then(|| self.beside(relation, outer));
         }
         match relation {
             Relation::Filter { input, mut predicates } => {
@@ -178,7 +177,7 @@ impl Fields<'_> {
                 self.first_of_each((*input, Some(keys)), (offset, limit), Vec::new(), outer)
             }
             Relation::Limit { input, offset, limit } => {
-                if offset == 0 && limit != Some(0) && one_row(&input) {
+                if offset == 0 && limit != Some(0) && input.has_one_row() {
                     return self.attach(*input, outer, found);
                 }
                 let (input, keys, maps) = sorted(*input);
