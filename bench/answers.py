@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares Tessera's answers to the TPC-H and SSB queries with DuckDB's, row for row.
+"""Compares Tessera's answers to the queries of benchmarks with DuckDB's, row for row.
 
-    bench/answers.py                      # both suites at scale factor 0.01, generated on demand
+    bench/answers.py                      # TPC-H and SSB at scale factor 0.01, generated on demand
+    bench/answers.py --suite clickbench,joinorder --tier vectorized,compiled
     bench/answers.py --suite tpch --sf 1 --data data/tpch-1
 
 Every query runs with each given number of threads and each chunk size. Ends with `N passed, N failed`
@@ -22,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.compare import difference, header_problem, order_columns, rows_from_csv
+from harness.compare import answer_difference, header_problem, is_cut, rows_from_csv, without_limit
 from harness.suites import COLUMNS, TABLES, Query, check_binary, columns_in_words, default_binary, ensure_data, numbers, queries
 from harness.worker import duckdb_engine
 
@@ -45,6 +46,8 @@ class Check:
     device: str
     names: tuple[str, ...]
     expected: list[tuple]
+    # The answer without the query's LIMIT, if it has one.
+    every: list[tuple] | None
 
     def __str__(self) -> str:
         place = f" on {self.ranks} ranks, {self.exchange}" if self.ranks else ""
@@ -73,13 +76,14 @@ class Check:
         if done.returncode != 0:
             return f"exit code {done.returncode}: {done.stderr.strip()}"
         rows = rows_from_csv(done.stdout, self.expected)
-        return header_problem(done.stdout, list(self.names)) or difference(self.expected, rows, order_columns(self.query.sql, list(self.names)))
+        names = list(self.names)
+        return header_problem(done.stdout, names) or answer_difference(self.query.sql, names, self.expected, rows, self.every)
 
 
 def arguments() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--suite", default="tpch,ssb", help="suites, by commas (default both)")
+    parser.add_argument("--suite", default="tpch,ssb", help=f"suites, by commas: {', '.join(TABLES)} (default tpch,ssb)")
     parser.add_argument("--sf", type=float, default=0.01, help="scale factor (default 0.01)")
     parser.add_argument("--data", type=Path, help="directory of the tables, with one suite; generated if empty")
     parser.add_argument("--columns", choices=COLUMNS, help="required kind of columns of the files (default: as they are or are generated)")
@@ -112,17 +116,19 @@ def arguments() -> argparse.Namespace:
 def checks(options: argparse.Namespace, suite: str, data: Path) -> list[Check]:
     """Returns all configurations of all queries of a suite, with DuckDB's answers."""
     reference = duckdb_engine(data, 2, TABLES[suite])
+    rows_of = lambda answer: list(zip(*(column.to_pylist() for column in answer.columns)))  # noqa: E731
     found = []
-    for query in queries(suite, [name for name in options.queries.split(",") if name]):
+    for query in queries(suite, [name for name in options.queries.split(",") if name], options.sf):
         answer = reference(query.sql)
-        rows = list(zip(*(column.to_pylist() for column in answer.columns)))
+        rows = rows_of(answer)
+        every = rows_of(reference(without_limit(query.sql))) if is_cut(query.sql) else None
         exchanges = options.mpi_exchange.split(",")
         tiers = options.tier.split(",")
         settings = itertools.product(options.ranks, options.workers, exchanges, tiers, options.threads, options.chunk)
         for ranks, workers, exchange, tier, threads, chunk in settings:
             names = tuple(answer.column_names)
             place = (ranks, workers, exchange, options.memory, options.in_memory, tier, options.device)
-            found.append(Check(suite, query, data, threads, chunk, *place, names, rows))
+            found.append(Check(suite, query, data, threads, chunk, *place, names, rows, every))
     return found
 
 

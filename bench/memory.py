@@ -138,7 +138,7 @@ def main() -> int:
         runs = Runs(options, data)
         base = runs.run("select 1")[2]
         results = {}
-        for query in queries(options.suite, []):
+        for query in queries(options.suite, [], options.sf):
             results[query.name] = measure(runs, query.sql, options, base)
             print(query.name, results[query.name], flush=True)
     text = page(results, options, columns)

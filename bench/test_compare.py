@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.compare import difference, header_problem, order_columns, parse_csv, rows_from_csv
+from harness.compare import answer_difference, difference, header_problem, order_columns, parse_csv, rows_from_csv, without_limit
 
 
 class Compare(unittest.TestCase):
@@ -55,6 +55,35 @@ class Compare(unittest.TestCase):
         self.assertEqual(order_columns(sql, ["a", "b"]), [1, 0])
         self.assertEqual(order_columns("select a from t", ["a"]), [])
         self.assertEqual(order_columns("select a from (select b from t order by b)", ["a"]), [])
+        # By expressions of the select list, whatever the engine calls them.
+        sql = "select a, count(*), f(a, b) as c -- what's (first?\nfrom t group by a, f(a, b) order by count(*) desc, f(a, b)"
+        self.assertEqual(order_columns(sql, ["a", "count_star()", "c"]), [1, 2])
+        self.assertEqual(order_columns("select a from t order by hidden, a", ["a"]), [])
+
+    def test_a_limit_is_cut_off_only_where_it_is_outermost(self):
+        self.assertEqual(without_limit("select a from t order by a\nlimit\n    3\noffset 2"), "select a from t order by a")
+        inner = "select a from (select a from t limit 3) where a <> ' limit 3'"
+        self.assertEqual(without_limit(inner), inner)
+
+    def test_a_limit_may_choose_among_rows_of_one_place(self):
+        sql = "select a, b from t order by a limit 4"
+        every = [(0, "w"), (1, "x"), (2, "p"), (2, "q"), (2, "r"), (3, "z")]
+        expected = [(0, "w"), (1, "x"), (2, "p"), (2, "q")]
+        wrong = lambda *given: answer_difference(sql, ["a", "b"], expected, [(0, "w"), *given], every)  # noqa: E731
+        self.assertIsNone(wrong((1, "x"), (2, "r"), (2, "p")))
+        self.assertIn("not in the answer", wrong((1, "x"), (2, "r"), (2, "r")))
+        self.assertIn("not in the answer", wrong((1, "x"), (2, "p"), (2, "s")))
+        self.assertIn("out of order", wrong((1, "x"), (2, "p"), (3, "z")))
+        self.assertIn("column 2", wrong((1, "y"), (2, "p"), (2, "q")))
+        # A place between the first and the last is certain, and so is one that the result does not show.
+        hidden = "select b from t order by a limit 2"
+        self.assertIsNotNone(answer_difference(hidden, ["b"], [("w",), ("x",)], [("w",), ("p",)]))
+
+    def test_a_limit_without_an_order_may_choose_any_rows(self):
+        wrong = lambda given: answer_difference("select a from t limit 2", ["a"], [(1,), (2,)], given, [(1,), (2,), (3,)])  # noqa: E731
+        self.assertIsNone(wrong([(3,), (1,)]))
+        self.assertIn("not in the answer", wrong([(3,), (4,)]))
+        self.assertIn("1 rows", wrong([(3,)]))
 
 
 if __name__ == "__main__":

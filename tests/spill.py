@@ -52,6 +52,12 @@ QUERIES = {
     "a sort": f"select k from {MANY} order by x desc, k",
     "a sort by strings": f"select k from {MANY} order by c, d desc, k",
     "a join, groups and a sort": f"select k from (select a.k, sum(b.x) as s, max(b.d) as d from {MANY} join {OTHER} on a.k = b.k group by a.k) g order by s, d, k",
+    "ranks of partitions": f"select k, rank() over (partition by p order by c), lag(c) over (partition by p order by c, k) from {MANY}",
+    "frames of partitions": f"select k, sum(x) over w, max(c) over w from {MANY} window w as (partition by p order by k rows between 3 preceding and 1 following)",
+    "a running sum": f"select k, sum(x) over (order by c, k), first_value(c) over (order by c, k) from {MANY}",
+    "aggregates of partitions": f"select k, c, count(distinct c) over (partition by p), sum(x) over (partition by p) from {MANY}",
+    "the first tuples of partitions": f"select k, c from (select *, row_number() over (partition by k % 100000 order by x, k) as n from {MANY}) a where n <= 2",
+    "a pivot": f"select * from (pivot (select k % 200000 as g, p % 4 as q, c from {MANY}) on q in (0, 1, 2, 3) using min(c), max(c) group by g)",
 }
 ORDERED = {"a sort", "a sort by strings", "a join, groups and a sort"}
 

@@ -3,7 +3,8 @@
 The reference is DuckDB's answer as Python values. Rows must agree as a multiset; the ORDER BY columns
 must also agree position by position, so a total ORDER BY implies the same order of rows. Decimals and
 integers must be equal, doubles within 1e-9 of each other. If an engine returns a decimal where DuckDB
-returns a double (such as a rounded average), one unit of the last place is allowed.
+returns a double (such as a rounded average), one unit of the last place is allowed. Where a LIMIT
+cuts rows with the same ORDER BY columns, it may choose any of these.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 RELATIVE = 1e-9
@@ -18,18 +20,69 @@ RELATIVE = 1e-9
 
 def order_columns(sql: str, names: list[str]) -> list[int]:
     """Returns the positions of the outermost ORDER BY's columns in the result, up to the first
-    that is not a plain column."""
-    tail = re.split(r"\border\s+by\b", sql, flags=re.IGNORECASE)[-1:]
-    if not re.search(r"\border\s+by\b", sql, flags=re.IGNORECASE) or ")" in tail[0]:
-        return []
-    keys = re.split(r"\blimit\b", tail[0], flags=re.IGNORECASE)[0]
+    that the result does not have."""
+    clauses = outermost_clauses(sql)
+    items = split_list(clauses.get("select", ""))
+    expressions = [re.sub(r"\s+as\s+\S+$", "", item, flags=re.IGNORECASE) for item in items]
     positions = []
-    for key in keys.split(","):
-        name = re.sub(r"\s+(asc|desc)$", "", key.strip().rstrip(";").strip(), flags=re.IGNORECASE)
-        if name not in names:
+    for key in split_list(clauses.get("order by", "")):
+        name = re.sub(r"\s+(asc|desc)$", "", key, flags=re.IGNORECASE)
+        if name in names:
+            positions.append(names.index(name))
+        elif name in expressions and len(items) == len(names):
+            positions.append(expressions.index(name))
+        else:
             break
-        positions.append(names.index(name))
     return positions
+
+
+CLAUSES = ["select", "from", "where", "group by", "having", "order by", "limit", "offset"]
+
+
+def outermost_clauses(sql: str) -> dict[str, str]:
+    """Returns the clauses of a statement's outermost SELECT, or of the last one of a UNION."""
+    sql = re.sub(r"--[^\n]*|('(?:[^']|'')*')", lambda match: match.group(1) or "", sql)
+    found = _beginnings(sql)
+    ends = [match.start() for match in found[1:]] + [len(sql)]
+    clauses: dict[str, str] = {}
+    for match, end in zip(found, ends):
+        name = re.sub(r"\s+", " ", match.group().lower())
+        if name == "select":
+            clauses = {}
+        clauses[name] = sql[match.end() : end].strip().rstrip(";").strip()
+    return clauses
+
+
+def without_limit(sql: str) -> str:
+    """Returns a statement without its outermost LIMIT and OFFSET."""
+    ends = [match.start() for match in _beginnings(sql) if match.group().lower() in ("limit", "offset")]
+    return sql[: min(ends)].strip() if ends else sql
+
+
+def _beginnings(sql: str) -> list[re.Match]:
+    """Returns the keywords that begin clauses outside of parentheses."""
+    text = _masked(sql)
+    keyword = rf"\b(?:{'|'.join(CLAUSES)})\b".replace(" ", r"\s+")
+    return [match for match in re.finditer(keyword, text, flags=re.IGNORECASE) if _depth(text, match.start()) == 0]
+
+
+def _masked(sql: str) -> str:
+    """Returns the text with blanks for comments and strings, whose parentheses and words do not count."""
+    return re.sub(r"--[^\n]*|'(?:[^']|'')*'", lambda match: " " * len(match.group()), sql)
+
+
+def _depth(text: str, end: int) -> int:
+    """Returns how many parentheses are open at a place."""
+    return text.count("(", 0, end) - text.count(")", 0, end)
+
+
+def split_list(text: str) -> list[str]:
+    """Splits at the commas outside of parentheses."""
+    masked = _masked(text)
+    commas = [match.start() for match in re.finditer(",", masked) if _depth(masked, match.start()) == 0]
+    bounds = zip([0, *(comma + 1 for comma in commas)], [*commas, len(text)])
+    parts = (re.sub(r"\s+", " ", text[start:end]).strip() for start, end in bounds)
+    return [part for part in parts if part]
 
 
 def same_value(expected: object, given: object) -> bool:
@@ -68,6 +121,54 @@ def sort_key(row: tuple) -> tuple:
 
 def difference(expected: list[tuple], given: list[tuple], order: list[int]) -> str | None:
     """Returns a sentence about the error in `given`, or None."""
+    return _shape(expected, given, order) or _rows(expected, given)
+
+
+def answer_difference(
+    sql: str, names: list[str], expected: list[tuple], given: list[tuple], every: list[tuple] | None = None
+) -> str | None:
+    """Like `difference`, for the answer to a statement whose LIMIT may choose among rows that its
+    ORDER BY does not distinguish. `every` is the reference's answer without the LIMIT; where it is
+    not known, such rows are compared only by the ORDER BY's columns."""
+    order = order_columns(sql, names)
+    if not is_cut(sql):
+        return difference(expected, given, order)
+    problem = _shape(expected, given, order)
+    if problem:
+        return problem
+    key = lambda row: [row[column] for column in order]  # noqa: E731
+    edges = [key(row) for row in expected[:1] + expected[-1:]]
+    # Without an ORDER BY any rows are right; with one that the result lacks, those of the reference.
+    open_order = order or "order by" not in outermost_clauses(sql)
+    at_edge = lambda row: open_order and any(same_values(edge, key(row)) for edge in edges)  # noqa: E731
+    inner = [[row for row in rows if not at_edge(row)] for rows in (expected, given)]
+    outer = [row for row in given if at_edge(row)]
+    return _rows(*inner) or (_contained(outer, every) if every is not None else None)
+
+
+def is_cut(sql: str) -> bool:
+    """Returns whether a statement has an outermost LIMIT."""
+    return "limit" in outermost_clauses(sql)
+
+
+def same_values(expected: Sequence, given: Sequence) -> bool:
+    """Returns whether all values of a row are right."""
+    return all(same_value(one, other) for one, other in zip(expected, given, strict=True))
+
+
+def _contained(rows: list[tuple], every: list[tuple]) -> str | None:
+    """Returns a sentence about a row that `every` does not have as often, or None."""
+    left = list(every)
+    for row in rows:
+        found = next((at for at, other in enumerate(left) if same_values(other, row)), None)
+        if found is None:
+            return f"row {row!r} is not in the answer without LIMIT, or there more rarely"
+        del left[found]
+    return None
+
+
+def _shape(expected: list[tuple], given: list[tuple], order: list[int]) -> str | None:
+    """Returns a sentence about a wrong number of rows or columns or a wrong order, or None."""
     if len(expected) != len(given):
         return f"{len(given)} rows instead of {len(expected)}"
     for number, (left, right) in enumerate(zip(expected, given)):
@@ -79,6 +180,13 @@ def difference(expected: list[tuple], given: list[tuple], order: list[int]) -> s
                     f"row {number + 1} is out of order: its column {column + 1} is "
                     f"{right[column]!r} instead of {left[column]!r}"
                 )
+    return None
+
+
+def _rows(expected: list[tuple], given: list[tuple]) -> str | None:
+    """Returns a sentence about rows that differ, in any order, or None."""
+    if len(expected) != len(given):
+        return f"{len(given)} rows whose place is certain instead of {len(expected)}"
     for left, right in zip(sorted(expected, key=sort_key), sorted(given, key=sort_key)):
         for column, (one, other) in enumerate(zip(left, right)):
             if not same_value(one, other):

@@ -46,7 +46,7 @@ def table(result: dict, stem: str) -> str:
     peers = [name for name in engines if name != "tessera"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name in engines)
     where = "loaded into each engine's memory" if result.get("loaded") else "in the page cache"
-    where += f"; {COLUMNS.get(result['columns'], MIXED)}" if "columns" in result else ""
+    where += f"; {result.get('columns_in_words') or COLUMNS.get(result['columns'], MIXED)}" if "columns" in result else ""
     size = sum(result["dataset_bytes"].values()) / MEBI
     decoding = result.get("decoding", {})
     of_decoding = (

@@ -1,4 +1,4 @@
-"""`bench/tpch` and `bench/ssb`: measures, checks, reports."""
+"""`bench/tpch`, `bench/ssb`, `bench/clickbench`, `bench/joinorder`: measures, checks, reports."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import machine, report
-from .compare import difference, header_problem, order_columns
+from .compare import answer_difference, header_problem
 from .compiled import decoding, rows_of_operators
 from .engines import EngineProcess, PythonEngine, TesseraEngine
-from .suites import COLUMNS, ROOT, TABLES, Query, check_binary, columns_of, default_binary, ensure_data, queries
+from .suites import COLUMNS, ROOT, TABLES, Query, check_binary, columns_in_words, columns_of, default_binary, ensure_data, queries
 
 PEERS = ["duckdb", "datafusion", "polars"]
 # The peers that load tables into their own format.
@@ -128,7 +128,7 @@ def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: 
     rows = outcome.values(expected)
     cell.rows = len(rows)
     columns = header_problem(outcome.csv, names) if outcome.csv is not None else None
-    cell.wrong = cell.wrong or columns or difference(expected, rows, order_columns(query.sql, names))
+    cell.wrong = cell.wrong or columns or answer_difference(query.sql, names, expected, rows)
     if timed:
         cell.seconds.append(outcome.seconds)
         if outcome.peak_bytes is not None:
@@ -177,7 +177,7 @@ def measure(options: argparse.Namespace, suite: str, kinds: list[Measured]) -> N
     try:
         for kind in kinds:
             kind.start()
-        for query in queries(suite, [name for name in options.queries.split(",") if name]):
+        for query in queries(suite, [name for name in options.queries.split(",") if name], options.sf):
             answer = judge.run(query.sql)
             # The reference engine sleeps while others are timed.
             if answer.error:
@@ -239,6 +239,7 @@ def result_of(options: argparse.Namespace, suite: str, kind: Measured, about: di
         "suite": suite,
         "loaded": options.loaded,
         "columns": columns_of(kind.data, suite),
+        "columns_in_words": columns_in_words(kind.data, suite),
         "scale": options.sf,
         "threads": options.threads,
         "repeat": options.repeat,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from . import films, hits
 
 ROOT = Path(__file__).resolve().parents[2]
 
 TABLES = {
     "tpch": ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"],
     "ssb": ["lineorder", "customer", "supplier", "part", "date"],
+    "clickbench": ["hits"],
+    "joinorder": list(films.TABLES),
 }
-
+# The suites whose tables this harness writes; the program generates those of the others.
+MAKERS = {"clickbench": hits.make, "joinorder": films.make}
 
 # The number of queries of a suite: a shorter list is an error.
-QUERY_COUNTS = {"tpch": 22, "ssb": 13}
+QUERY_COUNTS = {"tpch": 22, "ssb": 13, "clickbench": 43, "joinorder": 113}
 # Descriptions for pages of whether columns may hold NULL, by the value of `--columns`.
 COLUMNS = {"nullable": "nullable columns without NULLs", "not-null": "NOT NULL columns"}
 MIXED = "some columns nullable, some NOT NULL"
@@ -30,10 +36,11 @@ class Query:
     sql: str
 
 
-def queries(suite: str, only: list[str] | None = None) -> list[Query]:
-    """Returns the suite's queries in order, or those named in `only`."""
-    files = sorted((ROOT / "queries" / suite).glob("*.sql"))
-    found = [Query(file.stem, file.read_text().strip().rstrip(";")) for file in files]
+def queries(suite: str, only: list[str] | None = None, scale: float = 1.0) -> list[Query]:
+    """Returns the suite's queries for tables of this scale in order, or those named in `only`."""
+    number = lambda file: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.stem)]  # noqa: E731
+    files = sorted((ROOT / "queries" / suite).glob("*.sql"), key=number)
+    found = [Query(file.stem, at_scale(suite, file.read_text().strip().rstrip(";"), scale)) for file in files]
     if len(found) != QUERY_COUNTS[suite]:
         sys.exit(f"{suite} has {QUERY_COUNTS[suite]} queries, but queries/{suite} holds {len(found)}")
     if not only:
@@ -43,6 +50,15 @@ def queries(suite: str, only: list[str] | None = None) -> list[Query]:
         known = ", ".join(query.name for query in found)
         sys.exit(f"unknown query {', '.join(sorted(unknown))} of {suite}; expected {known}")
     return [query for query in found if query.name in only]
+
+
+def at_scale(suite: str, sql: str, scale: float) -> str:
+    """Returns a query of ClickBench with its numbers of rows reduced like its table, so that small
+    tables have an answer too; other queries as they are."""
+    if suite != "clickbench" or scale >= 1:
+        return sql
+    reduced = lambda match: match.group(1) + str(round(int(match.group(2)) * scale))  # noqa: E731
+    return re.sub(r"(count\(\*\) > |offset\s+)(\d+)", reduced, sql)
 
 
 def ensure_data(binary: Path, suite: str, scale: float, directory: Path, columns: str | None = None) -> Path:
@@ -60,7 +76,12 @@ def ensure_data(binary: Path, suite: str, scale: float, directory: Path, columns
 
 
 def generate(binary: Path, suite: str, scale: float, directory: Path, columns: str | None) -> None:
-    """Generates a suite's tables with the program."""
+    """Generates a suite's tables."""
+    if suite in MAKERS:
+        print(f"generating {suite} at scale factor {scale:g} in {directory}", flush=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        MAKERS[suite](scale, directory)
+        return
     command = [str(binary), "generate", suite, "--sf", f"{scale:g}", "--out", str(directory)]
     if columns == "not-null" and "--not-null" in output_of([str(binary), "generate", "--help"]):
         command.append("--not-null")
@@ -89,7 +110,9 @@ def columns_of(directory: Path, suite: str) -> str:
 
 def columns_in_words(directory: Path, suite: str) -> str:
     """Returns the same as text for a page."""
-    return COLUMNS.get(columns_of(directory, suite), MIXED)
+    found = columns_of(directory, suite)
+    # These tables hold NULLs.
+    return "nullable columns" if (suite, found) == ("joinorder", "nullable") else COLUMNS.get(found, MIXED)
 
 
 def default_binary(name: str = "tessera") -> Path:

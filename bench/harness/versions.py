@@ -95,7 +95,7 @@ def run_group(options: argparse.Namespace, suite: str, data: Path, scratch: Path
         for engine in engines.values():
             engine.start()
             engine.await_ready()
-        for query in queries(suite, [name for name in options.queries.split(",") if name]):
+        for query in queries(suite, [name for name in options.queries.split(",") if name], options.sf):
             answer = judge.run(query.sql)
             if answer.error:
                 sys.exit(f"DuckDB, whose answers are the reference, failed at {query.name}: {answer.error}")
@@ -115,7 +115,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("old", type=Path, help="the program to compare with")
     parser.add_argument("new", type=Path, help="the program that must not be slower; it generates the files")
     parser.add_argument("--bound", type=float, default=1.03, help="fail where a geometric mean of new / old is above this (default 1.03)")
-    parser.add_argument("--suite", default="tpch,ssb", help="suites, by commas (default both)")
+    parser.add_argument("--suite", default="tpch,ssb", help=f"suites, by commas: {', '.join(TABLES)} (default tpch,ssb)")
     parser.add_argument("--columns", choices=[*COLUMNS, "both"], default="both", help="columns of the files (default both kinds)")
     parser.add_argument("--loaded", action="store_true", help="both programs load the tables into their memory first")
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor (default 1)")

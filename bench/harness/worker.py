@@ -38,12 +38,14 @@ def duckdb_engine(directory: Path, threads: int, tables: list[str], loaded: bool
 
 
 def datafusion_engine(directory: Path, threads: int, tables: list[str], loaded: bool = False) -> Callable:
-    """A session with each file registered and as many partitions as threads."""
+    """A session with each file registered and as many partitions as threads. Names keep their case,
+    as the queries spell them like the columns."""
     from datafusion import SessionConfig, SessionContext
 
     assert not loaded
 
-    context = SessionContext(SessionConfig().with_target_partitions(threads))
+    config = SessionConfig().with_target_partitions(threads)
+    context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     for table in tables:
         context.register_parquet(table, str(directory / f"{table}.parquet"))
     return lambda sql: context.sql(sql).to_arrow_table()

@@ -6,6 +6,7 @@ import copy
 import random
 
 import scalars
+import windows
 from data import Table, random_value
 from queries import Expr, Join, Query, Rows, With, constant
 
@@ -110,10 +111,32 @@ class Generator:
                 query.having = [self.having(columns, depth)]
         else:
             query.select = [self.value(kind, columns, 3, depth) for kind in kinds]
+            self.add_windows(query, columns, depth)
             query.distinct = "distinct " if rng.random() < 0.15 else ""
             if depth == 0 and rng.random() < 0.06:
                 query.distinct = "on"
         return query
+
+    def add_windows(self, query: Query, columns: list[Expr], depth: int) -> None:
+        """Makes some columns calls of window functions, and selects the first rows of those below."""
+        rng = self.rng
+        # The parts of a partitioned query have other windows than the whole.
+        outermost = depth == 0 and len(query.sources) < 3 and self.judge not in ("tlp", "norec")
+        if rng.random() < (0.6 if depth == 2 else 0.15) and (depth == 2 or outermost):
+            condition = lambda: self.simple_predicate(columns)
+            for i, expr in enumerate(query.select):
+                if rng.random() < 0.6:
+                    column = lambda kind: self.column(kind, columns)
+                    query.select[i] = windows.call(rng, self.judge, expr.kind, columns, column, condition)
+            numbered = [expr for expr in query.select if windows.is_numbering(expr)]
+            # PostgreSQL has no QUALIFY.
+            if numbered and self.judge in ("duckdb", "rules") and rng.random() < 0.5:
+                query.qualify = [Expr("bool", f"{{}} <= {rng.randint(1, 4)}", [rng.choice(numbered)])]
+        for source in query.sources:
+            if isinstance(source.table, Query) and rng.random() < 0.6:
+                numbered = [i for i, expr in enumerate(source.table.select) if windows.is_numbering(expr)]
+                test = rng.choice(["<= 3", "< 3", "= 1", "<= 1", "= 2"])
+                query.where += [Expr("bool", f"{source.alias}.c{i} {test}") for i in numbered[:1]]
 
     def having(self, columns: list[Expr], depth: int) -> Expr:
         """Generates a condition on groups."""

@@ -81,6 +81,7 @@ class Query:
     keys: int = 0
     sets: str = ""
     having: list[Expr] = field(default_factory=list)
+    qualify: list[Expr] = field(default_factory=list)
     # "distinct ", or "distinct on (the first column) ", which needs an order by all columns.
     distinct: str = ""
     combine: tuple[str, "Query"] | None = None
@@ -104,6 +105,8 @@ class Query:
             text += " group by " + self.group_sql()
         if self.having:
             text += " having " + " and ".join(expr.sql() for expr in self.having)
+        if self.qualify:
+            text += " qualify " + " and ".join(expr.sql() for expr in self.qualify)
         if self.combine:
             text += f" {self.combine[0]} {self.combine[1].sql()}"
         if self.order or self.first:

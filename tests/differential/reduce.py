@@ -21,7 +21,7 @@ def beside(query: Query) -> list[Query]:
 def expressions(query: Query) -> Iterator[tuple[list, int]]:
     """Returns every list and position of an expression or a query, outer ones first."""
     places: list[tuple[list, int]] = []
-    for holder in (query.select, query.where, query.having, query.first):
+    for holder in (query.select, query.where, query.having, query.qualify, query.first):
         places += [(holder, i) for i in range(len(holder))]
     for source in query.sources:
         if source.on:
@@ -51,7 +51,7 @@ def subqueries(query: Query) -> list[Query]:
 def smaller(query: Query) -> Iterator[Query]:
     """Returns queries that are one step smaller."""
     for number, part in enumerate(subqueries(query)):
-        for attribute in ("where", "having", "select", "sources", "first"):
+        for attribute in ("where", "having", "qualify", "select", "sources", "first"):
             for i in range(len(getattr(part, attribute))):
                 if attribute in ("select", "sources") and len(getattr(part, attribute)) == 1:
                     continue

@@ -108,6 +108,17 @@ pub trait Context: Send + Sync + std::fmt::Debug {
             "cannot write '{path}': this run has no storage to write to"
         )))
     }
+
+    /// Begins a folder of files that become visible, complete, when the folder is committed.
+    ///
+    /// # Errors
+    /// The path is not writable, its files do not permit the mode, or this run cannot write
+    /// folders.
+    fn create_folder(&self, path: &str, _mode: FolderMode) -> Result<Box<dyn OutputFolder>> {
+        Err(Error::unsupported(format!(
+            "cannot write the folder '{path}': this run has no storage for folders"
+        )))
+    }
 }
 
 /// A spill file, written and read by several workers at once.
@@ -153,6 +164,35 @@ pub trait Output: std::io::Write + Send + std::fmt::Debug {
     fn is_stream(&self) -> bool {
         false
     }
+}
+
+/// What happens to the files that a folder has before it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderMode {
+    /// The folder must be absent or empty.
+    New,
+    /// Its data files are removed.
+    Overwrite,
+    /// Files of the same names are replaced; others stay.
+    Replace,
+    /// All files stay; one of the same name is an error.
+    Append,
+}
+
+/// A folder being written. Dropped without [`OutputFolder::commit`], it leaves nothing behind.
+pub trait OutputFolder: Send + std::fmt::Debug {
+    /// Starts a file by its path within the folder. When the file is committed, it is complete, but
+    /// not visible before the folder is committed.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn create(&mut self, name: &str) -> Result<Box<dyn Output>>;
+
+    /// Makes all files visible.
+    ///
+    /// # Errors
+    /// A file cannot be moved to its place.
+    fn commit(self: Box<Self>) -> Result<()>;
 }
 
 /// Returns the error for a file or object that changed while a statement read it.

@@ -14,8 +14,8 @@ pub mod testing;
 
 pub use board::Board;
 pub use context::{
-    Context, Counters, LANES, Output, Place, RangeReader, Read, Reservation, Run, Scratch, Share,
-    Token, Traffic, file_changed, lock,
+    Context, Counters, FolderMode, LANES, Output, OutputFolder, Place, RangeReader, Read,
+    Reservation, Run, Scratch, Share, Token, Traffic, file_changed, lock,
 };
 pub use interrupt::Interrupt;
 pub use read_buffer::ReadBuffer;

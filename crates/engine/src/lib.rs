@@ -84,7 +84,7 @@ pub use launch::{
     check_timeout,
 };
 pub use platform::{DriverPlan, Platform};
-pub use query::{FileCreator, FileOpener, Governor, Query, ScratchMaker, Settings};
+pub use query::{FileCreator, FileOpener, FolderCreator, Governor, Query, ScratchMaker, Settings};
 pub use query_run::QueryRun;
 pub use query_share::QueryShare;
 pub use record::RunRecord;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_codegen::Compiler;
-use tessera_context::{Context, Interrupt, LANES, Output, Place, RangeReader, Scratch};
+use tessera_context::{
+    Context, FolderMode, Interrupt, LANES, Output, OutputFolder, Place, RangeReader, Scratch,
+};
 use tessera_types::{Code, Error, Result};
 use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 
@@ -16,6 +18,10 @@ pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + 
 
 /// Starts files and objects by path. They appear when they are committed.
 pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
+
+/// Starts folders by path.
+pub type FolderCreator =
+    Arc<dyn Fn(&str, FolderMode) -> Result<Box<dyn OutputFolder>> + Send + Sync>;
 
 /// Creates files for state that leaves memory.
 pub type ScratchMaker = Arc<dyn Fn() -> Result<Arc<dyn Scratch>> + Send + Sync>;
@@ -174,6 +180,8 @@ pub struct Settings {
     pub opener: FileOpener,
     /// Starts the files that materializing sub-operators write.
     pub creator: FileCreator,
+    /// Starts the folders that they write.
+    pub folder_creator: FolderCreator,
     /// Creates files for state that exceeds memory. Without it such a query fails.
     pub scratch: Option<ScratchMaker>,
     /// The compiler; `None` in the vectorized tier.
@@ -190,11 +198,15 @@ impl Default for Settings {
         let no_creator = |path: &str| {
             Err(Error::io(format!("cannot write {path}: this query was given no storage")))
         };
+        let no_folder = |path: &str, _mode: FolderMode| {
+            Err(Error::io(format!("cannot write {path}: this query was given no storage")))
+        };
         Settings {
             chunk_rows: CHUNK_ROWS,
             interrupt: Arc::default(),
             opener: Arc::new(no_opener),
             creator: Arc::new(no_creator),
+            folder_creator: Arc::new(no_folder),
             scratch: None,
             compiler: None,
             lanes: LANES,
@@ -330,5 +342,9 @@ impl Context for Query {
 
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
         (self.settings.creator)(path)
+    }
+
+    fn create_folder(&self, path: &str, mode: FolderMode) -> Result<Box<dyn OutputFolder>> {
+        (self.settings.folder_creator)(path, mode)
     }
 }

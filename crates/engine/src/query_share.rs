@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tessera_codegen::Compiler;
-use tessera_context::{Context, Output, Place, RangeReader, Scratch, Share};
+use tessera_context::{
+    Context, FolderMode, Output, OutputFolder, Place, RangeReader, Scratch, Share,
+};
 use tessera_operator::{Reader, SourceRun};
 use tessera_types::Result;
 
@@ -95,6 +97,10 @@ impl Context for QueryShare {
 
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {
         self.query.create(path)
+    }
+
+    fn create_folder(&self, path: &str, mode: FolderMode) -> Result<Box<dyn OutputFolder>> {
+        self.query.create_folder(path, mode)
     }
 }
 

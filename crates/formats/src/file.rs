@@ -2,17 +2,20 @@
 //! types.
 
 mod conjuncts;
+mod pruning;
+mod types;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray, new_null_array};
+use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
 use tessera_context::{Context, RangeReader, Read, ReadBuffer};
-use tessera_functions::plain::{UUID_BYTES, to_plain};
+use tessera_functions::plain::UUID_BYTES;
+use tessera_functions::scalar::scalar_to_array;
 use tessera_operator::describe;
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{
@@ -22,6 +25,12 @@ use tessera_types::{
 pub(crate) use conjuncts::{
     Conjunct, RunConjunct, conjuncts, filter_and_project, joined_conjuncts, start_conjuncts,
 };
+pub(crate) use pruning::FilePredicate;
+pub use types::merge_tuples;
+pub(crate) use types::{check_type, convert};
+
+/// The parameter that says that columns of files become their common type.
+pub(crate) const UNION: &str = "union_by_name";
 
 /// The checked parameters of a scan of files.
 #[derive(Debug, Clone)]
@@ -36,6 +45,8 @@ pub(crate) struct FileScan {
     pub(crate) filter: Option<Expr>,
     /// For each path, the columns that are constant there.
     pub(crate) partitions: Vec<Vec<(Arc<str>, Scalar, Atom)>>,
+    /// Whether columns of the files become their common type.
+    pub(crate) is_union: bool,
 }
 
 impl FileScan {
@@ -68,7 +79,8 @@ impl FileScan {
         };
         let partitions = partitions(node, paths.len(), &columns)?;
         let filter = node.params.expr_opt("filter")?.cloned();
-        Ok(FileScan { paths, columns, fields, filter, partitions })
+        let is_union = crate::csv::flag(&node.params, UNION)? == Some(true);
+        Ok(FileScan { paths, columns, fields, filter, partitions, is_union })
     }
 
     /// The output type of the scan.
@@ -86,7 +98,7 @@ impl FileScan {
             .fields()
             .iter()
             .map(|field| match constants.iter().find(|(name, ..)| *name == field.name) {
-                Some((_, scalar, atom)) => scalar_array(scalar, atom).map(Some),
+                Some((_, scalar, atom)) => scalar_to_array(scalar, atom).map(Some),
                 None => Ok(None),
             })
             .collect()
@@ -152,142 +164,6 @@ fn partitions(
         Ok(constants)
     };
     list.iter().map(constants).collect()
-}
-
-/// Creates an array that holds the constant of a partition column.
-fn scalar_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
-    Ok(match (scalar, atom) {
-        (Scalar::Null, _) => null_constant(atom),
-        (Scalar::Integer(value), _) if atom.is_integer() || *atom == Atom::Date => {
-            let value = i64::try_from(*value).map_err(|_| {
-                Error::semantic(format!(
-                    "{value} is out of range for a partition column of type {atom}"
-                ))
-            })?;
-            let array: ArrayRef = Arc::new(Int64Array::from(vec![value]));
-            match atom {
-                Atom::Date => to_plain(to_plain(array, &Atom::Int32)?, atom)?,
-                _ => to_plain(array, atom)?,
-            }
-        }
-        (Scalar::String(value), Atom::String) => Arc::new(StringViewArray::from(vec![&**value])),
-        _ => {
-            return Err(Error::unsupported(format!(
-                "unsupported type {atom} of a partition column; read it as string"
-            )));
-        }
-    })
-}
-
-/// Whether every value of `from` is a value of `to`, so that a file may hold `from` where `to` is
-/// declared.
-pub(crate) fn is_lossless(from: &Atom, to: &Atom) -> bool {
-    let digits = |atom: &Atom| match atom {
-        Atom::Int8 | Atom::UInt8 => Some(3),
-        Atom::Int16 | Atom::UInt16 => Some(5),
-        Atom::Int32 | Atom::UInt32 => Some(10),
-        Atom::Int64 => Some(19),
-        Atom::UInt64 => Some(20),
-        _ => None,
-    };
-    let width = |atom: &Atom| atom.width_bytes().unwrap_or(usize::MAX);
-    match (from, to) {
-        _ if from == to => true,
-        (Atom::Null, _) => true,
-        _ if from.is_signed_integer() && to.is_signed_integer() => width(from) <= width(to),
-        _ if from.is_unsigned_integer() && to.is_integer() => {
-            width(from) < width(to) || (to.is_unsigned_integer() && width(from) == width(to))
-        }
-        _ if from.is_integer() && *to == Atom::Float64 => width(from) <= 4,
-        (Atom::Float32, Atom::Float64) => true,
-        (Atom::Decimal(p, s), Atom::Decimal(q, t)) => t >= s && q - *t as u8 >= p - *s as u8,
-        (_, Atom::Decimal(q, t)) => digits(from).is_some_and(|digits| digits <= q - *t as u8),
-        (Atom::Timestamp(a, x), Atom::Timestamp(b, y)) => (x == y) && a <= b,
-        (Atom::Time(a), Atom::Time(b)) => a <= b,
-        (Atom::List(a), Atom::List(b)) => {
-            is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable)
-        }
-        (Atom::Struct(a), Atom::Struct(b)) => {
-            a.len() == b.len()
-                && a.iter().zip(b.iter()).all(|((n, a), (m, b))| {
-                    n == m && is_lossless(&a.atom, &b.atom) && (b.nullable || !a.nullable)
-                })
-        }
-        (Atom::Map(a, b), Atom::Map(x, y)) => {
-            is_lossless(&a.atom, &x.atom) && is_lossless(&b.atom, &y.atom)
-        }
-        _ => false,
-    }
-}
-
-/// Returns the smallest type that holds all values of both types, for columns that differ between
-/// files.
-pub(crate) fn widest(left: &Atom, right: &Atom) -> Option<Atom> {
-    if is_lossless(left, right) {
-        return Some(right.clone());
-    }
-    if is_lossless(right, left) {
-        return Some(left.clone());
-    }
-    match (left, right) {
-        (Atom::Decimal(p, s), Atom::Decimal(q, t)) => {
-            let scale = *s.max(t);
-            let whole = (p - *s as u8).max(q - *t as u8);
-            (whole + scale as u8 <= tessera_types::DECIMAL_PRECISION_MAX)
-                .then(|| Atom::Decimal(whole + scale as u8, scale))
-        }
-        _ if left.is_integer() && right.is_integer() => [Atom::Int16, Atom::Int32, Atom::Int64]
-            .into_iter()
-            .find(|to| is_lossless(left, to) && is_lossless(right, to)),
-        _ => None,
-    }
-}
-
-/// Merges the tuple types of several files: columns match by name and are widened where they
-/// differ. A column that a file lacks becomes nullable.
-///
-/// # Errors
-/// Two files have different types for a column and no type holds both; names the column, both files
-/// and both types.
-pub fn merge_tuples(files: &[(String, Tuple)]) -> Result<Tuple> {
-    let mut merged: Vec<(tessera_types::Field, &str)> = Vec::new();
-    for (position, (path, tuple)) in files.iter().enumerate() {
-        for field in tuple.fields() {
-            let Some((known, from)) = merged.iter_mut().find(|(known, _)| known.name == field.name)
-            else {
-                merged.push((field.with_nullable(field.nullable || position > 0), path));
-                continue;
-            };
-            let (Some(a), Some(b)) = (known.atom(), field.atom()) else { continue };
-            let Some(atom) = widest(a, b) else {
-                return Err(Error::data(format!(
-                    "column {} is {a} in '{from}' but {b} in '{path}', and no type holds both",
-                    quote_name(&field.name)
-                )));
-            };
-            known.item = Item::Atom(atom);
-            known.nullable |= field.nullable;
-        }
-        for (known, _) in &mut merged {
-            known.nullable |= tuple.field(&known.name).is_none();
-        }
-    }
-    Ok(Tuple::new(merged.into_iter().map(|(field, _)| field).collect::<Vec<_>>()))
-}
-
-/// Checks that a file's column can be read as the declared type.
-///
-/// # Errors
-/// The conversion would lose values; names the file, column and both types.
-pub(crate) fn check_type(path: &str, name: &str, found: &Atom, declared: &Atom) -> Result<()> {
-    if is_lossless(found, declared) {
-        return Ok(());
-    }
-    Err(Error::data(format!(
-        "column {} of '{path}' is {found}, which does not fit the declared {declared} without loss; declare it as \
-         {found} and cast it in the query",
-        quote_name(name)
-    )))
 }
 
 /// The columns of a file. Duplicate names get numbers; a column of an unsupported type reads as
@@ -368,14 +244,6 @@ pub(crate) fn unreadable(path: &str, name: &str, reason: &str) -> Error {
     Error::unsupported(format!(
         "column {name} of '{path}' cannot be read: {reason}; leave it out: SELECT * EXCLUDE ({name})"
     ))
-}
-
-/// Converts a column from the type in the file to the declared one.
-///
-/// # Errors
-/// A value is out of range.
-pub(crate) fn convert(array: ArrayRef, found: &Atom, declared: &Atom) -> Result<ArrayRef> {
-    to_plain(to_plain(array, found)?, declared)
 }
 
 /// Returns a NULL constant, for a column that a file lacks.

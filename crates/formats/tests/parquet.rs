@@ -203,7 +203,7 @@ fn fields_and_partitions() {
     let mut fields = Tuple::from_arrow_schema(&batch.schema()).unwrap().fields().to_vec();
     fields.push(tessera_types::Field::new("year", tessera_types::Atom::Int64));
     let partitions =
-        tessera_files::Partitions::discover(&["t/year=2024/x.parquet".to_string()]).unwrap();
+        tessera_files::Partitions::discover(&["t/year=2024/x.parquet".to_string()], false).unwrap();
     let params = scan_params(&[path], &Tuple::new(fields))
         .with("partitions", partitions.to_value())
         .with("fields", Value::names(["year", "i64"]));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tessera_operator::format::{FormatEntry, FormatOption};
+use tessera_operator::format::{FormatEntry, FormatOption, PATH_OPTIONS};
 
 const HEAD: &str = "# File formats
 
@@ -16,12 +16,18 @@ rows of a list are in its order.
 
 fn page() -> String {
     let mut page = HEAD.to_string();
+    options(&mut page, "Options of reading that every format has", &PATH_OPTIONS);
     for format in tessera_testing::standard_registry().formats().iter() {
         let entry = format.entry();
         write!(page, "\n## {}\n\n{}\n\n", entry.name, entry.summary).unwrap();
         page.push_str(&facts(entry));
         options(&mut page, "Options of reading", entry.read_options);
         options(&mut page, "Options of writing", entry.write_options);
+        if !format.fact_functions().is_empty() {
+            let functions = format.fact_functions().iter().map(|name| format!("`{name}`"));
+            let functions = functions.collect::<Vec<_>>().join(", ");
+            writeln!(page, "\nFunctions about files: {functions}.").unwrap();
+        }
     }
     page
 }

@@ -7,6 +7,8 @@ use super::{compare, quantified};
 const INTERNAL: &[&str] = &[
     "array_element",
     "bytes_text",
+    "collate",
+    "collation_key",
     "concat_op",
     "cut_character",
     "cut_text",

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tessera_context::RangeReader;
-use tessera_plan::{Params, Pushes, Statistics, Value};
+use tessera_plan::{FileFacts, Params, Pushes, Statistics, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use crate::Registry;
@@ -44,6 +44,19 @@ pub trait Format: Send + Sync + fmt::Debug {
     /// # Errors
     /// A file cannot be read or is damaged, or the files have incompatible columns.
     fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription>;
+
+    /// The functions of FROM that say something about files of the format.
+    fn fact_functions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns what one of these functions says about files.
+    ///
+    /// # Errors
+    /// A file cannot be read or is damaged.
+    fn facts(&self, function: &str, _files: &TableFiles<'_>) -> Result<FileFacts> {
+        Err(Error::internal(format!("format {} has no function {function}", self.entry().name)))
+    }
 }
 
 /// The facts about a format.
@@ -123,6 +136,52 @@ pub enum OptionKind {
 /// The usual [`OptionKind::Literal`]: the text itself.
 pub const TEXT: OptionKind = OptionKind::Literal(|text| Ok(Value::string(text)));
 
+/// The options of reading that concern the paths of files, and that every format has.
+pub static PATH_OPTIONS: [FormatOption; 4] = [
+    FormatOption {
+        name: "filename",
+        aliases: &[],
+        help: "whether a column `filename` has the path of each row's file, or another name of this column",
+        default: None,
+        kind: TEXT,
+    },
+    FormatOption {
+        name: "hive_partitioning",
+        aliases: &[],
+        help: "whether folders such as `year=2024` are columns; absent: those below the given folder, or below the part of \
+               a path before its first wildcard",
+        default: None,
+        kind: TEXT,
+    },
+    FormatOption {
+        name: "hive_types",
+        aliases: &[],
+        help: "types of these columns by name; the others are whole numbers, dates or text",
+        default: None,
+        kind: OptionKind::Types,
+    },
+    FormatOption {
+        name: "hive_types_autocast",
+        aliases: &[],
+        help: "whether these columns have other types than text",
+        default: Some("true"),
+        kind: TEXT,
+    },
+];
+
+/// The parsed [`PATH_OPTIONS`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PathOptions {
+    /// The name of the column of paths, if there is one.
+    pub filename: Option<Arc<str>>,
+    /// Whether folders such as `year=2024` are columns; `None` for those below the root only.
+    pub hive_partitioning: Option<bool>,
+    /// Types of these columns.
+    pub hive_types: Vec<(String, Atom)>,
+    /// Whether all other ones are text.
+    pub hive_text: bool,
+}
+
 /// The answer of [`Format::matches_start`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartMatch {
@@ -143,6 +202,8 @@ pub struct ReadOptions {
     pub columns: Option<Vec<Field>>,
     /// Types of some columns.
     pub types: ColumnTypes,
+    /// What concerns the paths of files.
+    pub paths: PathOptions,
 }
 
 /// The column types from options.
@@ -267,6 +328,11 @@ impl Formats {
     /// Returns a format that this table function reads.
     pub fn of_function(&self, function: &str) -> Option<&Arc<dyn Format>> {
         self.list.iter().find(|format| format.entry().functions.contains(&function))
+    }
+
+    /// Returns the format that has this function about files.
+    pub fn of_fact_function(&self, function: &str) -> Option<&Arc<dyn Format>> {
+        self.list.iter().find(|format| format.fact_functions().contains(&function))
     }
 
     /// Returns a format that this sub-operator scans.

@@ -10,15 +10,17 @@
 //! 2. `logical::distinct` splits DISTINCT aggregates into two groupings. Predicates can then move
 //!    below both.
 //! 3. `logical::push` moves predicates to their tables, so that estimates count filtered tables.
-//! 4. `logical::order` orders joins by estimated cost.
-//! 5. `logical::reduce` reduces the input of groupings before a join. It needs the join order.
-//! 6. `lower` creates sub-operators.
-//! 7. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
-//! 8. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
-//! 9. The platform's pass inserts executors, exchanges and merges; all steps before are the same on
-//!    every platform.
+//! 4. `logical::partition_aggregates` turns aggregates over whole partitions into joins with
+//!    groups. Both sides then have the same predicates.
+//! 5. `logical::order` orders joins by estimated cost.
+//! 6. `logical::reduce` reduces the input of groupings before a join. It needs the join order.
+//! 7. `lower` creates sub-operators.
+//! 8. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
+//! 9. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
+//! 10. The platform's pass inserts executors, exchanges and merges; all steps before are the same
+//!     on every platform.
 //!
-//! Steps 1 to 6 are [`plan`]; the session calls 7 to 9.
+//! Steps 1 to 7 are [`plan`]; the session calls 8 to 10.
 
 #![forbid(unsafe_code)]
 
@@ -57,11 +59,12 @@ pub fn plan(
     let relation = fields.decorrelate(relation);
     let read: Vec<Name> = output.iter().map(|(_, field)| field.clone()).collect();
     let relation = fields.group_distinct(relation, &read);
+    let relation = push_down(relation, fields.types());
+    let estimates = Estimates::default();
+    let mut relation = fields.join_partition_aggregates(relation, &read, &estimates);
     let (library, rules) = (fields.library, fields.rules);
     let atoms = fields.into_atoms();
     let types = Types { library, atoms: &atoms, rules };
-    let mut relation = push_down(relation, types);
-    let estimates = Estimates::default();
     if join_order {
         relation = order_joins(relation, types, &estimates)?;
         relation = reduce_groups(relation, types, &estimates)?;

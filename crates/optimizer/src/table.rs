@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tessera_plan::{Params, Plan, Statistics};
+use tessera_plan::{FileFacts, Params, Plan, Statistics};
 use tessera_types::{Error, Result, Tuple};
 
 use crate::sample::Sample;
@@ -34,6 +34,24 @@ pub trait TableCatalog: Sync + std::fmt::Debug {
         _options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
         Ok(None)
+    }
+
+    /// Returns the functions of FROM that say something about files, such as `glob`.
+    fn fact_functions(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Returns what one of these functions says about the files at these paths and patterns.
+    ///
+    /// # Errors
+    /// A file cannot be read, or an option is unknown.
+    fn facts(
+        &self,
+        function: &str,
+        _paths: &[String],
+        _options: &[FileOption],
+    ) -> Result<FileFacts> {
+        Err(Error::internal(format!("the function {function} is not known")))
     }
 
     /// Returns the query text of a view, or `None`.

@@ -14,6 +14,7 @@
 
 pub mod edge;
 pub mod expr;
+mod file_facts;
 pub mod graph;
 mod lambda;
 pub mod operator_catalog;
@@ -30,6 +31,7 @@ pub mod verify;
 
 pub use edge::{Device, Edge, Granularity, Locality, Order, Parallelism, SortKey, Traits};
 pub use expr::Expr;
+pub use file_facts::FileFacts;
 pub use graph::{Builder, Node, NodeId, Plan};
 pub use lambda::Lambda;
 pub use operator_catalog::{

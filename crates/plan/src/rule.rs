@@ -113,7 +113,7 @@ rules! {
         "nested coalesce is flattened; NULLs and the arguments after a constant are removed"
         if "NULLs and constants are literals";
 
-    Relation FactorDisjunctions "factor_disjunctions" "crates/optimizer/src/logical/push.rs"
+    Relation FactorDisjunctions "factor_disjunctions" "crates/optimizer/src/logical/types.rs"
         "`(a AND b) OR (a AND c)` is `a AND (b OR c)`"
         if "a neither raises errors nor is volatile";
     Relation EmptyFilter "empty_filter" "crates/optimizer/src/logical/push.rs"
@@ -146,6 +146,9 @@ rules! {
     Relation OuterToInner "outer_to_inner" "crates/optimizer/src/logical/push.rs"
         "an outer join becomes an inner join, or a full outer join a one-sided one"
         if "a predicate above it rejects rows in which the added fields are NULL";
+    Relation OuterToAnti "outer_to_anti" "crates/optimizer/src/logical/push.rs"
+        "`a LEFT JOIN b ON a.x = b.y … WHERE b.y IS NULL` becomes an anti join"
+        if "an equality of the join compares the field that must be NULL";
     Relation ImpliedPredicates "implied_predicates" "crates/optimizer/src/logical/push.rs"
         "`(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` adds the predicate `a.x = 1 OR a.x = 3` on a"
         if "the join is inner, and the condition neither raises errors nor is volatile";
@@ -167,9 +170,15 @@ rules! {
     Relation DistinctAggregates "distinct_aggregates" "crates/optimizer/src/logical/distinct.rs"
         "DISTINCT aggregates become two groupings, the first with the value as a further key"
         if "all have the same argument, which is not volatile, and other aggregates can be merged from fixed-width partial states";
+    Relation PartitionAggregates "partition_aggregates" "crates/optimizer/src/logical/partition_aggregates.rs"
+        "window aggregates over whole partitions become a join with groups, without a sort"
+        if "they are count, sum, avg, min, max, bool_and or bool_or, no other window needs the sort, the input can be computed twice or stored, and the groups are estimated to be few";
+    Relation FirstOfPartitions "first_of_partitions" "crates/optimizer/src/logical/push.rs"
+        "a sort for row_number drops tuples that a predicate above rejects"
+        if "the predicate is an upper bound of row_number, and no other function of this window looks at later tuples";
     Relation OrderJoins "order_joins" "crates/optimizer/src/logical/order/mod.rs"
         "joins are reordered to the order with the lowest estimated cost"
-        if "they are inner, or attached to the relations that they read; conditions that can raise errors are tested last, and a join with a volatile condition is not moved";
+        if "they are inner, or attached to the relations that they read; conditions that can raise errors are tested last, and a join with a volatile condition is not moved; that a scalar subquery has two rows may be an error although another table is empty";
     Relation ReduceGroups "reduce_groups" "crates/optimizer/src/logical/reduce.rs"
         "the input of a grouping is reduced to the groups that a join needs"
         if "the join is on its keys, the other side is deterministic, and the estimated cost is lower";
@@ -309,7 +318,7 @@ pub fn reference() -> String {
          rules and always happen: subqueries become joins where possible, equalities between the sides of an inner join become its keys,\n\
          equalities of one value with constants become a set, and conjuncts that cannot raise errors are evaluated in the order of their\n\
          cost.\n\n\
-         A rule never adds an error. It may remove an error of an unused value, and if a query has several errors, any one of them may be\n\
+         A rule never adds an error, but for the second row of a scalar subquery. It may remove an error of an unused value, and if a query has several errors, any one of them may be\n\
          reported.\n",
     );
     for (level, title) in

@@ -10,9 +10,11 @@ use tessera_files::Compression;
 use tessera_formats::block::{self, Tables};
 use tessera_operator::format::{ColumnTypes, Formats};
 use tessera_optimizer::table::{FileOption, OptionValue, Table, TableCatalog};
+use tessera_plan::FileFacts;
 use tessera_sql::{CreateExternalTable, CreateTableAs};
 use tessera_types::{Error, Result, SqlState, did_you_mean};
 
+use crate::file_facts::{GLOB, glob};
 use crate::memory_table::MemoryTable;
 use crate::source::{Source, Stamps, TableSampler, format_of_path, named, read_options};
 use crate::storage::Storage;
@@ -360,6 +362,23 @@ impl TableCatalog for FileCatalog {
         let options = read_options(&**format, options)?;
         let name = paths.join(", ");
         self.describe(Source::with_format(&self.storage, &name, paths, format, options)?).map(Some)
+    }
+
+    fn fact_functions(&self) -> Vec<&'static str> {
+        let formats = self.storage.formats().iter();
+        let functions = formats.flat_map(|format| format.fact_functions().iter().copied());
+        functions.chain([GLOB]).collect()
+    }
+
+    fn facts(&self, function: &str, paths: &[String], options: &[FileOption]) -> Result<FileFacts> {
+        if function == GLOB {
+            return glob(&self.storage, paths, options);
+        }
+        let format = self.storage.formats().of_fact_function(function);
+        let format = format.ok_or_else(|| Error::internal("a function of files has no format"))?;
+        let options = read_options(&**format, options)?;
+        Source::with_format(&self.storage, function, paths, format, options)?
+            .facts(function, &self.storage)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use tessera_files::Compression;
 use tessera_operator::format::{Format, Formats};
-use tessera_plan::{Builder, Expr, NodeId, Params, Plan, Value};
+use tessera_plan::{Builder, Expr, NodeId, Params, Plan, SortKey, Value};
 use tessera_sql::{CopyTo, PlannedQuery, STANDARD_OUTPUT};
 use tessera_types::{Error, Result, unique_names};
 
 use crate::source::{alternatives, format_of_path, named, write_options};
+use folders::Folders;
+
+mod folders;
 
 /// The plan that writes the file and returns its path and number of rows.
 ///
@@ -33,9 +36,25 @@ pub(crate) fn plan(copy: &CopyTo, formats: &Formats) -> Result<Plan> {
     let materialize = entry.materialize.ok_or_else(|| unknown_format(&copy.path, formats))?;
     let names: Vec<Arc<str>> =
         unique_names(&copy.query.names).into_iter().map(Into::into).collect();
-    let (mut builder, root) = with_names(&copy.query, names);
+    let (mut builder, mut root) = with_names(&copy.query, names.clone());
     let mut params = Params::new().with("path", Value::string(copy.path.as_str()));
-    for (name, value) in write_options(entry, &copy.options)?.iter() {
+    let (folders, options) = Folders::take(&copy.options, entry)?;
+    if let Some(folders) = folders {
+        let keys = folders.keys(&names)?;
+        let key = |name: &Arc<str>| {
+            SortKey { field: name.clone(), descending: false, nulls_first: false }.to_value()
+        };
+        // One folder after the other: one file at a time is open.
+        let keys_param = keys.iter().map(key).collect::<Vec<_>>();
+        root = builder.add("sort", &[root], Params::new().with("keys", keys_param));
+        params.set("partitions", folders.to_value(keys));
+    } else if copy.path != STANDARD_OUTPUT && std::path::Path::new(&copy.path).is_dir() {
+        return Err(Error::io(format!(
+            "cannot write '{}': it is a directory; name a file, or the columns of its folders with PARTITION_BY",
+            copy.path
+        )));
+    }
+    for (name, value) in write_options(entry, &options)?.iter() {
         params.set(name.clone(), value.clone());
     }
     let root = builder.add(materialize, &[root], params);

@@ -36,6 +36,7 @@ mod definitions;
 mod devices;
 mod explain;
 mod extensions;
+mod file_facts;
 mod functions;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::AsArray;
 use tessera_optimizer::table::{FileOption, Table, TableCatalog};
-use tessera_plan::Plan;
+use tessera_plan::{FileFacts, Plan};
 use tessera_types::{Error, Result};
 
 use crate::run::Runner;
@@ -32,6 +32,14 @@ impl TableCatalog for PlanningCatalog<'_> {
         options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
         self.tables.files(paths, format, options)
+    }
+
+    fn fact_functions(&self) -> Vec<&'static str> {
+        self.tables.fact_functions()
+    }
+
+    fn facts(&self, function: &str, paths: &[String], options: &[FileOption]) -> Result<FileFacts> {
+        self.tables.facts(function, paths, options)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {

@@ -160,6 +160,7 @@ impl Runner {
     /// The settings of a query that this session runs.
     pub(crate) fn query_settings(&self, chunk_rows: usize) -> tessera_engine::Settings {
         let (opener, creator) = (self.storage.opener(), self.storage.creator());
+        let folder_creator = self.storage.folder_creator();
         let directory = self.values.temp_directory.clone();
         let scratch = move || Ok(Arc::new(ScratchFile::create(&directory)?) as Arc<dyn Scratch>);
         let interrupt = self.cancel.interrupt.clone();
@@ -170,6 +171,7 @@ impl Runner {
             interrupt,
             opener,
             creator,
+            folder_creator,
             scratch,
             compiler,
             lanes,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
-use tessera_engine::{FileCreator, FileOpener, Pass, Phase, Setup};
-use tessera_files::{Compression, FileVersion, InputStream, decompress};
+use tessera_engine::{FileCreator, FileOpener, FolderCreator, Pass, Phase, Setup};
+use tessera_files::{Compression, FileVersion, InputStream, StagedFolder, decompress};
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
@@ -403,6 +403,24 @@ impl Storage {
                 storage.files.has_streamed.fetch_or(output.is_stream(), Ordering::Relaxed);
                 Ok(output)
             }
+        })
+    }
+}
+
+impl Storage {
+    /// The function with which a query creates folders.
+    pub(crate) fn folder_creator(&self) -> FolderCreator {
+        let storage = self.clone();
+        Arc::new(move |path, mode| {
+            if is_object(path) {
+                return Err(Error::unsupported(format!(
+                    "cannot write '{path}': PARTITION_BY writes folders of files, which object stores do not have; write a \
+                     local folder and copy it there"
+                )));
+            }
+            let formats = storage.formats.clone();
+            let is_data = move |path: &str| format_of_path(&formats, path).is_ok();
+            Ok(Box::new(StagedFolder::create(path, mode, Box::new(is_data))?) as _)
         })
     }
 }

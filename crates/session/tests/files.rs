@@ -113,7 +113,7 @@ fn options_are_checked_before_anything_is_read() {
         (create("csv", "sample 'some'"), "option sample must be 'all'"),
         (create("csv", "delim ';', sep ';'"), "duplicate option delimiter"),
         (create("json", "header 'true'"), "unknown option 'header' of reading JSON files"),
-        (create("parquet", "header 'true'"), "this format has no options"),
+        (create("parquet", "header 'true'"), "expected union_by_name, file_row_number, filename"),
         ("select * from read_csv('{}/x.txt', foo = 1)".to_string(), "unknown option 'foo'"),
         ("select * from read_csv('{}/x.txt', 1)".to_string(), "takes a path or pattern"),
         (
@@ -352,7 +352,10 @@ fn files_are_read_as_texts_and_as_bytes() {
         ("select * from read_text('{}/b.bin')", "b.bin' as text: byte 1 is not UTF-8"),
         ("select * from read_text('{}/none')", "none"),
         ("select * from read_text([])", "takes a path or pattern in quotes, or a list"),
-        ("select * from read_text('{}/a.txt', header = true)", "this format has no options"),
+        (
+            "select * from read_text('{}/a.txt', header = true)",
+            "expected filename, hive_partitioning",
+        ),
         ("copy (select 1) to '{}/y' (format blob)", "expected parquet, csv, tsv, json or arrow"),
         (
             "create external table t stored as xml location '{}/a.txt'",

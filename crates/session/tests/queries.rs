@@ -220,7 +220,8 @@ fn text_is_in_the_collation_c() {
         "SELECT x COLLATE \"C\" FROM (VALUES ('b'), ('B')) v(x) WHERE x COLLATE \"C\" < 'a'",
         &["B"],
     );
-    refused("SELECT 'a' COLLATE \"de_DE\"", Code::Unsupported, "COLLATE");
+    answers("SELECT x FROM (VALUES ('b'), ('C')) v(x) ORDER BY x COLLATE \"de_DE\"", &["b", "C"]);
+    refused("SELECT 'a' COLLATE nocas", Code::Semantic, "did you mean 'nocase'?");
 }
 
 #[test]

@@ -36,6 +36,9 @@ fn needed(rule: Rule) -> Rules {
     match rule {
         Rule::PushThresholds => Rules::NONE.with(Rule::FirstOfSort),
         Rule::PushFilterUnnest => Rules::NONE.with(Rule::PushFilterMap),
+        Rule::FirstOfPartitions => {
+            Rules::NONE.with(Rule::PushFilterMap).with(Rule::PushFilterWindow)
+        }
         Rule::FilterAggregates => {
             Rules::NONE.with(Rule::DropIdle).with(Rule::FuseMaps).with(Rule::PruneColumns)
         }

@@ -6,6 +6,7 @@ fn session() -> Session {
     let mut session = Session::new(Config::default()).unwrap();
     for sql in [
         "create temp table t as select * from (values (1, 2, 3, 4), (1, 3, 4, 5)) v(a, b, c, d)",
+        "create temp table w as select i b, i % 3 c, i % 2 = 0 e from range(100) r(i)",
         "create temp table u as select * from (values (1), (2)) v(a)",
     ] {
         session.execute(sql).unwrap();
@@ -107,4 +108,51 @@ fn subqueries_with_windows_become_joins_where_equalities_select_their_tuples() {
     assert!(joined.contains("partition = [t_a]"), "{joined}");
     let nested = of("t.a < u.a");
     assert_eq!(count(&nested, "nested_map"), 1, "{nested}");
+}
+
+#[test]
+fn aggregates_over_whole_partitions_are_joined_with_groups() {
+    // A boolean has few values, so the estimate of the groups is low.
+    for (call, sorts) in [
+        ("count(distinct b) over (partition by e)", 0),
+        ("sum(b) filter (where c > 1) over ()", 0),
+        ("max(b) over (order by c rows between unbounded preceding and unbounded following)", 0),
+        ("sum(b) over (partition by e), max(b) over ()", 0),
+        ("sum(b) over (partition by e), row_number() over (order by b)", 1),
+        ("sum(b) over (partition by e), row_number() over (partition by e)", 1),
+        ("count(*) over (partition by e order by c)", 1),
+        ("count(*) over (rows between 1 preceding and unbounded following)", 1),
+        ("count(*) over (order by b groups between unbounded preceding and current row)", 1),
+        ("sum(b) over (rows between unbounded preceding and unbounded following exclude ties)", 1),
+        ("string_agg(b::text, ',') over (partition by e)", 1),
+        ("row_number() over (partition by e)", 1),
+        ("sum(b) over (partition by b)", 1),
+    ] {
+        let plan = plan(&format!("select {call} from w"));
+        assert_eq!(count(&plan, "sort"), sorts, "{call}: {plan}");
+    }
+}
+
+#[test]
+fn a_bound_of_row_number_limits_the_sort() {
+    let numbered = "row_number() over (partition by a order by b) n";
+    for (sql, limited) in [
+        (format!("select * from (select *, {numbered} from t) where n <= 3"), Some("limit = 3")),
+        (format!("select * from (select *, {numbered} from t) where n < 3"), Some("limit = 2")),
+        (format!("select * from (select *, {numbered} from t) where n = 1"), Some("limit = 1")),
+        (format!("select *, {numbered} from t qualify n <= 2 and c > 1"), Some("limit = 2")),
+        (format!("select * from (select *, {numbered} from t) where n > 3"), None),
+        (format!("select * from (select *, {numbered} from t) where n <= 3 or c = 1"), None),
+        (
+            format!(
+                "select * from (select *, {numbered}, count(*) over (partition by a order by b) m \
+                 from t) where n <= 3"
+            ),
+            None,
+        ),
+    ] {
+        let plan = plan(&sql);
+        let found = limited.map_or(plan.contains("limit = "), |limit| !plan.contains(limit));
+        assert!(!found, "{sql}: {plan}");
+    }
 }

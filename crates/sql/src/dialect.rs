@@ -127,6 +127,12 @@ impl Dialect for Tessera {
             parser.next_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
         }
+        // After a cast, or after another COLLATE.
+        if parser.parse_keyword(Keyword::COLLATE) {
+            let collation = parser.parse_object_name(false);
+            let expr = Box::new(expr.clone());
+            return Some(collation.map(|collation| Expr::Collate { expr, collation }));
+        }
         self.distinct_from(parser, expr).or_else(|| self.between(parser, expr))
     }
 

@@ -77,6 +77,14 @@ pub fn parse_type(text: &str) -> Result<Atom> {
     crate::bind::atom_of_type(&data_type)
 }
 
+/// Parses a list of names: `a, "B c"`. `None` for other texts.
+pub fn parse_names(text: &str) -> Option<Vec<String>> {
+    let mut parser = Parser::new(&Tessera).try_with_sql(text).ok()?;
+    let names = parser.parse_comma_separated(Parser::parse_identifier).ok()?;
+    let is_whole = parser.peek_token().token == Token::EOF;
+    is_whole.then(|| names.iter().map(normalized).collect())
+}
+
 /// Returns the name and value of `name = value`, `name := value` or `name => value`.
 fn option(arg: FunctionArg) -> Option<(String, OptionValue)> {
     let (name, value) = match arg {

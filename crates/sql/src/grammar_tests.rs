@@ -122,6 +122,10 @@ fn queries_of_duckdb_stand_where_others_stand() {
     unchanged(&[
         "select * from a asof left join b using(k, t)",
         "select * from a x asof join b on a.t >= b.t",
+        "select * from a asof right join b using(t)",
+        "select * from a asof full join b using(t)",
+        "select * from a asof semi join b using(t)",
+        "select * from a asof anti join b using(t)",
         "select * from a x positional join b y where x.a = 1",
         "select * from t unpivot include nulls (v for n in (a, b))",
     ]);

@@ -36,7 +36,7 @@ mod statement;
 mod user_function;
 
 pub use definitions::{Definitions, Environment, SettingValue};
-pub use file_functions::parse_type;
+pub use file_functions::{parse_names, parse_type};
 pub use macro_definition::{CreateMacro, Macro};
 pub use parameters::{Constant, Parameters};
 pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};

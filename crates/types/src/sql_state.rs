@@ -121,6 +121,10 @@ states! {
     DUPLICATE_PREPARED_STATEMENT = b"42P05";
     /// A function with these arguments exists.
     DUPLICATE_FUNCTION = b"42723";
+    /// Two explicit collations differ.
+    COLLATION_MISMATCH = b"42P21";
+    /// Collations of columns differ, so that none is the one of a comparison.
+    INDETERMINATE_COLLATION = b"42P22";
     /// The definition of a function is invalid.
     INVALID_FUNCTION_DEFINITION = b"42P13";
     /// A prepared statement does not exist.

@@ -55,6 +55,9 @@ pub fn interleave_columns(columns: &[Column], positions: &[(usize, usize)]) -> R
     let mut arrays: Vec<&dyn Array> = sources.iter().map(|source| source.values).collect();
     let no_value =
         new_null_array(arrays.first().map_or(&DataType::Null, |array| array.data_type()), 1);
+    if sources.iter().all(|source| matches!(source.places, Places::Same)) {
+        return Ok(Column::Plain(compute::interleave(&arrays, positions)?));
+    }
     arrays.push(&*no_value);
     let places: Vec<(usize, usize)> = positions
         .iter()

@@ -5,11 +5,12 @@ use tessera_operator::format::{
     ColumnTypes, FirstRead, Format, FormatEntry, FormatOption, OptionKind, ReadOptions, StartMatch,
     TEXT, TableDescription, TableFiles,
 };
-use tessera_plan::Value;
+use tessera_plan::{FileFacts, Value};
 use tessera_types::{Error, Result};
 
-use super::{CsvMaterialize, CsvScan, infer};
-use crate::table::{SAMPLE, sampled, text_start};
+use super::{CsvMaterialize, CsvScan, facts, flag, infer};
+use crate::file::UNION;
+use crate::table::{SAMPLE, UNION_BY_NAME, sampled, text_start};
 
 /// Comma-separated values, or with another delimiter.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +75,7 @@ const NAMES: FormatOption = typed("names", &[], "names of the columns", OptionKi
 const ALL_VARCHAR: FormatOption =
     typed("all_varchar", &[], "whether all columns are text", OptionKind::AllText);
 
-static READ_OPTIONS: [FormatOption; 12] = [
+static READ_OPTIONS: [FormatOption; 13] = [
     HEADER,
     DELIMITER,
     QUOTE,
@@ -87,9 +88,23 @@ static READ_OPTIONS: [FormatOption; 12] = [
     TYPES,
     NAMES,
     ALL_VARCHAR,
+    UNION_BY_NAME,
 ];
-static TSV_READ_OPTIONS: [FormatOption; 12] =
-    [HEADER, TAB, QUOTE, ESCAPE, NULL, SAMPLE, SKIP, COMMENT, COLUMNS, TYPES, NAMES, ALL_VARCHAR];
+static TSV_READ_OPTIONS: [FormatOption; 13] = [
+    HEADER,
+    TAB,
+    QUOTE,
+    ESCAPE,
+    NULL,
+    SAMPLE,
+    SKIP,
+    COMMENT,
+    COLUMNS,
+    TYPES,
+    NAMES,
+    ALL_VARCHAR,
+    UNION_BY_NAME,
+];
 static WRITE_OPTIONS: [FormatOption; 5] = [HEADER, DELIMITER, QUOTE, ESCAPE, WRITTEN_NULL];
 static TSV_WRITE_OPTIONS: [FormatOption; 5] = [HEADER, TAB, QUOTE, ESCAPE, WRITTEN_NULL];
 
@@ -139,7 +154,8 @@ impl Format for Csv {
     }
 
     fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
-        let (readers, statistics) = sampled(files)?;
+        let is_union = flag(files.params, UNION)? == Some(true);
+        let (readers, statistics) = sampled(files, is_union)?;
         let (columns, mut params) = infer(&readers, files.params)?;
         // Without a header, declared columns name the fields in order, like the option `columns`.
         // One more field is allowed: a delimiter may end the records. Otherwise the record is
@@ -160,6 +176,14 @@ impl Format for Csv {
             }
         }
         Ok(TableDescription { columns, statistics, params })
+    }
+
+    fn fact_functions(&self) -> &'static [&'static str] {
+        &[facts::SNIFF]
+    }
+
+    fn facts(&self, _function: &str, files: &TableFiles<'_>) -> Result<FileFacts> {
+        facts::sniffed(files)
     }
 }
 

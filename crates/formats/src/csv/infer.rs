@@ -13,7 +13,7 @@ use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::header::is_header;
 use super::header::{column_name, unnamed};
-use super::sniff::{UnsetOptions, sniff};
+use super::sniff::{DELIMITERS, UnsetOptions, sniff};
 use super::{CsvOptions, check_count, header_names, tokenizer};
 use crate::text::cells::{parse_boolean, parse_date};
 use crate::text::times::{parse_time, parse_timestamp};
@@ -275,6 +275,18 @@ fn infer_file(
                 }
             }
         }
+        Some((known, before)) if options.is_union => {
+            check_delimiter(head.path(), &names, known, options)?;
+            for (name, kinds) in names.into_iter().zip(kinds) {
+                match known.iter().position(|known| *known == name) {
+                    Some(place) => before[place].merge(&kinds),
+                    None => {
+                        known.push(name);
+                        before.push(kinds);
+                    }
+                }
+            }
+        }
         Some((known, _)) => {
             return Err(Error::data(format!(
                 "the files of a table have different fields: '{}' has the fields {}, the ones before have {}",
@@ -285,6 +297,27 @@ fn infer_file(
         }
     }
     Ok(())
+}
+
+/// Rejects a file whose header has another delimiter than those of the files before: its records
+/// would be one column with an odd name.
+fn check_delimiter(
+    path: &str,
+    names: &[String],
+    known: &[String],
+    options: &CsvOptions,
+) -> Result<()> {
+    let [name] = names else { return Ok(()) };
+    let Some(other) = name.bytes().find(|byte| DELIMITERS.contains(byte)) else { return Ok(()) };
+    if known.contains(name) || options.header == Some(false) {
+        return Ok(());
+    }
+    Err(Error::data(format!(
+        "the header of '{path}' has the delimiter {:?}, those of the files before have {:?}; read it on its own and \
+         combine both with UNION ALL BY NAME",
+        char::from(other),
+        char::from(options.delimiter)
+    )))
 }
 
 /// Whether two lists of unique names differ in order only.

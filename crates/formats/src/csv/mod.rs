@@ -10,6 +10,7 @@
 //!
 //! Memory: one block per worker. Order: the source's.
 
+mod facts;
 mod format;
 mod header;
 mod infer;
@@ -27,13 +28,14 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{ColumnPush, Descriptor, Edge, Inputs, Node, Params, Pushes, Role, Value};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 
-use crate::file::{self, FileScan, joined_conjuncts};
+use crate::file::{self, FilePredicate, FileScan, UNION, joined_conjuncts};
 use crate::text::cells::Cells;
 use crate::text::quotes::Transition;
 use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
 
 pub use format::{Csv, Tsv};
 pub(crate) use header::header_names;
+use header::unnamed;
 pub use infer::infer;
 pub(crate) use infer::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, samples_whole_file};
 pub(crate) use tokenizer::{fields, record_end};
@@ -61,7 +63,8 @@ impl Descriptor for CsvScan {
             "names",
             "sample",
             "skip",
-            "comment"
+            "comment",
+            "union_by_name"
         ],
         0,
         0
@@ -87,7 +90,8 @@ impl SubOperator for CsvScan {
         let scan = FileScan::new(node)?;
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let format = Arc::new(CsvOptions::new(&node.params)?);
-        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, format })))
+        let files = FilePredicate::new(&scan, lowering)?;
+        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, files, format })))
     }
 }
 
@@ -106,6 +110,8 @@ pub(crate) struct CsvOptions {
     pub(crate) skip: usize,
     /// The first character of lines that are comments.
     pub(crate) comment: Option<u8>,
+    /// Whether a file may lack columns of other files.
+    pub(crate) is_union: bool,
 }
 
 impl CsvOptions {
@@ -155,6 +161,7 @@ impl CsvOptions {
             names,
             skip: lines(params, "skip")?,
             comment,
+            is_union: flag(params, UNION)? == Some(true),
         })
     }
 
@@ -261,6 +268,8 @@ impl TextFormat for CsvOptions {
                     layout.targets[position] = Some(layout.read.len());
                     layout.read.push(column);
                 }
+                // It is NULL in this file.
+                None if self.is_union => {}
                 None => {
                     return Err(Error::data(format!(
                         "'{}' has no column {}; its header names {}",
@@ -353,6 +362,16 @@ impl CsvOptions {
     ) -> Result<(Option<Vec<String>>, usize)> {
         let named =
             (!self.names.is_empty()).then(|| self.names.iter().map(ToString::to_string).collect());
+        if self.header == Some(false) && self.is_union {
+            // The file may have fewer fields than others.
+            let names = match self.first_of(head, start, true)? {
+                Some((first, end, _)) => unnamed(self, &head.bytes()[first..end])
+                    .map_err(|what| Error::data(format!("'{}', line 1: {what}", head.path())))?,
+                None => Vec::new(),
+            };
+            let count = names.len();
+            return Ok((Some(self.named(names).into_iter().take(count).collect()), start));
+        }
         if self.header == Some(false) {
             return Ok((named, start));
         }

@@ -17,7 +17,7 @@ use tessera_types::{Error, Result};
 use super::CsvOptions;
 use crate::display::ColumnText;
 use crate::json::json_texts;
-use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, TrackedOutput};
+use crate::output::{self, Encoder, FileWriter, Part, TextFile, TrackedOutput};
 use crate::text::cells::shown;
 
 /// The sub-operator `csv_materialize`.
@@ -28,7 +28,7 @@ impl Descriptor for CsvMaterialize {
     tessera_operator::describe!(
         "csv_materialize",
         "Writes tuples to a CSV file.",
-        ["path", "header", "delimiter", "quote", "escape", "null"],
+        ["path", "partitions", "header", "delimiter", "quote", "escape", "null"],
         1,
         1
     );
@@ -45,13 +45,10 @@ impl Descriptor for CsvMaterialize {
 
 impl SubOperator for CsvMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let tuple = lowering.inputs[0].tuple.clone();
-        let encoder = CsvEncoder {
-            options: CsvOptions::new(&node.params)?,
-            schema: Arc::new(tuple.arrow_schema()?),
-        };
-        let path = node.params.string("path")?.clone();
-        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
+        output::lower(node, lowering, |tuple| {
+            let options = CsvOptions::new(&node.params)?;
+            Ok(CsvEncoder { options, schema: Arc::new(tuple.arrow_schema()?) })
+        })
     }
 }
 
@@ -113,6 +110,7 @@ fn default_options() -> CsvOptions {
         skip: 0,
         comment: None,
         names: Vec::new(),
+        is_union: false,
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn joined_conjuncts(
     Ok(std::iter::once(conjunct(&joined, columns, lowering)?).chain(others).collect())
 }
 
-fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
+pub(super) fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) -> Result<Conjunct> {
     let positions = describe::keys(columns, &expr.fields(), "field")?;
     let read =
         Tuple::new(positions.iter().map(|&i| columns.fields()[i].clone()).collect::<Vec<_>>());

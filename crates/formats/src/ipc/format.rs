@@ -44,11 +44,11 @@ impl Format for Ipc {
     }
 
     fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
-        let (readers, statistics) = sampled(files)?;
+        let (readers, statistics) = sampled(files, false)?;
         let describe =
             |reader: Arc<dyn RangeReader>| Ok((reader.path().to_string(), discover(reader)?));
         let tuples = readers.into_iter().map(describe).collect::<Result<Vec<_>>>()?;
-        let (columns, params) = (merge_tuples(&tuples)?, files.params.clone());
+        let (columns, params) = (merge_tuples(&tuples, false)?, files.params.clone());
         Ok(TableDescription { columns, statistics, params })
     }
 }

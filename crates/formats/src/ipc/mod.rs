@@ -30,8 +30,8 @@ use tessera_types::{Atom, Error, Result, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
 use crate::file::{
-    self, Conjunct, FileScan, RunConjunct, check_nulls, check_type, column_atom, convert,
-    filter_and_project, joined_conjuncts, readable_tuple, start_conjuncts, unreadable,
+    self, Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, check_type, column_atom,
+    convert, filter_and_project, joined_conjuncts, readable_tuple, start_conjuncts, unreadable,
 };
 
 pub use self::format::Ipc;
@@ -75,7 +75,8 @@ impl SubOperator for IpcScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
-        Ok(Operator::Source(Arc::new(IpcScanOperator { scan: Arc::new(scan), conjuncts })))
+        let files = FilePredicate::new(&scan, lowering)?;
+        Ok(Operator::Source(Arc::new(IpcScanOperator { scan: Arc::new(scan), conjuncts, files })))
     }
 }
 
@@ -83,6 +84,7 @@ impl SubOperator for IpcScan {
 struct IpcScanOperator {
     scan: Arc<FileScan>,
     conjuncts: Arc<[Conjunct]>,
+    files: FilePredicate,
 }
 
 #[derive(Debug)]
@@ -99,22 +101,25 @@ impl Source for IpcScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let mut morsels = Vec::new();
         let mut files = Vec::with_capacity(self.scan.paths.len());
-        for (position, path) in self.scan.paths.iter().enumerate() {
+        for position in self.files.wanted(&self.scan, run)? {
             run.context.check()?;
+            let path = &self.scan.paths[position];
+            let number = files.len();
             let reader = run.open(path)?;
             let found = open(&*reader, Some(&run.context))?;
             let columns = self.columns(position, &found, path)?;
             let blocks = match &found.blocks {
                 Some(blocks) => {
-                    morsels.extend((0..blocks.batches.len()).map(|batch| (position, Some(batch))));
+                    morsels.extend((0..blocks.batches.len()).map(|batch| (number, Some(batch))));
                     Some(blocks.decoder(&found.layout, &columns.wanted, &*reader, run)?)
                 }
                 None => {
-                    morsels.push((position, None));
+                    morsels.push((number, None));
                     None
                 }
             };
-            files.push(IpcFile { len: reader.len(), layout: found.layout, columns, blocks });
+            let (path, len) = (path.clone(), reader.len());
+            files.push(IpcFile { path, len, layout: found.layout, columns, blocks });
         }
         let (scan, conjuncts) = (self.scan.clone(), start_conjuncts(&self.conjuncts, run));
         Ok(Arc::new(OpenRun(Arc::new(IpcRun {
@@ -166,10 +171,10 @@ impl SourceRun for OpenRun {
         let run = &self.0;
         let &(file, batch) =
             run.morsels.get(morsel).ok_or_else(|| Error::internal("the morsel does not exist"))?;
-        let source = run.run.open(&run.scan.paths[file])?;
-        let IpcFile { len, layout, columns, .. } = &run.files[file];
+        let IpcFile { path, len, layout, columns, .. } = &run.files[file];
+        let source = run.run.open(path)?;
         if source.len() != *len {
-            return Err(file_changed(&run.scan.paths[file]));
+            return Err(file_changed(path));
         }
         let batches = match batch {
             Some(batch) => Batches::File(batch),
@@ -216,6 +221,7 @@ struct Decoded {
 /// A file of the scan.
 #[derive(Debug)]
 struct IpcFile {
+    path: Arc<str>,
     len: u64,
     layout: Layout,
     columns: FileColumns,
@@ -299,7 +305,7 @@ impl IpcReader {
     /// Converts a batch to the columns of the scan.
     fn decoded(&mut self, batch: &RecordBatch) -> Result<Decoded> {
         let run = self.run.clone();
-        let (path, rows) = (&run.scan.paths[self.file], batch.num_rows());
+        let (path, rows) = (&run.files[self.file].path, batch.num_rows());
         let FileColumns { constants, places, .. } = &run.files[self.file].columns;
         let mut columns = Vec::with_capacity(run.scan.columns.len());
         for ((field, constant), place) in
@@ -313,7 +319,7 @@ impl IpcReader {
                     let found =
                         found.ok_or_else(|| Error::internal("a decoded column has no field"))?;
                     let found = column_atom(found)?;
-                    check_type(path, &field.name, &found, declared)?;
+                    check_type(path, &field.name, &found, declared, false)?;
                     let is_null = *array.data_type() == DataType::Null && found != *declared;
                     if is_null || holds_runs(array.data_type()) {
                         // A few bytes may encode a very long run.

@@ -16,7 +16,7 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
-use crate::output::{self, Encoder, FileSink, FileWriter, Group, Part, PendingPart, TrackedOutput};
+use crate::output::{self, Encoder, FileWriter, Group, Part, PendingPart, TrackedOutput};
 
 /// A record batch ends when it reaches either limit; one batch per chunk would be too many.
 const BATCH_ROWS_MAX: usize = 65_536;
@@ -33,7 +33,7 @@ impl Descriptor for IpcMaterialize {
     tessera_operator::describe!(
         "ipc_materialize",
         "Writes tuples to an Arrow IPC file.",
-        ["path"],
+        ["path", "partitions"],
         1,
         1
     );
@@ -49,13 +49,9 @@ impl Descriptor for IpcMaterialize {
 
 impl SubOperator for IpcMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let schema = Arc::new(tuple.arrow_schema()?);
-        Ok(Operator::Sink(Arc::new(FileSink {
-            path,
-            tuple,
-            encoder: Arc::new(IpcEncoder { schema }),
-        })))
+        output::lower(node, lowering, |tuple| {
+            Ok(IpcEncoder { schema: Arc::new(tuple.arrow_schema()?) })
+        })
     }
 }
 

@@ -2,14 +2,15 @@
 
 use tessera_operator::Registry;
 use tessera_operator::format::{
-    FirstRead, Format, FormatEntry, FormatOption, OptionKind, StartMatch, TableDescription,
+    FirstRead, Format, FormatEntry, FormatOption, OptionKind, StartMatch, TEXT, TableDescription,
     TableFiles,
 };
 use tessera_plan::Value;
 use tessera_types::Result;
 
+use super::write::ARRAY;
 use super::{JsonMaterialize, JsonScan, infer, without_columns};
-use crate::table::{SAMPLE, sampled, text_start};
+use crate::table::{SAMPLE, UNION_BY_NAME, sampled, take_union, text_start};
 
 /// JSON objects, in lines or in a list.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,7 @@ static ENTRY: FormatEntry = FormatEntry {
     counts_rows: false,
     read_options: &[
         SAMPLE,
+        UNION_BY_NAME,
         FormatOption {
             name: "columns",
             aliases: &[],
@@ -38,7 +40,13 @@ static ENTRY: FormatEntry = FormatEntry {
             kind: OptionKind::Columns,
         },
     ],
-    write_options: &[],
+    write_options: &[FormatOption {
+        name: ARRAY,
+        aliases: &[],
+        help: "whether the objects are in one list",
+        default: None,
+        kind: TEXT,
+    }],
 };
 
 impl Format for Json {
@@ -64,8 +72,11 @@ impl Format for Json {
     }
 
     fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
-        let (readers, statistics) = sampled(files)?;
-        let (columns, mut params) = match infer(&readers, files.params) {
+        // Columns are by name in any case; the option has all files sampled.
+        let mut options = files.params.clone();
+        let is_union = take_union(&mut options)?;
+        let (readers, statistics) = sampled(files, is_union)?;
+        let (columns, mut params) = match infer(&readers, &options) {
             // Files without keys are valid if columns are declared.
             Ok((columns, _)) if columns.is_empty() && files.declared.is_none() => {
                 return Err(without_columns(&files.paths[0]));

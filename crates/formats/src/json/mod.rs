@@ -24,7 +24,7 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_types::{Atom, Result, Tuple};
 
-use crate::file::{self, FileScan, joined_conjuncts};
+use crate::file::{self, FilePredicate, FileScan, joined_conjuncts};
 use crate::text::cells::{Cells, shown};
 use crate::text::quotes::{STATES, Transition};
 use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
@@ -91,7 +91,8 @@ impl SubOperator for JsonScan {
         let columns = scan.columns.fields().iter().map(|field| field.name.clone());
         let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
         let format = Arc::new(JsonFormat { keys: known, types });
-        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, format })))
+        let files = FilePredicate::new(&scan, lowering)?;
+        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, files, format })))
     }
 }
 

@@ -1,5 +1,5 @@
-//! `json_materialize`: writes tuples as newline-delimited JSON. NULL is `null`, dates are ISO
-//! strings.
+//! `json_materialize`: writes tuples as newline-delimited JSON, or with `array` as one list of
+//! objects. NULL is `null`, dates are ISO strings.
 
 use std::sync::Arc;
 
@@ -12,7 +12,11 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
 
-use crate::output::{self, Encoder, FileSink, FileWriter, Part, TextFile, TrackedOutput};
+use crate::csv::flag;
+use crate::output::{self, Encoder, FileWriter, Part, TextFile, TrackedOutput};
+
+/// The option of one list of objects.
+pub(super) const ARRAY: &str = "array";
 
 /// The sub-operator `json_materialize`.
 #[derive(Debug)]
@@ -21,13 +25,14 @@ pub struct JsonMaterialize;
 impl Descriptor for JsonMaterialize {
     tessera_operator::describe!(
         "json_materialize",
-        "Writes tuples to a file of newline-delimited JSON.",
-        ["path"],
+        "Writes tuples to a file of JSON objects: one per line, or in one list.",
+        ["path", "partitions", "array"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+        flag(&node.params, ARRAY)?;
         output::derive(node, inputs)
     }
 
@@ -38,24 +43,44 @@ impl Descriptor for JsonMaterialize {
 
 impl SubOperator for JsonMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(JsonEncoder) })))
+        let is_array = flag(&node.params, ARRAY)? == Some(true);
+        output::lower(node, lowering, |_| Ok(JsonEncoder { is_array }))
     }
 }
 
 #[derive(Debug)]
-struct JsonEncoder;
+struct JsonEncoder {
+    /// Whether the objects are in one list.
+    is_array: bool,
+}
 
 impl Encoder for JsonEncoder {
     fn part(&self, batch: RecordBatch) -> Result<Part> {
         let mut text = Vec::new();
         write_batch(&batch, &mut text)?;
-        Ok(Part::Text(text))
+        Ok(Part::Text(if self.is_array { list_items(&text) } else { text }))
     }
 
     fn begin(&self, out: TrackedOutput, _run: &Run) -> Result<Box<dyn FileWriter>> {
-        TextFile::begin(out, &[])
+        match self.is_array {
+            true => TextFile::separated(out, b"[\n", b",\n", b"\n]\n"),
+            false => TextFile::begin(out, &[]),
+        }
     }
+}
+
+/// Makes items of a list of lines, without the separator at the end.
+fn list_items(lines: &[u8]) -> Vec<u8> {
+    let lines = lines.strip_suffix(b"\n").unwrap_or(lines);
+    let mut items = Vec::with_capacity(lines.len() + 1);
+    for (number, line) in lines.split(|byte| *byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        items.extend_from_slice(if number > 0 { b",\n\t" } else { b"\t" });
+        items.extend_from_slice(line);
+    }
+    items
 }
 
 /// Appends the rows of a batch as JSON objects, one per line.

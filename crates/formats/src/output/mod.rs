@@ -4,6 +4,8 @@
 //!
 //! Memory, counted: chunks that wait for earlier ones. A worker that is too far ahead waits.
 
+mod partitioned;
+
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,12 +15,15 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use tessera_context::{Output, Reservation, Run, Token, lock};
 use tessera_operator::stream_util::DeferredSource;
 use tessera_operator::{
-    Finish, ReorderBuffer, Sink, SinkRun, SinkWorker, Task, describe, downcast_workers,
+    Finish, Lowering, Operator, ReorderBuffer, Sink, SinkRun, SinkWorker, Task, describe,
+    downcast_workers,
 };
 use tessera_plan::{Edge, Inputs, Node};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
 use tessera_vector::Chunk;
+
+use partitioned::{PartitionRun, PartitionedFiles, Partitioning};
 
 /// The divisor of the memory budget for chunks that wait for earlier ones.
 const WAITING_SHARE: usize = 16;
@@ -37,6 +42,8 @@ pub(crate) trait Encoder: Send + Sync + std::fmt::Debug {
 pub(crate) enum Part {
     Text(Vec<u8>),
     Batch(RecordBatch),
+    /// Parts of several files, in the order of the source.
+    Runs(Vec<PartitionRun>),
 }
 
 /// A part and its memory reservation.
@@ -89,9 +96,29 @@ impl Group {
 /// A lowered materialize sub-operator of a file format.
 #[derive(Debug)]
 pub(crate) struct FileSink {
-    pub(crate) path: Arc<str>,
-    pub(crate) tuple: Tuple,
-    pub(crate) encoder: Arc<dyn Encoder>,
+    path: Arc<str>,
+    tuple: Tuple,
+    encoder: Arc<dyn Encoder>,
+    /// Where tuples go if there are several files.
+    partitioning: Option<Arc<Partitioning>>,
+}
+
+/// Lowers a materialize sub-operator; `encoder` gets the columns that a file has.
+///
+/// # Errors
+/// A parameter is missing or malformed.
+pub(crate) fn lower<E: Encoder + 'static>(
+    node: &Node,
+    lowering: &Lowering<'_>,
+    encoder: impl FnOnce(&Tuple) -> Result<E>,
+) -> Result<Operator> {
+    let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
+    let partitioning = Partitioning::new(node, &tuple)?.map(Arc::new);
+    let encoder = match &partitioning {
+        None => encoder(&tuple)?,
+        Some(partitioning) => encoder(&partitioning.files_tuple(&tuple))?,
+    };
+    Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder), partitioning })))
 }
 
 #[derive(Debug)]
@@ -105,8 +132,10 @@ struct WrittenFile {
     path: Arc<str>,
     tuple: Tuple,
     encoder: Arc<dyn Encoder>,
+    partitioning: Option<Arc<Partitioning>>,
     run: Run,
-    output: TrackedOutput,
+    /// `None` if there are several files, which the writer completes itself.
+    output: Option<TrackedOutput>,
     writer: Box<dyn FileWriter>,
     /// Parts by the position of their morsel.
     parts: ReorderBuffer<PendingPart>,
@@ -126,6 +155,7 @@ pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     let edge = describe::edge(inputs)?;
     describe::require_all(edge, 0)?;
     node.params.string("path")?;
+    Partitioning::new(node, &edge.tuple)?;
     edge.tuple.arrow_schema()?;
     if edge.tuple.is_empty() {
         return Err(Error::semantic(
@@ -139,13 +169,23 @@ pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
 impl Sink for FileSink {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
         // Created at once, so that an unwritable path fails before any work is done.
-        let output = TrackedOutput::new(run.context.create(&self.path)?);
-        let writer = self.encoder.begin(output.clone(), run);
-        let writer = output.explain(&self.path, writer)?;
+        let (output, writer) = match &self.partitioning {
+            None => {
+                let output = TrackedOutput::new(run.context.create(&self.path)?);
+                let writer = self.encoder.begin(output.clone(), run);
+                let writer = output.explain(&self.path, writer)?;
+                (Some(output), writer)
+            }
+            Some(partitioning) => {
+                let begun = PartitionedFiles::begin(&self.path, partitioning, &self.encoder, run);
+                (None, begun?)
+            }
+        };
         let file = WrittenFile {
             path: self.path.clone(),
             tuple: self.tuple.clone(),
             encoder: self.encoder.clone(),
+            partitioning: self.partitioning.clone(),
             run: run.clone(),
             output,
             writer,
@@ -160,7 +200,7 @@ impl WrittenFile {
     /// Writes all parts that are next.
     fn write(&self) -> Result<()> {
         let written = self.write_next();
-        self.output.explain(&self.path, written)
+        self.explain(written)
     }
 
     fn write_next(&self) -> Result<()> {
@@ -174,8 +214,15 @@ impl WrittenFile {
         if !self.parts.is_empty() {
             return Err(Error::internal("a morsel of a file is missing"));
         }
-        self.output.explain(&self.path, self.writer.close())?;
-        self.output.commit()
+        self.explain(self.writer.close())?;
+        self.output.as_ref().map_or(Ok(()), TrackedOutput::commit)
+    }
+
+    fn explain<T>(&self, done: Result<T>) -> Result<T> {
+        match &self.output {
+            Some(output) => output.explain(&self.path, done),
+            None => done,
+        }
     }
 }
 
@@ -217,11 +264,22 @@ impl SinkWorker for FileSinkWorker {
         memory.grow(chunk.value_bytes())?;
         let batch = chunk.to_batch(&file.tuple)?;
         file.rows.fetch_add(batch.num_rows(), Ordering::Relaxed);
-        let part = file.encoder.part(batch)?;
-        if let Part::Text(text) = &part {
-            memory.resize(text.len())?;
-        }
-        let bytes = memory.bytes();
+        let part = match &file.partitioning {
+            None => file.encoder.part(batch)?,
+            Some(partitioning) => {
+                let held =
+                    std::mem::replace(&mut memory, Reservation::new(file.run.context.clone()));
+                Part::Runs(partitioning.runs(&batch, &*file.encoder, held, &file.run)?)
+            }
+        };
+        let bytes = match &part {
+            Part::Text(text) => {
+                memory.resize(text.len())?;
+                memory.bytes()
+            }
+            Part::Batch(_) => memory.bytes(),
+            Part::Runs(runs) => runs.iter().map(PartitionRun::bytes).sum(),
+        };
         file.parts.put(self.position, (part, memory), bytes);
         file.write()
     }
@@ -237,14 +295,28 @@ impl SinkWorker for FileSinkWorker {
     }
 }
 
-/// A text file: a header, then all parts.
+/// A text file: a head, all parts with separators between them, and a tail.
 #[derive(Debug)]
-pub(crate) struct TextFile(Mutex<TrackedOutput>);
+pub(crate) struct TextFile {
+    /// The output, and whether it has a part.
+    out: Mutex<(TrackedOutput, bool)>,
+    separator: &'static [u8],
+    tail: &'static [u8],
+}
 
 impl TextFile {
-    pub(crate) fn begin(mut out: TrackedOutput, head: &[u8]) -> Result<Box<dyn FileWriter>> {
+    pub(crate) fn begin(out: TrackedOutput, head: &[u8]) -> Result<Box<dyn FileWriter>> {
+        TextFile::separated(out, head, b"", b"")
+    }
+
+    pub(crate) fn separated(
+        mut out: TrackedOutput,
+        head: &[u8],
+        separator: &'static [u8],
+        tail: &'static [u8],
+    ) -> Result<Box<dyn FileWriter>> {
         out.write_all(head).map_err(unwritten)?;
-        Ok(Box::new(TextFile(Mutex::new(out))))
+        Ok(Box::new(TextFile { out: Mutex::new((out, false)), separator, tail }))
     }
 }
 
@@ -254,18 +326,26 @@ fn unwritten(error: std::io::Error) -> Error {
 
 impl FileWriter for TextFile {
     fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>> {
-        let mut out = lock(&self.0);
+        let mut out = lock(&self.out);
+        let (out, has_part) = &mut *out;
         for (part, _memory) in parts {
             let Part::Text(text) = part else {
                 return Err(Error::internal("text was expected, not a batch"));
             };
+            if text.is_empty() {
+                continue;
+            }
+            if std::mem::replace(has_part, true) {
+                out.write_all(self.separator).map_err(unwritten)?;
+            }
             out.write_all(&text).map_err(unwritten)?;
         }
         Ok(Vec::new())
     }
 
     fn close(&self) -> Result<()> {
-        lock(&self.0).flush().map_err(unwritten)
+        let (out, _) = &mut *lock(&self.out);
+        out.write_all(self.tail).and_then(|()| out.flush()).map_err(unwritten)
     }
 }
 

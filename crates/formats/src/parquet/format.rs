@@ -4,11 +4,16 @@ use tessera_operator::Registry;
 use tessera_operator::format::{
     FirstRead, Format, FormatEntry, FormatOption, TEXT, TableDescription, TableFiles,
 };
-use tessera_plan::{ColumnStatistics, Scalar, Statistics};
-use tessera_types::{Atom, Field, Result};
+use tessera_plan::{ColumnStatistics, FileFacts, Scalar, Statistics};
+use tessera_types::{Atom, Error, Field, Result, Tuple};
 
-use super::{ColumnSummary, FileSummary, ParquetMaterialize, ParquetScan, discover};
-use crate::file::merge_tuples;
+use super::write::{COMPRESSION_LEVEL, ROW_GROUP_SIZE};
+use super::{
+    ColumnSummary, FileSummary, ParquetMaterialize, ParquetScan, ROW_NUMBER, discover, facts,
+};
+use crate::csv::flag;
+use crate::file::{UNION, merge_tuples};
+use crate::table::{UNION_BY_NAME, take_union};
 
 /// The maximum number of footers to read. Statistics of further files are extrapolated.
 const FOOTERS_MAX: usize = 256;
@@ -30,15 +35,30 @@ static ENTRY: FormatEntry = FormatEntry {
     first_read: FirstRead { head: false, tail: true },
     declares_types: false,
     counts_rows: true,
-    read_options: &[],
-    write_options: &[FormatOption {
-        name: "compression",
-        aliases: &["codec"],
-        help: "the compression of pages",
-        default: None,
-        kind: TEXT,
-    }],
+    read_options: &[
+        UNION_BY_NAME,
+        FormatOption {
+            name: ROW_NUMBER,
+            aliases: &[],
+            help: "whether a column of this name has the number of each row in its file, from 0",
+            default: None,
+            kind: TEXT,
+        },
+    ],
+    write_options: &[
+        written("compression", &["codec"], "the compression of pages"),
+        written(COMPRESSION_LEVEL, &[], "how hard zstd (1 to 22) or gzip (0 to 9) tries"),
+        written(ROW_GROUP_SIZE, &[], "the most rows of a row group"),
+    ],
 };
+
+const fn written(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    help: &'static str,
+) -> FormatOption {
+    FormatOption { name, aliases, help, default: None, kind: TEXT }
+}
 
 impl Format for Parquet {
     fn entry(&self) -> &'static FormatEntry {
@@ -53,17 +73,33 @@ impl Format for Parquet {
     fn describe(&self, files: &TableFiles<'_>) -> Result<TableDescription> {
         describe(files)
     }
+
+    fn fact_functions(&self) -> &'static [&'static str] {
+        &facts::FUNCTIONS
+    }
+
+    fn facts(&self, function: &str, files: &TableFiles<'_>) -> Result<FileFacts> {
+        facts::facts(function, files)
+    }
 }
 
 /// Columns and statistics of Parquet files that form one table.
 fn describe(table: &TableFiles<'_>) -> Result<TableDescription> {
     let paths = table.paths;
-    let sampled = &paths[..paths.len().min(FOOTERS_MAX)];
-    let readers = (table.open)(sampled)?;
-    let files =
-        readers.iter().map(|reader| discover(&**reader)).collect::<Result<Vec<FileSummary>>>()?;
+    let mut params = table.params.clone();
+    let is_union = take_union(&mut params)?;
+    let sampled = if is_union { paths } else { &paths[..paths.len().min(FOOTERS_MAX)] };
+    let mut files: Vec<FileSummary> = Vec::with_capacity(sampled.len());
+    for paths in sampled.chunks(FOOTERS_MAX) {
+        for reader in (table.open)(paths)? {
+            files.push(discover(&*reader)?);
+        }
+    }
     let tuples = sampled.iter().cloned().zip(files.iter().map(|file| file.tuple.clone()));
-    let tuple = merge_tuples(&tuples.collect::<Vec<_>>())?;
+    let mut tuple = merge_tuples(&tuples.collect::<Vec<_>>(), is_union)?;
+    if is_union {
+        params.set(UNION, true);
+    }
     let share = sampled.len() as f64 / paths.len() as f64;
     let complete = sampled.len() == paths.len();
     let rows_seen: u64 = files.iter().map(|file| file.rows).sum();
@@ -87,8 +123,30 @@ fn describe(table: &TableFiles<'_>) -> Result<TableDescription> {
             distinct,
         }
     });
-    let statistics = Statistics { rows: Some(rows), columns: known.collect() };
-    Ok(TableDescription { columns: tuple, statistics, params: table.params.clone() })
+    let mut statistics = Statistics { rows: Some(rows), columns: known.collect() };
+    if flag(&params, ROW_NUMBER)? == Some(true) {
+        tuple = with_row_number(&tuple)?;
+        statistics.columns.push(ColumnStatistics::default());
+        params.set(ROW_NUMBER, true);
+    } else {
+        params.remove(ROW_NUMBER);
+    }
+    Ok(TableDescription { columns: tuple, statistics, params })
+}
+
+/// Adds the column of the numbers of rows.
+///
+/// # Errors
+/// The files have a column of this name.
+fn with_row_number(tuple: &Tuple) -> Result<Tuple> {
+    if tuple.fields().iter().any(|field| field.name.eq_ignore_ascii_case(ROW_NUMBER)) {
+        return Err(Error::semantic(format!(
+            "option {ROW_NUMBER} adds a column of this name, but the files have one; remove the option"
+        )));
+    }
+    let mut fields = tuple.fields().to_vec();
+    fields.push(Field::new(ROW_NUMBER, Atom::Int64));
+    Ok(Tuple::new(fields))
 }
 
 /// The statistics of a column in one file. Drops bounds whose type differs from that of the table.

@@ -65,6 +65,11 @@ fn unreadable_footer(
 }
 
 impl Metadata {
+    /// The number of rows in the row groups before one.
+    pub(super) fn rows_before(&self, group: usize) -> i64 {
+        self.parquet.row_groups().iter().take(group).map(|group| group.num_rows()).sum()
+    }
+
     /// Reads the footer and the page index.
     pub(super) fn read(
         reader: &dyn RangeReader,

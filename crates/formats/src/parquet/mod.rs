@@ -10,6 +10,7 @@
 //! the last morsel of the row group ends. Order: the source's. Errors: a file is missing, damaged,
 //! or has other columns than declared.
 
+mod facts;
 mod fetch;
 mod flat;
 mod footer;
@@ -25,6 +26,7 @@ mod summary;
 mod unpack;
 mod write;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -40,9 +42,10 @@ use tessera_state::sideways::{
 };
 use tessera_types::{Atom, Error, Result, quote_name};
 
+use crate::csv::flag;
 use crate::file::{
-    self, Conjunct, FileScan, RunConjunct, check_type, conjuncts, null_constant, start_conjuncts,
-    unreadable,
+    self, Conjunct, FilePredicate, FileScan, RunConjunct, check_type, conjuncts, null_constant,
+    start_conjuncts, unreadable,
 };
 
 pub use format::Parquet;
@@ -55,6 +58,8 @@ pub use summary::{ColumnSummary, FileSummary, discover};
 use metadata::Metadata;
 use reader::{Morsel, MorselReader};
 
+/// The option of a column with the number of each row in its file, and the column's name.
+const ROW_NUMBER: &str = "file_row_number";
 /// The files opened at once while footers are read.
 const FOOTERS_AHEAD: usize = 64;
 /// The bytes read at the end of an object, which contain most footers.
@@ -71,7 +76,17 @@ impl Descriptor for ParquetScan {
     tessera_operator::describe!(
         "parquet_scan",
         "Reads the tuples of Parquet files, skipping what statistics exclude.",
-        ["paths", "columns", "fields", "filter", "partitions", "threshold", "filters"],
+        [
+            "paths",
+            "columns",
+            "fields",
+            "filter",
+            "partitions",
+            "threshold",
+            "filters",
+            "union_by_name",
+            "file_row_number"
+        ],
         0,
         0
     );
@@ -98,11 +113,18 @@ impl SubOperator for ParquetScan {
         let threshold = ThresholdSubscription::new(node, &scan.columns)?;
         let filters = FilterSubscription::list(node, &scan.columns)?.into();
         let conjuncts = conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
+        let wanted = FilePredicate::new(&scan, lowering)?;
+        let row_number = match flag(&node.params, ROW_NUMBER)? {
+            Some(true) => scan.columns.index_of(ROW_NUMBER),
+            _ => None,
+        };
         Ok(Operator::Source(Arc::new(ParquetScanOperator {
             scan: Arc::new(scan),
             conjuncts: conjuncts.into(),
             threshold,
             filters,
+            wanted,
+            row_number,
             files: Mutex::default(),
         })))
     }
@@ -114,14 +136,20 @@ struct ParquetScanOperator {
     conjuncts: Arc<[Conjunct]>,
     threshold: Option<ThresholdSubscription>,
     filters: Arc<[FilterSubscription]>,
-    /// Parsed footers, cached for later runs of the same plan.
-    files: Mutex<Option<Arc<[FileState]>>>,
+    /// The predicate that decides which files are opened.
+    wanted: FilePredicate,
+    /// The column of the numbers of rows, if any.
+    row_number: Option<usize>,
+    /// Parsed footers by the position of the file, cached for later runs of the same plan.
+    files: Mutex<BTreeMap<usize, Arc<FileState>>>,
 }
 
 /// A file whose footer was read.
 #[derive(Debug)]
 struct FileState {
     path: Arc<str>,
+    /// The file's position in the scan.
+    position: usize,
     len: u64,
     metadata: Metadata,
     columns: Vec<SourceColumn>,
@@ -134,6 +162,8 @@ enum SourceColumn {
     Constant(ArrayRef),
     /// A root column of the file.
     File { root: usize, found: Atom },
+    /// The number of each row in the file, from 0.
+    RowNumber,
 }
 
 /// One run of a scan.
@@ -144,7 +174,7 @@ struct ScanRun {
     /// The columns that the predicate reads.
     filter_columns: Vec<usize>,
     conjuncts: Arc<[RunConjunct]>,
-    files: Arc<[FileState]>,
+    files: Vec<Arc<FileState>>,
     threshold: Option<ScanThreshold>,
     filters: Arc<[FilterSubscription]>,
 }
@@ -175,7 +205,7 @@ impl Source for ParquetScanOperator {
         for (position, file) in files.iter().enumerate() {
             for group in 0..file.metadata.parquet.num_row_groups() {
                 let ranges = match &self.scan.filter {
-                    Some(filter) => skip::rows_to_read(&self.scan, (position, file, group), filter),
+                    Some(filter) => skip::rows_to_read(&self.scan, (file, group), filter),
                     None => skip::all_rows(file, group),
                 };
                 if ranges.is_empty() {
@@ -198,8 +228,7 @@ impl Source for ParquetScanOperator {
             Some(ScanThreshold { column, key: threshold.key.clone(), value })
         });
         let order = threshold.as_ref().map(|threshold| {
-            let places =
-                morsels.iter().map(|morsel| (morsel.file, &files[morsel.file], morsel.group));
+            let places = morsels.iter().map(|morsel| (&*files[morsel.file], morsel.group));
             skip::best_first(&self.scan, &threshold.key, places)
         });
         let scan = Arc::new(ScanRun {
@@ -261,7 +290,7 @@ impl ScanRun {
             .into_iter()
             .chain(unmatched)
         {
-            let place = (morsel.file, &self.files[morsel.file], morsel.group);
+            let place = (&*self.files[morsel.file], morsel.group);
             let remaining = skip::intersect(
                 &morsel.ranges,
                 &skip::rows_to_read(&self.parameters, place, &wanted),
@@ -277,27 +306,25 @@ impl ScanRun {
 }
 
 impl ParquetScanOperator {
-    /// Returns the files with their footers, which are read once per plan. A file that changes
-    /// later is an error when it is read.
-    fn files(&self, run: &Run) -> Result<Arc<[FileState]>> {
+    /// Returns the wanted files with their footers, which are read once per plan. A file that
+    /// changes later is an error when it is read.
+    fn files(&self, run: &Run) -> Result<Vec<Arc<FileState>>> {
+        let wanted = self.wanted.wanted(&self.scan, run)?;
         let mut cached = lock(&self.files);
-        if let Some(files) = &*cached {
-            return Ok(files.clone());
-        }
-        let mut files = Vec::with_capacity(self.scan.paths.len());
-        for paths in self.scan.paths.chunks(FOOTERS_AHEAD) {
-            let readers = paths.iter().map(|path| run.open(path)).collect::<Result<Vec<_>>>()?;
+        let unread = wanted.iter().copied().filter(|position| !cached.contains_key(position));
+        for positions in unread.collect::<Vec<_>>().chunks(FOOTERS_AHEAD) {
+            let paths = positions.iter().map(|&position| &self.scan.paths[position]);
+            let readers = paths.map(|path| run.open(path)).collect::<Result<Vec<_>>>()?;
             for reader in readers.iter().filter(|reader| reader.is_remote()) {
                 reader.prefetch(&[reader.len().saturating_sub(FOOTER_BYTES)..reader.len()])?;
             }
-            for reader in readers {
+            for (&position, reader) in positions.iter().zip(readers) {
                 run.context.check()?;
-                files.push(self.file(files.len(), &*reader, run)?);
+                cached.insert(position, Arc::new(self.file(position, &*reader, run)?));
             }
         }
-        let files: Arc<[FileState]> = files.into();
-        *cached = Some(files.clone());
-        Ok(files)
+        let files = wanted.iter().filter_map(|position| cached.get(position).cloned());
+        Ok(files.collect())
     }
 
     fn file(&self, position: usize, reader: &dyn RangeReader, run: &Run) -> Result<FileState> {
@@ -305,7 +332,12 @@ impl ParquetScanOperator {
         let metadata = Metadata::read(reader, Some(&run.context))?;
         let constants = self.scan.constants(position)?;
         let mut columns = Vec::with_capacity(constants.len());
-        for (field, constant) in self.scan.columns.fields().iter().zip(constants) {
+        let fields = self.scan.columns.fields().iter().zip(constants);
+        for (place, (field, constant)) in fields.enumerate() {
+            if Some(place) == self.row_number {
+                columns.push(SourceColumn::RowNumber);
+                continue;
+            }
             let declared = field
                 .atom()
                 .ok_or_else(|| Error::internal("a file column has a collection type"))?;
@@ -316,7 +348,7 @@ impl ParquetScanOperator {
                         return Err(unreadable(path, &field.name, reason));
                     }
                     let found = metadata.tuple.fields()[root].atom().cloned().unwrap_or(Atom::Null);
-                    check_type(path, &field.name, &found, declared)?;
+                    check_type(path, &field.name, &found, declared, self.scan.is_union)?;
                     SourceColumn::File { root, found }
                 }
                 (None, None) if field.nullable && self.scan.paths.len() > 1 => {
@@ -331,7 +363,7 @@ impl ParquetScanOperator {
                 }
             });
         }
-        Ok(FileState { path: path.clone(), len: reader.len(), metadata, columns })
+        Ok(FileState { path: path.clone(), position, len: reader.len(), metadata, columns })
     }
 }
 
@@ -351,7 +383,7 @@ fn split(
         }
     };
     let indexed = file.columns.iter().all(|column| match column {
-        SourceColumn::Constant(_) => true,
+        SourceColumn::Constant(_) | SourceColumn::RowNumber => true,
         SourceColumn::File { root, .. } => {
             let leaves = file.metadata.first_leaf[*root]..file.metadata.first_leaf[*root + 1];
             leaves.into_iter().all(|leaf| file.metadata.locations(group, leaf).is_some())

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array, UInt32Array};
 use arrow::datatypes::DataType;
 
 use tessera_context::guard::guarded;
@@ -212,6 +212,11 @@ impl MorselReader {
         let found = match &file.columns[column] {
             SourceColumn::Constant(value) => {
                 return Ok(BatchColumn::Column(Column::Constant(value.clone(), rows)));
+            }
+            SourceColumn::RowNumber => {
+                let first = file.metadata.rows_before(self.morsel.group) + start as i64;
+                let numbers = Int64Array::from_iter_values(first..first + rows as i64);
+                return Ok(BatchColumn::Column(Column::new(Arc::new(numbers))));
             }
             SourceColumn::File { found, root } => {
                 if let ColumnState::Closed = &self.columns[column] {

@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use tessera_functions::scalar::compare;
 use tessera_plan::{Expr, Scalar, SortKey};
+use tessera_types::Atom;
 
 use super::{FileState, SourceColumn};
 use crate::file::FileScan;
 use crate::prune::{Bounds, may_be_true};
 
-/// A row group: the file's position in the scan, the file, and the group's position in the file.
-pub(super) type Place<'a> = (usize, &'a FileState, usize);
+/// A row group: the file, and the group's position in the file.
+pub(super) type Place<'a> = (&'a FileState, usize);
 
 /// Returns all rows of a row group.
 pub(super) fn all_rows(file: &FileState, group: usize) -> Vec<Range<usize>> {
@@ -25,7 +26,7 @@ pub(super) fn rows_to_read(
     place: Place<'_>,
     predicate: &Expr,
 ) -> Vec<Range<usize>> {
-    let (_, file, group) = place;
+    let (file, group) = place;
     let mut ranges = all_rows(file, group);
     if ranges.is_empty() || !may_be_true(predicate, &|name| bounds(scan, place, name)) {
         return Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn rows_to_read(
 }
 
 /// Returns the statistics of a scan column in a row group.
-fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Option<Bounds> {
+fn bounds(scan: &FileScan, (file, group): Place<'_>, name: &str) -> Option<Bounds> {
     let column = scan.columns.index_of(name)?;
     match &file.columns[column] {
         SourceColumn::File { root, found } => {
@@ -54,9 +55,21 @@ fn bounds(scan: &FileScan, (position, file, group): Place<'_>, name: &str) -> Op
             let usable = found == declared || (found.is_integer() && declared.is_integer());
             usable.then(|| Bounds { atom: declared.clone(), ..bounds })
         }
+        SourceColumn::RowNumber => {
+            let first = file.metadata.rows_before(group);
+            let rows = file.metadata.parquet.row_group(group).num_rows();
+            let value = |number: i64| Some(Scalar::Integer(number.into()));
+            Some(Bounds {
+                atom: Atom::Int64,
+                min: value(first),
+                max: value(first + rows - 1),
+                some_null: false,
+                some_value: rows > 0,
+            })
+        }
         SourceColumn::Constant(_) => {
             let (_, scalar, atom) =
-                scan.partitions.get(position)?.iter().find(|(n, ..)| &**n == name)?;
+                scan.partitions.get(file.position)?.iter().find(|(n, ..)| &**n == name)?;
             let value = Some(scalar.clone()).filter(|scalar| !scalar.is_null());
             Some(Bounds {
                 atom: atom.clone(),

@@ -10,18 +10,18 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
-use parquet::basic::Compression;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use tessera_context::{Reservation, Run, lock};
 use tessera_operator::{Lowering, Operator, ReorderBuffer, SubOperator};
-use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
+use tessera_plan::{Descriptor, Edge, Inputs, Node, Role, Value};
 use tessera_types::{Error, Result, suggest};
 
 use super::intervals::WriterSchema;
-use crate::output::{self, Encoder, FileSink, FileWriter, Group, Part, PendingPart, TrackedOutput};
+use crate::output::{self, Encoder, FileWriter, Group, Part, PendingPart, TrackedOutput};
 
 /// A row group ends when it reaches either limit. This size is usual; each worker holds a row group
 /// in memory.
@@ -29,6 +29,11 @@ const GROUP_ROWS_MAX: usize = 1 << 20;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 /// The divisor of the memory budget for the row groups of all workers.
 const GROUP_SHARE: usize = 8;
+
+/// The option of the most rows of a row group.
+pub(super) const ROW_GROUP_SIZE: &str = "row_group_size";
+/// The option of how hard a codec tries.
+pub(super) const COMPRESSION_LEVEL: &str = "compression_level";
 
 /// The sub-operator `parquet_materialize`.
 #[derive(Debug)]
@@ -38,13 +43,14 @@ impl Descriptor for ParquetMaterialize {
     tessera_operator::describe!(
         "parquet_materialize",
         "Writes tuples to a Parquet file.",
-        ["path", "compression"],
+        ["path", "partitions", "compression", "compression_level", "row_group_size"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         compression(node)?;
+        group_rows_max(node)?;
         output::derive(node, inputs)
     }
 
@@ -55,18 +61,67 @@ impl Descriptor for ParquetMaterialize {
 
 impl SubOperator for ParquetMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        let (path, tuple) = (node.params.string("path")?.clone(), lowering.inputs[0].tuple.clone());
-        let written = WriterSchema::new(Arc::new(tuple.arrow_schema()?));
-        let encoder = ParquetEncoder { written, compression: compression(node)? };
-        Ok(Operator::Sink(Arc::new(FileSink { path, tuple, encoder: Arc::new(encoder) })))
+        output::lower(node, lowering, |tuple| {
+            Ok(ParquetEncoder {
+                written: WriterSchema::new(Arc::new(tuple.arrow_schema()?)),
+                compression: compression(node)?,
+                group_rows_max: group_rows_max(node)?,
+            })
+        })
     }
 }
 
-fn compression(node: &Node) -> Result<Compression> {
-    if node.params.get("compression").is_none() {
-        return Ok(Compression::SNAPPY);
+/// The rows of a row group, if it does not reach the most bytes before.
+fn group_rows_max(node: &Node) -> Result<usize> {
+    let rows = whole_number(node, ROW_GROUP_SIZE)?;
+    match rows.map(usize::try_from) {
+        None => Ok(GROUP_ROWS_MAX),
+        Some(Ok(rows)) if rows > 0 => Ok(rows),
+        Some(_) => Err(Error::semantic(format!("option {ROW_GROUP_SIZE} must be at least 1"))),
     }
-    match node.params.string("compression")?.to_ascii_lowercase().as_str() {
+}
+
+/// Reads a whole number, or its text.
+fn whole_number(node: &Node, name: &str) -> Result<Option<i64>> {
+    let found = match node.params.get(name) {
+        None => return Ok(None),
+        Some(Value::Integer(number)) => Some(*number),
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(_) => None,
+    };
+    let wrong = || Error::semantic(format!("option {name} must be a whole number"));
+    found.map(Some).ok_or_else(wrong)
+}
+
+fn compression(node: &Node) -> Result<Compression> {
+    let level = whole_number(node, COMPRESSION_LEVEL)?;
+    let name = match node.params.get("compression") {
+        None => "snappy".to_string(),
+        Some(_) => node.params.string("compression")?.to_ascii_lowercase(),
+    };
+    if let Some(level) = level {
+        let out_of_range = |range: &str| {
+            Error::semantic(format!(
+                "option {COMPRESSION_LEVEL} of {name} must be {range}, not {level}"
+            ))
+        };
+        return match name.as_str() {
+            "zstd" => i32::try_from(level)
+                .ok()
+                .and_then(|level| ZstdLevel::try_new(level).ok())
+                .map(Compression::ZSTD)
+                .ok_or_else(|| out_of_range("1 to 22")),
+            "gzip" => u32::try_from(level)
+                .ok()
+                .and_then(|level| GzipLevel::try_new(level).ok())
+                .map(Compression::GZIP)
+                .ok_or_else(|| out_of_range("0 to 9")),
+            _ => Err(Error::semantic(format!(
+                "option {COMPRESSION_LEVEL} has no meaning for compression '{name}'; expected zstd or gzip"
+            ))),
+        };
+    }
+    match name.as_str() {
         "none" | "uncompressed" => Ok(Compression::UNCOMPRESSED),
         "snappy" => Ok(Compression::SNAPPY),
         "zstd" => Ok(Compression::ZSTD(Default::default())),
@@ -83,6 +138,7 @@ fn compression(node: &Node) -> Result<Compression> {
 struct ParquetEncoder {
     written: WriterSchema,
     compression: Compression,
+    group_rows_max: usize,
 }
 
 impl Encoder for ParquetEncoder {
@@ -102,6 +158,7 @@ impl Encoder for ParquetEncoder {
             schema: schema.clone(),
             columns,
             group_bytes_max: share.min(GROUP_BYTES_MAX),
+            group_rows_max: self.group_rows_max,
             run: run.clone(),
             group: Mutex::default(),
             encoded: ReorderBuffer::default(),
@@ -119,6 +176,7 @@ struct ParquetFile {
     schema: Arc<Schema>,
     columns: ArrowRowGroupWriterFactory,
     group_bytes_max: usize,
+    group_rows_max: usize,
     run: Run,
     /// The next row group.
     group: Mutex<Group>,
@@ -137,9 +195,11 @@ impl FileWriter for ParquetFile {
     fn take(&self, parts: Vec<PendingPart>) -> Result<Vec<Group>> {
         let (mut group, mut full) = (lock(&self.group), Vec::new());
         for part in parts {
-            group.push(part)?;
-            if group.bytes >= self.group_bytes_max || group.rows >= GROUP_ROWS_MAX {
-                full.extend(group.take());
+            for part in self.split(&group, part)? {
+                group.push(part)?;
+                if group.bytes >= self.group_bytes_max || group.rows >= self.group_rows_max {
+                    full.extend(group.take());
+                }
             }
         }
         Ok(full)
@@ -168,6 +228,28 @@ impl FileWriter for ParquetFile {
 }
 
 impl ParquetFile {
+    /// Cuts a batch where a row group has its most rows.
+    fn split(&self, group: &Group, part: PendingPart) -> Result<Vec<PendingPart>> {
+        let (Part::Batch(batch), memory) = part else { return Ok(vec![part]) };
+        let rows = batch.num_rows();
+        let mut left = self.group_rows_max.saturating_sub(group.rows);
+        if rows <= left {
+            return Ok(vec![(Part::Batch(batch), memory)]);
+        }
+        let share = memory.bytes() / rows.max(1);
+        drop(memory);
+        let (mut start, mut pieces) = (0, Vec::new());
+        while start < rows {
+            let count = left.min(rows - start);
+            let mut memory = Reservation::new(self.run.context.clone());
+            memory.grow(count * share)?;
+            pieces.push((Part::Batch(batch.slice(start, count)), memory));
+            start += count;
+            left = self.group_rows_max;
+        }
+        Ok(pieces)
+    }
+
     fn encode(&self, group: Group) -> Result<(Vec<ArrowColumnChunk>, Reservation)> {
         let mut writers =
             self.columns.create_column_writers(group.number as usize).map_err(failed)?;

@@ -24,7 +24,7 @@ use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
-use crate::file::{Conjunct, FileScan, RunConjunct, check_nulls, start_conjuncts};
+use crate::file::{Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, start_conjuncts};
 
 use cells::Cells;
 pub(crate) use head::{Head, line_ends, too_long};
@@ -121,6 +121,7 @@ pub(crate) struct BadRecord(pub(crate) String);
 pub(crate) struct TextScanOperator {
     pub(crate) scan: FileScan,
     pub(crate) conjuncts: Arc<[Conjunct]>,
+    pub(crate) files: FilePredicate,
     pub(crate) format: Arc<dyn TextFormat>,
 }
 
@@ -193,8 +194,9 @@ impl Source for TextScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let mut files = Vec::with_capacity(self.scan.paths.len());
         let mut morsels = Vec::new();
-        for (position, path) in self.scan.paths.iter().enumerate() {
+        for position in self.files.wanted(&self.scan, run)? {
             run.context.check()?;
+            let path = &self.scan.paths[position];
             let reader = run.open(path)?;
             let mut constants = self.scan.constants(position)?;
             let mut head = Head::new(&*reader, Some(&run.context));
@@ -214,7 +216,7 @@ impl Source for TextScanOperator {
             let mut start = layout.header_bytes;
             while start < len {
                 let end = start.saturating_add(step).min(len);
-                morsels.push((position, start..end));
+                morsels.push((files.len(), start..end));
                 start = end;
             }
             let blocks = len.div_ceil(BLOCK_BYTES) as usize + 1;

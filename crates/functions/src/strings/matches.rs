@@ -34,7 +34,8 @@ pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         if let Some(escape) = arguments.get(2) {
             return Ok(first_group(&as_pattern_parts(pattern, escape.text())?, text));
         }
-        Ok(first_group(&cache.compile(pattern, Flags::default())?, text))
+        let regex = cache.compile(pattern, Flags::default())?;
+        Ok(first_group(&regex, text))
     }))
 }
 

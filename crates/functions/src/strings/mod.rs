@@ -4,6 +4,7 @@
 mod bytes;
 mod characters;
 mod codes;
+mod collations;
 mod distances;
 mod format;
 mod keywords;
@@ -28,6 +29,8 @@ pub(crate) const NAMES: &[&str] = &[
     "bin",
     "btrim",
     "chr",
+    "collate",
+    "collation_key",
     "convert_from",
     "convert_to",
     "cut_character",
@@ -81,6 +84,7 @@ pub(crate) const NAMES: &[&str] = &[
     "split_part",
     "string_split",
     "string_to_array",
+    "strip_accents",
     "strpos",
     "substr",
     "substring",
@@ -109,6 +113,9 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
             characters::hexadecimal(name, args)
         }
         "chr" => characters::of_number(name, args),
+        "collate" => collations::collate(name, args),
+        "collation_key" => collations::key(name, args),
+        "strip_accents" => collations::strip_accents(name, args),
         "trim" | "btrim" | "ltrim" | "rtrim" if bytes => bytes::trim(name, args),
         "strpos" if bytes => bytes::position(name, args),
         "overlay" if bytes => bytes::overlay(name, args),

@@ -1,5 +1,7 @@
 //! Translates PostgreSQL's regular expressions to the syntax of the `regex` crate.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use tessera_types::{Error, Result, SqlState};
 
@@ -374,16 +376,17 @@ impl RegexTranslator<'_> {
     }
 }
 
-/// Caches the most recently compiled expression: most patterns are constant.
+/// Caches the most recently compiled expression: most patterns are constant. It is shared, because
+/// a clone of an expression of the `regex` crate builds its automata's states anew.
 #[derive(Debug, Default)]
-pub(crate) struct RegexCache(Mutex<Option<(String, Flags, Regex)>>);
+pub(crate) struct RegexCache(Mutex<Option<(String, Flags, Arc<Regex>)>>);
 
 impl RegexCache {
     /// Compiles an expression, or returns the cached one.
     ///
     /// # Errors
     /// As [`compile`].
-    pub(crate) fn compile(&self, pattern: &str, flags: Flags) -> Result<Regex> {
+    pub(crate) fn compile(&self, pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
         let mut cached = self.0.lock();
         if let Some((known, with, regex)) = &*cached
             && known == pattern
@@ -391,7 +394,7 @@ impl RegexCache {
         {
             return Ok(regex.clone());
         }
-        let regex = compile(pattern, flags)?;
+        let regex = Arc::new(compile(pattern, flags)?);
         *cached = Some((pattern.to_string(), flags, regex.clone()));
         Ok(regex)
     }

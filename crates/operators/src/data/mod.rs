@@ -7,6 +7,7 @@ mod filter;
 mod group_by;
 #[cfg(test)]
 mod join_tests;
+mod key_decoder;
 mod key_filter;
 mod limit;
 mod local_histogram;

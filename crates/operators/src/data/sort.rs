@@ -6,6 +6,8 @@ mod runs;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use arrow::row::Rows;
+
 use tessera_context::interrupt::Every;
 use tessera_context::{Context, Reservation, Run, lock};
 use tessera_operator::describe::{count, edge, require_all, single_edge};
@@ -19,7 +21,9 @@ use tessera_vector::{Chunk, concat_chunks};
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
 use output::Output;
-use runs::{PREFIX_BYTES, SortedRun, prefix};
+use runs::{SortedRun, compare_prefixes, is_whole, prefix, prefix_words};
+
+use partition::PartitionLimit;
 
 pub(super) use partition::PartitionKeys;
 pub(super) use runs::{Entry, SortedRuns};
@@ -32,6 +36,8 @@ const UNSORTED_SHARE: usize = 32;
 const UNSORTED_BYTES_MAX: usize = 128 << 20;
 /// The parameter with the number of keys that identify a partition.
 pub(super) const PARTITION: &str = "partition";
+/// The parameter with the number of tuples that are needed of each partition.
+const LIMIT: &str = "limit";
 
 /// Sorts by `keys`; tuples with equal keys stay in the order of the source.
 ///
@@ -43,7 +49,9 @@ pub(super) const PARTITION: &str = "partition";
 /// spilled, and merged again when they are read. Ends its pipeline.
 ///
 /// With `partition = n`, no morsel of the output ends between tuples whose first `n` keys are
-/// equal, so that one worker sees each partition whole; with 0, the output is one morsel.
+/// equal, so that one worker sees each partition whole; with 0, the output is one morsel. With
+/// `limit`, it drops tuples beyond the first so many of a partition in each run and in the merge of
+/// runs in memory; a consumer drops those that remain.
 ///
 /// ```
 /// # use tessera_testing::run_text;
@@ -57,7 +65,13 @@ pub(super) const PARTITION: &str = "partition";
 pub struct Sort;
 
 impl Descriptor for Sort {
-    tessera_operator::describe!("sort", "Sorts tuples by keys.", ["keys", "partition"], 1, 1);
+    tessera_operator::describe!(
+        "sort",
+        "Sorts tuples by keys.",
+        ["keys", "partition", "limit"],
+        1,
+        1
+    );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
@@ -69,6 +83,11 @@ impl Descriptor for Sort {
                 "parameter partition is {partition}, and there are {} keys",
                 keys.len()
             )));
+        }
+        if count(node, LIMIT)?.is_some() && node.param(PARTITION).is_none() {
+            return Err(Error::semantic(
+                "parameter limit needs parameter partition; to limit all tuples use top_k",
+            ));
         }
         Ok(single_edge(edge, edge.tuple.clone(), Order::Sorted(keys)))
     }
@@ -83,7 +102,10 @@ impl SubOperator for Sort {
         let tuple = &lowering.inputs[0].tuple;
         let mut sink = SortSink::new(node, tuple)?;
         if let Some(keys) = count(node, PARTITION)? {
-            sink.partition = Some(Arc::new(PartitionKeys::new(node, tuple, keys)?));
+            let partition = Arc::new(PartitionKeys::new(node, tuple, keys)?);
+            let limit = count(node, LIMIT)?;
+            sink.limit = limit.map(|limit| Arc::new(PartitionLimit::new(&partition, limit)));
+            sink.partition = Some(partition);
         }
         Ok(Operator::Sink(Arc::new(sink)))
     }
@@ -96,12 +118,25 @@ pub(crate) struct SortSink {
     spills: bool,
     /// The keys that no border between morsels may separate.
     partition: Option<Arc<PartitionKeys>>,
+    /// The tuples that are needed of each partition.
+    limit: Option<Arc<PartitionLimit>>,
 }
 
 impl SortSink {
     pub(crate) fn new(node: &Node, tuple: &Tuple) -> Result<Self> {
         let encoder = Arc::new(KeyEncoder::new(node, tuple)?);
-        Ok(SortSink { encoder, spills: spillable(tuple), partition: None })
+        Ok(SortSink { encoder, spills: spillable(tuple), partition: None, limit: None })
+    }
+
+    fn start_run<const W: usize>(&self, run: &Run) -> Arc<dyn SinkRun> {
+        Arc::new(SortRun::<W> {
+            encoder: self.encoder.clone(),
+            context: run.context.clone(),
+            runs: Arc::default(),
+            spilled: self.spills.then(|| SpilledRuns::new(run)),
+            partition: self.partition.clone(),
+            limit: self.limit.clone(),
+        })
     }
 }
 
@@ -111,32 +146,35 @@ impl Sink for SortSink {
     }
 
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SinkRun>> {
-        let (encoder, context) = (self.encoder.clone(), run.context.clone());
         if self.spills {
-            context.begin_spillable_state();
+            run.context.begin_spillable_state();
         }
-        let spilled = self.spills.then(|| SpilledRuns::new(run));
-        let partition = self.partition.clone();
-        Ok(Arc::new(SortRun { encoder, context, runs: Arc::default(), spilled, partition }))
+        Ok(match prefix_words(self.encoder.fixed_bytes()) {
+            3 => self.start_run::<3>(run),
+            4 => self.start_run::<4>(run),
+            _ => self.start_run::<2>(run),
+        })
     }
 }
 
 #[derive(Debug)]
-struct SortRun {
+struct SortRun<const W: usize> {
     encoder: Arc<KeyEncoder>,
     context: Arc<dyn Context>,
     /// Locked once per morsel, not per chunk.
-    runs: Arc<Mutex<Vec<SortedRun>>>,
+    runs: Arc<Mutex<Vec<SortedRun<W>>>>,
     /// Spilled runs; `None` if the tuples cannot be spilled.
     spilled: Option<Arc<SpilledRuns>>,
     partition: Option<Arc<PartitionKeys>>,
+    limit: Option<Arc<PartitionLimit>>,
 }
 
-struct SortWorker {
+struct SortWorker<const W: usize> {
     encoder: Arc<KeyEncoder>,
     context: Arc<dyn Context>,
-    runs: Arc<Mutex<Vec<SortedRun>>>,
+    runs: Arc<Mutex<Vec<SortedRun<W>>>>,
     spilled: Option<Arc<SpilledRuns>>,
+    limit: Option<Arc<PartitionLimit>>,
     position: u64,
     sequence: u32,
     chunks: Vec<Chunk>,
@@ -144,13 +182,14 @@ struct SortWorker {
     memory: Reservation,
 }
 
-impl SinkRun for SortRun {
+impl<const W: usize> SinkRun for SortRun<W> {
     fn worker(&self) -> Result<Box<dyn SinkWorker>> {
         Ok(Box::new(SortWorker {
             encoder: self.encoder.clone(),
             context: self.context.clone(),
             runs: self.runs.clone(),
             spilled: self.spilled.clone(),
+            limit: self.limit.clone(),
             position: 0,
             sequence: 0,
             chunks: Vec::new(),
@@ -164,7 +203,8 @@ impl SinkRun for SortRun {
             worker.end()?;
         }
         let runs = std::mem::take(&mut *lock(&self.runs));
-        let sorted = Arc::new(SortedRuns::new(runs, &self.encoder, &self.context));
+        let limit = self.limit.as_ref();
+        let sorted = Arc::new(SortedRuns::new(runs, &self.encoder, limit, &self.context));
         if let Some(spilled) = self.spilled.as_ref().filter(|spilled| !spilled.is_empty()) {
             let output = SpilledOutput::new(spilled.clone(), self.partition.clone());
             let (last, prepared) = (sorted, output.clone());
@@ -193,7 +233,7 @@ impl SinkRun for SortRun {
     }
 }
 
-impl SinkWorker for SortWorker {
+impl<const W: usize> SinkWorker for SortWorker<W> {
     fn begin(&mut self, position: u64) -> Result<()> {
         (self.position, self.sequence) = (position, 0);
         Ok(())
@@ -228,27 +268,33 @@ impl SinkWorker for SortWorker {
         self.context.check()?;
         let keys = self.encoder.encode(&tuples)?;
         self.context.check()?;
-        let whole = self.encoder.fixed_bytes().is_some_and(|bytes| bytes <= PREFIX_BYTES);
+        let whole = is_whole(self.encoder.fixed_bytes(), W);
         let key_bytes = if whole { 0 } else { keys.size() };
-        self.hold(rows * size_of::<Entry>() + key_bytes)?;
-        let mut entries: Vec<Entry> = (0..rows)
+        self.hold(rows * size_of::<Entry<W>>() + key_bytes)?;
+        let mut entries: Vec<Entry<W>> = (0..rows)
             .map(|row| Entry { prefix: prefix(keys.row(row).data()), run: 0, row: row as u32 })
             .collect();
         let every = Every::default();
         if whole {
             entries.sort_by(|a, b| {
                 every.pass();
-                a.prefix.cmp(&b.prefix)
+                compare_prefixes(&a.prefix, &b.prefix)
             });
         } else {
             entries.sort_by(|a, b| {
                 every.pass();
                 let keys = || keys.row(a.row as usize).cmp(&keys.row(b.row as usize));
-                a.prefix.cmp(&b.prefix).then_with(keys)
+                compare_prefixes(&a.prefix, &b.prefix).then_with(keys)
             });
         }
+        let (mut tuples, mut keys) = (tuples, (!whole).then_some(keys));
+        if let Some(limit) = self.limit.clone() {
+            limit.retain(&mut entries, &tuples)?;
+            if entries.len() <= rows / 2 {
+                (tuples, keys) = self.compacted(&mut entries, &tuples, keys)?;
+            }
+        }
         let memory = std::mem::replace(&mut self.memory, Reservation::new(self.context.clone()));
-        let keys = (!whole).then_some(keys);
         let run = SortedRun {
             position: self.position,
             sequence: self.sequence,
@@ -263,7 +309,7 @@ impl SinkWorker for SortWorker {
     }
 }
 
-impl SortWorker {
+impl<const W: usize> SortWorker<W> {
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.memory.grow(bytes)?;
         if let Some(spilled) = &self.spilled {
@@ -272,11 +318,36 @@ impl SortWorker {
         Ok(())
     }
 
+    /// Drops the tuples without entries, and returns the others with their keys in the order of the
+    /// entries.
+    fn compacted(
+        &mut self,
+        entries: &mut Vec<Entry<W>>,
+        tuples: &Chunk,
+        keys: Option<Rows>,
+    ) -> Result<(Chunk, Option<Rows>)> {
+        let rows: Vec<u32> = entries.iter().map(|entry| entry.row).collect();
+        let keys = keys.map(|keys| self.encoder.selected(&keys, &rows));
+        let tuples = tuples.clone().select(Arc::new(rows.into())).compact()?.with_compact_strings();
+        entries.shrink_to_fit();
+        for (row, entry) in entries.iter_mut().enumerate() {
+            entry.row = row as u32;
+        }
+        let key_bytes = keys.as_ref().map_or(0, Rows::size);
+        let bytes = tuples.value_bytes() + entries.len() * size_of::<Entry<W>>() + key_bytes;
+        let before = self.memory.bytes();
+        self.memory.resize(bytes.min(before))?;
+        if let Some(spilled) = &self.spilled {
+            spilled.shrink(before - self.memory.bytes());
+        }
+        Ok((tuples, keys))
+    }
+
     /// Spills all runs so far if the budget lacks this many bytes.
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         let Some(spilled) = self.spilled.clone() else { return Ok(()) };
         // The pending tuples still need entries, and keys of at most their own length.
-        let more = bytes + self.rows * size_of::<Entry>() + self.memory.bytes();
+        let more = bytes + self.rows * size_of::<Entry<W>>() + self.memory.bytes();
         if self.context.may_hold(spilled.held_bytes(), more) {
             return Ok(());
         }
@@ -285,7 +356,7 @@ impl SortWorker {
         if runs.is_empty() {
             return Ok(());
         }
-        spilled.write(&SortedRuns::new(runs, &self.encoder, &self.context))
+        spilled.write(&SortedRuns::new(runs, &self.encoder, self.limit.as_ref(), &self.context))
     }
 }
 

@@ -11,6 +11,8 @@ use tessera_plan::{Node, SortKey};
 use tessera_types::{Atom, Error, Result, Tuple};
 use tessera_vector::Chunk;
 
+use super::key_decoder::KeyDecoder;
+
 /// Encodes sort keys as bytes that compare in SQL order: strings by their bytes, NaN above all
 /// numbers and equal to itself, -0 equal to 0, intervals by length with months of 30 days, NULLs
 /// and directions by the parameters of each key.
@@ -20,6 +22,7 @@ pub(crate) struct KeyEncoder {
     converter: RowConverter,
     /// The length of every key, if all have the same.
     fixed_bytes: Option<usize>,
+    decoders: Vec<KeyDecoder>,
 }
 
 /// Returns the keys of a node; checks that their values can be ordered.
@@ -64,8 +67,13 @@ impl KeyEncoder {
         keys.truncate(count);
         let converter = RowConverter::new(sort_fields(tuple, &keys)?)?;
         let mut fixed_bytes = Some(0);
-        for (index, _) in &keys {
-            let width = match tuple.fields()[*index].atom() {
+        let mut decoders = Vec::new();
+        for (index, key) in &keys {
+            let atom = tuple.fields()[*index].atom();
+            if let (Some(offset), Some(atom)) = (fixed_bytes, atom) {
+                decoders.extend(KeyDecoder::new(*index, offset, atom, key.descending));
+            }
+            let width = match atom {
                 Some(Atom::String | Atom::Bytes | Atom::Null) | None => None,
                 Some(Atom::Interval) => Some(16),
                 Some(atom) => atom.width_bytes(),
@@ -73,12 +81,25 @@ impl KeyEncoder {
             // A validity byte precedes each value.
             fixed_bytes = fixed_bytes.zip(width).map(|(sum, width)| sum + 1 + width);
         }
-        Ok(KeyEncoder { keys, converter, fixed_bytes })
+        Ok(KeyEncoder { keys, converter, fixed_bytes, decoders })
     }
 
     /// The length of every key, if all have the same.
     pub(crate) fn fixed_bytes(&self) -> Option<usize> {
         self.fixed_bytes
+    }
+
+    /// Returns a decoder of a field, if its values can be read from keys.
+    pub(crate) fn decoder(&self, field: usize) -> Option<&KeyDecoder> {
+        self.decoders.iter().find(|decoder| decoder.field == field)
+    }
+
+    /// Copies keys.
+    pub(crate) fn selected(&self, keys: &Rows, rows: &[u32]) -> Rows {
+        let bytes = rows.iter().map(|row| keys.row(*row as usize).data().len()).sum();
+        let mut copy = self.converter.empty_rows(rows.len(), bytes);
+        rows.iter().for_each(|row| copy.push(keys.row(*row as usize)));
+        copy
     }
 
     /// The first key's field.

@@ -71,6 +71,11 @@ impl SpilledRuns {
         self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Subtracts from the bytes held.
+    pub(super) fn shrink(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes.min(self.held_bytes()), Ordering::Relaxed);
+    }
+
     /// Returns whether no run has been spilled.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
@@ -81,7 +86,7 @@ impl SpilledRuns {
     }
 
     /// Merges runs and spills the result as one run.
-    pub(super) fn write(&self, sorted: &SortedRuns) -> Result<()> {
+    pub(super) fn write<const W: usize>(&self, sorted: &SortedRuns<W>) -> Result<()> {
         let (entries, bytes) = (sorted.merge(None, None)?, sorted.bytes());
         let rows =
             (BLOCK_BYTES * entries.len() / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
@@ -92,7 +97,7 @@ impl SpilledRuns {
             run.push(&self.file, &with_keys(sorted.gather(entries)?, keys.finish()))?;
         }
         self.lock().push(run);
-        self.held_bytes.fetch_sub(bytes.min(self.held_bytes()), Ordering::Relaxed);
+        self.shrink(bytes);
         Ok(())
     }
 
@@ -181,7 +186,7 @@ impl SpilledOutput {
     }
 
     /// Spills the last runs and prepares all for reading; called once.
-    pub(super) fn prepare(&self, last: &SortedRuns) -> Result<()> {
+    pub(super) fn prepare<const W: usize>(&self, last: &SortedRuns<W>) -> Result<()> {
         if last.rows() > 0 {
             self.spilled.write(last)?;
         }

@@ -204,7 +204,7 @@ impl Fields<'_> {
                 }
                 let mut stay = Vec::new();
                 let mut moved = false;
-                for mut predicate in predicates.iter().flat_map(Expr::conjuncts) {
+                for mut predicate in self.types().conjuncts(predicates) {
                     // A predicate that can raise an error stays behind a condition that moves out.
                     if reads(&predicate) || moved && self.types().must_stay(&predicate) {
                         parameters_to_fields(&mut predicate, outer);

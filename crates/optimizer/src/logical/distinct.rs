@@ -40,7 +40,8 @@ impl Fields<'_> {
         }
     }
 
-    fn split_grouping(&mut self, aggregate: Aggregate) -> Relation {
+    /// Splits a grouping in two if its DISTINCT aggregates share one value.
+    pub(super) fn split_grouping(&mut self, aggregate: Aggregate) -> Relation {
         let typed = |value: Expr| self.atom_of(&value).ok().map(|atom| (value, atom));
         let Some((value, atom)) = distinct_value(&aggregate)
             .filter(|value| !self.types().volatile(value) && self.parts_are_small(&aggregate))
@@ -115,7 +116,7 @@ impl Fields<'_> {
 }
 
 /// Returns the fields within the relation that are read if the fields in `output` are.
-fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
+pub(super) fn read_names(relation: &Relation, output: &[Name]) -> HashSet<Name> {
     let mut computed: HashMap<Name, Vec<Name>> = HashMap::new();
     let mut open = output.to_vec();
     collect_reads(relation, &mut computed, &mut open);

@@ -8,6 +8,7 @@ pub mod fields;
 pub(crate) mod lateral_limit;
 pub(crate) mod lateral_unnest;
 pub(crate) mod order;
+pub(crate) mod partition_aggregates;
 pub(crate) mod push;
 pub(crate) mod reduce;
 pub mod relation;

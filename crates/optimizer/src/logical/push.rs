@@ -54,7 +54,7 @@ impl PushDown<'_> {
         }
         match relation {
             Relation::Filter { input, predicates } => {
-                let all = self.conjuncts(predicates);
+                let all = self.types.conjuncts(predicates);
                 let (stay, mut go): (Vec<Expr>, Vec<Expr>) =
                     all.into_iter().partition(|predicate| self.raises(predicate));
                 go.extend(incoming);
@@ -129,41 +129,6 @@ impl PushDown<'_> {
         }
     }
 
-    /// Returns the conjuncts of predicates, in order.
-    fn conjuncts(&self, predicates: Vec<Expr>) -> Vec<Expr> {
-        let mut all: Vec<Expr> = predicates.iter().flat_map(Expr::conjuncts).collect();
-        if self.uses(Rule::FactorDisjunctions) {
-            all = all.into_iter().flat_map(|predicate| self.factored(predicate)).collect();
-        }
-        if self.uses(Rule::NeutralOperands) {
-            all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
-        }
-        all
-    }
-
-    /// Splits a disjunction into the conjuncts that all branches share and the rest. A conjunct
-    /// that can raise an error or is volatile remains in its branch, behind the conjuncts before
-    /// it.
-    fn factored(&self, predicate: Expr) -> Vec<Expr> {
-        let Expr::Or(branches) = predicate else { return vec![predicate] };
-        let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
-        let Some((first, others)) = branches.split_first() else {
-            return vec![Expr::boolean(false)];
-        };
-        let is_shared =
-            |part: &&Expr| others.iter().all(|branch| branch.contains(part)) && !self.raises(part);
-        let shared: Vec<Expr> = first.iter().filter(is_shared).cloned().collect();
-        for branch in &mut branches {
-            branch.retain(|part| !shared.contains(part));
-        }
-        let mut result = shared;
-        // If nothing is left of a branch, the shared part implies the disjunction.
-        if !branches.iter().any(Vec::is_empty) {
-            result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
-        }
-        result
-    }
-
     fn through_map(
         &self,
         input: Relation,
@@ -177,7 +142,12 @@ impl PushDown<'_> {
             if exprs.iter().any(|(_, expr)| !matches!(expr, Expr::Field(_))) {
                 below = self.types.simplified(below);
             }
-            if self.raises(&below) { stay.push(predicate) } else { go.push(below) }
+            let is_true = matches!(below, Expr::Constant(Scalar::Boolean(true), _));
+            if self.raises(&below) {
+                stay.push(predicate);
+            } else if !is_true {
+                go.push(below);
+            }
         }
         Relation::Map { input: Box::new(self.push(input, go)), exprs }.filtered(stay)
     }
@@ -206,6 +176,9 @@ impl PushDown<'_> {
             .into_iter()
             .partition(|predicate| !predicate.fields().is_empty() && covered(predicate, &keys));
         window.input = self.push(window.input, go);
+        if self.uses(Rule::FirstOfPartitions) {
+            window.limit = first_of_partitions(&window, &stay);
+        }
         Relation::Window(Box::new(window)).filtered(stay)
     }
 
@@ -243,6 +216,9 @@ impl PushDown<'_> {
     }
 
     fn through_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {
+        if self.uses(Rule::OuterToAnti) && keeps_unmatched(&join, &incoming) {
+            return self.through_anti_join(join, incoming);
+        }
         if self.uses(Rule::OuterToInner) {
             reject_nulls(&mut join, &incoming);
         }
@@ -250,7 +226,7 @@ impl PushDown<'_> {
         let right: HashSet<Name> = join.right.names().into_iter().collect();
         let moves = |predicate: &Expr| self.uses(Rule::PushFilterJoin) || is_key(predicate);
         let (mut to_left, mut to_right, mut stay) = (Vec::new(), Vec::new(), Vec::new());
-        for condition in self.conjuncts(std::mem::take(&mut join.conditions)) {
+        for condition in self.types.conjuncts(std::mem::take(&mut join.conditions)) {
             let constant = condition.fields().is_empty();
             let safe =
                 moves(&condition) && !constant && !self.raises(&condition) && !join.null_aware;
@@ -286,6 +262,22 @@ impl PushDown<'_> {
         join.left = self.push(join.left, to_left);
         join.right = self.push(join.right, to_right);
         self.sink(join).filtered(stay)
+    }
+
+    /// Turns a left join of which only the tuples without a match remain into an anti join. The
+    /// fields of its right side are NULL.
+    fn through_anti_join(&self, mut join: Join, incoming: Vec<Expr>) -> Relation {
+        let mut exprs: Vec<(Name, Expr)> =
+            join.left.names().into_iter().map(|name| (name.clone(), Expr::Field(name))).collect();
+        for name in join.right.names() {
+            let Some(atom) = self.types.atoms.get(&name) else {
+                return Relation::Join(Box::new(join)).filtered(incoming);
+            };
+            exprs.push((name, Expr::Constant(Scalar::Null, atom.clone())));
+        }
+        join.kind = Kind::Anti;
+        let input = Box::new(Relation::Join(Box::new(join)));
+        self.push(Relation::Map { input, exprs }, incoming)
     }
 
     /// Moves a semi or anti join below maps and filters, next to the joins with which it can be
@@ -366,6 +358,33 @@ fn is_key(predicate: &Expr) -> bool {
     !a.is_empty() && !b.is_empty() && !a.iter().any(|name| b.contains(name))
 }
 
+/// Returns the upper bound that predicates set for `row_number`, if tuples beyond it do not matter
+/// to the calls of the window.
+fn first_of_partitions(window: &Window, predicates: &[Expr]) -> Option<u64> {
+    let looks_back = |function: &str| matches!(function, "row_number" | "rank" | "dense_rank");
+    if !window.calls.iter().all(|(_, call)| looks_back(&call.function)) {
+        return None;
+    }
+    let is_number = |field: &Name| {
+        let call = window.calls.iter().find(|(name, _)| name == field);
+        call.is_some_and(|(_, call)| &*call.function == "row_number")
+    };
+    let bound = |predicate: &Expr| {
+        let Expr::Call { function, args } = predicate else { return None };
+        let [Expr::Field(field), Expr::Constant(Scalar::Integer(value), _)] = args.as_slice()
+        else {
+            return None;
+        };
+        let last = match &**function {
+            "lt_eq" | "eq" => *value,
+            "lt" => value.saturating_sub(1),
+            _ => return None,
+        };
+        is_number(field).then(|| u64::try_from(last.max(0)).unwrap_or(u64::MAX))
+    };
+    predicates.iter().filter_map(bound).min()
+}
+
 /// Whether a predicate compares fields and constants, so that it is the same for equal values.
 fn is_plain_comparison(predicate: &Expr) -> bool {
     let Expr::Call { function, args } = predicate else { return false };
@@ -387,6 +406,25 @@ fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
         }
         _ => {}
     }
+}
+
+/// Whether predicates above a left join drop all matches: one of them requires NULL in a field of the
+/// right side that an equality of the join compares.
+fn keeps_unmatched(join: &Join, predicates: &[Expr]) -> bool {
+    if join.kind != Kind::Left || join.correlated {
+        return false;
+    }
+    let right: HashSet<Name> = join.right.names().into_iter().collect();
+    let compared = |field: &Name| {
+        join.conditions.iter().any(|condition| {
+            let Expr::Call { function, args } = condition else { return false };
+            &**function == "eq" && args.contains(&Expr::Field(field.clone()))
+        })
+    };
+    predicates.iter().any(|predicate| {
+        let Expr::IsNull(value) = predicate else { return false };
+        matches!(&**value, Expr::Field(field) if right.contains(field) && compared(field))
+    })
 }
 
 /// Merges a limit into the sort below it; only maps are in between.

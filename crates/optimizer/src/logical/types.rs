@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tessera_functions::Library;
-use tessera_plan::{Expr, Rule, Rules, Scope, type_of};
+use tessera_plan::{Expr, Rule, Rules, Scalar, Scope, type_of};
 use tessera_types::{Atom, Field, Tuple};
 
 use crate::expression::{Simplifier, TypeContext};
@@ -32,6 +32,42 @@ impl Types<'_> {
                 expr,
                 Scope { tuple: &tuple, parameters: &tuple, functions: &**self.library },
             )
+    }
+
+    /// Returns the conjuncts of predicates, in order.
+    pub(crate) fn conjuncts(self, predicates: Vec<Expr>) -> Vec<Expr> {
+        let mut all: Vec<Expr> = predicates.iter().flat_map(Expr::conjuncts).collect();
+        if self.uses(Rule::FactorDisjunctions) {
+            all = all.into_iter().flat_map(|predicate| self.factored(predicate)).collect();
+        }
+        if self.uses(Rule::NeutralOperands) {
+            all.retain(|predicate| !matches!(predicate, Expr::Constant(Scalar::Boolean(true), _)));
+        }
+        all
+    }
+
+    /// Splits a disjunction into the conjuncts that all branches share and the rest. A conjunct
+    /// that can raise an error or is volatile remains in its branch, behind the conjuncts before
+    /// it.
+    fn factored(self, predicate: Expr) -> Vec<Expr> {
+        let Expr::Or(branches) = predicate else { return vec![predicate] };
+        let mut branches: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
+        let Some((first, others)) = branches.split_first() else {
+            return vec![Expr::boolean(false)];
+        };
+        let is_shared = |part: &&Expr| {
+            others.iter().all(|branch| branch.contains(part)) && !self.must_stay(part)
+        };
+        let shared: Vec<Expr> = first.iter().filter(is_shared).cloned().collect();
+        for branch in &mut branches {
+            branch.retain(|part| !shared.contains(part));
+        }
+        let mut result = shared;
+        // If nothing is left of a branch, the shared part implies the disjunction.
+        if !branches.iter().any(Vec::is_empty) {
+            result.push(Expr::Or(branches.into_iter().map(Expr::all).collect()));
+        }
+        result
     }
 
     /// Simplifies a predicate again after its fields were replaced by expressions.

@@ -16,6 +16,8 @@ pub struct Window {
     pub order: Vec<Key>,
     /// The fields of the calls, with their calls.
     pub calls: Vec<(Name, WindowCall)>,
+    /// The number of tuples of each partition that a predicate above keeps at most: the first ones.
+    pub limit: Option<u64>,
 }
 
 /// A call of a window function or of an aggregate over a frame.

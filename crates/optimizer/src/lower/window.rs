@@ -13,7 +13,7 @@ use tessera_types::{Atom, Error, Field, Result, Tuple};
 
 use super::aggregate::call_entries;
 use super::node::{add, fields_of};
-use super::sort::{ascending, keys_value, sort_key};
+use super::sort::{ascending, keys_value, sort_key, with_limit};
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Key, Name, Relation};
 use crate::logical::window::{Bound, Exclude, Frame, Unit, Window, WindowCall};
@@ -62,7 +62,8 @@ impl Lowering<'_> {
         let Some(first) = windows.iter().max_by_key(|window| window.order.len()) else {
             return Ok(lowered);
         };
-        let sorted = self.sorted_by_window(first, &below, lowered, level)?;
+        let limit = window.limit.filter(|_| windows.len() == 1);
+        let sorted = self.sorted_by_window((first, limit), &below, lowered, level)?;
         self.window_calls(windows, sorted, level)
     }
 
@@ -106,10 +107,10 @@ impl Lowering<'_> {
         Ok((lowered, WindowFields { partition, order, first, calls }))
     }
 
-    /// Sorts the input of a window.
+    /// Sorts the input of a window; with a limit, keeps the first tuples of each partition.
     fn sorted_by_window(
         &mut self,
-        window: &WindowFields,
+        (window, limit): (&WindowFields, Option<u64>),
         kept: &HashSet<Name>,
         mut lowered: LoweredNode,
         level: &mut Level,
@@ -128,6 +129,7 @@ impl Lowering<'_> {
         let keys: Vec<Value> = keys.iter().map(SortKey::to_value).collect();
         let params =
             Params::new().with("keys", keys).with("partition", window.partition.len() as i64);
+        let params = with_limit(params, 0, limit)?;
         let tuple = lowered.tuple.clone();
         Ok(add(level, "sort", &[lowered.id], params, tuple))
     }

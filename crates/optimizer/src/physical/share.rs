@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use tessera_context::interrupt;
 use tessera_plan::graph::{Node, NodeId, Plan};
 use tessera_plan::operator_catalog::{Functions, OperatorCatalog, Role};
 use tessera_plan::rewrite::{expressions, is_volatile, remove_unreachable};
+use tessera_plan::value::Value;
 use tessera_types::Result;
 
 /// Lets equal sub-plans share their state: of several pipeline breakers with equal parameters and
@@ -28,6 +30,7 @@ pub fn share_common(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
             .collect::<Result<Vec<_>>>()?;
         let inputs: Vec<NodeId> =
             node.inputs.iter().filter_map(|input| firsts.get(input.index()).copied()).collect();
+        interrupt::point();
         let head = (node.operator.clone(), inputs, fingerprint(node));
         let same_head = candidates.entry(head).or_default();
         let node = plan.node(id);
@@ -61,15 +64,38 @@ pub fn share_common(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
     Ok(remove_unreachable(&plan))
 }
 
-/// Returns a hash of a node. It avoids comparing thousands of nodes of one operator and input with
-/// each other.
+/// Returns a hash of a node's parameters and nested plans. It avoids comparing thousands of nodes of
+/// one operator and input with each other.
 fn fingerprint(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for (name, value) in node.params.iter() {
-        name.hash(&mut hasher);
-        expressions(value, &mut |expr| expr.fingerprint().hash(&mut hasher));
-    }
+    hash_node(node, &mut hasher);
     hasher.finish()
+}
+
+fn hash_node(node: &Node, hasher: &mut DefaultHasher) {
+    for (name, value) in node.params.iter() {
+        name.hash(hasher);
+        hash_value(value, hasher);
+    }
+    for inner in node.nested.iter().flat_map(|plan| &plan.nodes) {
+        (&inner.operator, &inner.inputs).hash(hasher);
+        hash_node(inner, hasher);
+    }
+}
+
+fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
+    match value {
+        Value::Boolean(value) => value.hash(hasher),
+        Value::Integer(value) => value.hash(hasher),
+        Value::Name(text) | Value::String(text) => text.hash(hasher),
+        Value::Tuple(tuple) => tuple.hash(hasher),
+        Value::Expr(expr) => expr.fingerprint().hash(hasher),
+        Value::List(values) => values.iter().for_each(|value| hash_value(value, hasher)),
+        Value::Record(entries) => entries.iter().for_each(|(name, value)| {
+            name.hash(hasher);
+            hash_value(value, hasher);
+        }),
+    }
 }
 
 /// Whether the node has side effects.

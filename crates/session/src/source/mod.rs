@@ -2,6 +2,7 @@
 
 mod format;
 mod options;
+mod path_columns;
 mod sample_file;
 mod sampler;
 mod stamp;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use tessera_files::Partitions;
 use tessera_operator::format::{
-    ColumnTypes, Format, Formats, ReadOptions, TableDescription, TableFiles,
+    ColumnTypes, Format, Formats, PathOptions, ReadOptions, TableDescription, TableFiles,
 };
 use tessera_optimizer::table::Table;
 use tessera_plan::{ColumnStatistics, Params, Statistics};
@@ -43,14 +44,17 @@ pub(crate) struct Source {
     pub(crate) types: ColumnTypes,
     /// The format options of the scan.
     pub(crate) options: Params,
+    /// The options of paths.
+    pub(crate) of_paths: PathOptions,
 }
 
 impl PartialEq for Source {
     fn eq(&self, other: &Source) -> bool {
-        let Source { name, format, paths, root, declared, types, options } = other;
+        let Source { name, format, paths, root, declared, types, options, of_paths } = other;
         *self.format == **format
             && (&self.name, &self.paths, &self.root) == (name, paths, root)
             && (&self.declared, &self.types, &self.options) == (declared, types, options)
+            && self.of_paths == *of_paths
     }
 }
 
@@ -98,9 +102,9 @@ impl Source {
 
     fn new(name: &str, files: FileSet, format: &Arc<dyn Format>, options: ReadOptions) -> Source {
         let FileSet { paths, root } = files;
-        let ReadOptions { params: options, columns: declared, types } = options;
+        let ReadOptions { params: options, columns: declared, types, paths: of_paths } = options;
         let (name, format) = (name.to_string(), format.clone());
-        Source { name, format, paths, root, declared, types, options }
+        Source { name, format, paths, root, declared, types, options, of_paths }
     }
 
     /// Reads the columns and statistics of the table, for planning.
@@ -119,7 +123,7 @@ impl Source {
             Some(fields) => self.apply_declared(fields, &columns, &mut statistics)?,
             None => options::with_types(&self.types, &columns, &self.paths[0])?,
         };
-        let partitions = self.partitions()?;
+        let partitions = path_columns::of(self, &columns)?;
         let tuple = with_partitions(columns, &partitions, &mut statistics);
         let paths = self.paths.iter().map(|path| tessera_plan::Value::string(path.as_str()));
         let mut params = Params::new().with("paths", paths.collect::<Vec<_>>());
@@ -172,13 +176,6 @@ impl Source {
         }
         statistics.columns = columns;
         Ok(Tuple::new(fields.to_vec()))
-    }
-
-    /// The partition columns from `name=value` folders below the root.
-    fn partitions(&self) -> Result<Partitions> {
-        let below = |path: &String| path.strip_prefix(&self.root).unwrap_or(path).to_string();
-        Partitions::discover(&self.paths.iter().map(below).collect::<Vec<_>>())
-            .map_err(|error| error.context(format!("table {}", self.name)))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Options of file formats in SQL statements.
 
 use tessera_operator::format::{
-    ColumnTypes, Format, FormatEntry, FormatOption, OptionKind, ReadOptions, set_defaults,
+    ColumnTypes, Format, FormatEntry, FormatOption, OptionKind, PATH_OPTIONS, ReadOptions,
+    set_defaults,
 };
 use tessera_optimizer::table::{FileOption, OptionValue};
 use tessera_plan::{Params, Value};
@@ -58,11 +59,20 @@ pub(crate) fn read_options(format: &dyn Format, options: &[FileOption]) -> Resul
     let entry = format.entry();
     let mut read = ReadOptions::default();
     for FileOption { name, value } in options {
+        if let Some(option) = find(&PATH_OPTIONS, name) {
+            path_option(&mut read, option, value)?;
+            continue;
+        }
         let option = find(entry.read_options, name)
-            .ok_or_else(|| unknown(name, entry, "reading", entry.read_options))?;
+            .ok_or_else(|| unknown(name, entry, "reading", entry.read_options, &PATH_OPTIONS))?;
         read_option(&mut read, option, value)?;
     }
     set_defaults(&mut read.params, entry.read_options);
+    if !read.paths.hive_types.is_empty() && read.paths.hive_partitioning == Some(false) {
+        return Err(Error::semantic(
+            "option hive_types gives types to columns that hive_partitioning = false leaves out; remove one of them",
+        ));
+    }
     format.check_options(&mut read)?;
     Ok(read)
 }
@@ -102,6 +112,35 @@ fn read_option(read: &mut ReadOptions, option: &FormatOption, value: &OptionValu
             _ => return Err(Error::semantic(format!("option {name} must be true or false"))),
         },
         (kind, _) => return Err(wrong_kind(name, kind)),
+    }
+    Ok(())
+}
+
+/// Parses an option that every format has.
+fn path_option(read: &mut ReadOptions, option: &FormatOption, value: &OptionValue) -> Result<()> {
+    let (name, paths) = (option.name, &mut read.paths);
+    if let ("hive_types", OptionValue::Named(pairs)) = (name, value) {
+        paths.hive_types = named_types(pairs)?;
+        return Ok(());
+    }
+    let (OptionValue::One(text), false) = (value, name == "hive_types") else {
+        return Err(wrong_kind(name, option.kind));
+    };
+    let flag = match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" => Some(true),
+        "false" | "0" | "off" => Some(false),
+        "auto" if name == "hive_partitioning" => None,
+        _ if name == "filename" && !text.is_empty() => {
+            paths.filename = Some(text.as_str().into());
+            return Ok(());
+        }
+        _ => return Err(Error::semantic(format!("option {name} must be true or false"))),
+    };
+    match name {
+        "filename" => paths.filename = (flag == Some(true)).then(|| name.into()),
+        "hive_partitioning" => paths.hive_partitioning = flag,
+        "hive_types_autocast" => paths.hive_text = flag == Some(false),
+        _ => return Err(wrong_kind(name, option.kind)),
     }
     Ok(())
 }
@@ -159,20 +198,24 @@ pub(crate) fn write_options(entry: &FormatEntry, options: &[(String, String)]) -
     let mut written = ReadOptions::default();
     for (name, value) in options {
         let option = find(entry.write_options, name)
-            .ok_or_else(|| unknown(name, entry, "writing", entry.write_options))?;
+            .ok_or_else(|| unknown(name, entry, "writing", entry.write_options, &[]))?;
         read_option(&mut written, option, &OptionValue::One(value.clone()))?;
     }
     set_defaults(&mut written.params, entry.write_options);
     Ok(written.params)
 }
 
-fn unknown(name: &str, entry: &FormatEntry, doing: &str, known: &[FormatOption]) -> Error {
-    let expected = match known {
-        [] => "this format has no options".to_string(),
-        known => {
-            let names: Vec<&str> = known.iter().map(|option| option.name).collect();
-            format!("expected {}", names.join(", "))
-        }
+fn unknown(
+    name: &str,
+    entry: &FormatEntry,
+    doing: &str,
+    known: &[FormatOption],
+    common: &[FormatOption],
+) -> Error {
+    let names: Vec<&str> = known.iter().chain(common).map(|option| option.name).collect();
+    let expected = match names.is_empty() {
+        true => "this format has no options".to_string(),
+        false => format!("expected {}", names.join(", ")),
     };
     let format = entry.label;
     Error::semantic(format!("unknown option '{name}' of {doing} {format} files; {expected}"))
@@ -208,9 +251,10 @@ mod tests {
         assert_eq!(
             message,
             "unknown option 'delimeter' of reading CSV files; expected header, delimiter, quote, \
-             escape, null, sample, skip, comment, columns, types, names, all_varchar"
+             escape, null, sample, skip, comment, columns, types, names, all_varchar, \
+             union_by_name, filename, hive_partitioning, hive_types, hive_types_autocast"
         );
-        assert!(refused("parquet", &[("header", "true")]).contains("this format has no options"));
+        assert!(refused("text", &[("header", "true")]).contains("; expected filename, hive_"));
         assert!(refused("csv", &[("delim", ";"), ("sep", ",")]).contains("duplicate"));
         assert!(refused("text", &[("delim", ";")]).contains("reading text files"));
     }

@@ -24,11 +24,16 @@ use crate::storage::Storage;
 
 /// A table of at most this many rows is sampled entirely, so that the sample of a dimension has all
 /// keys.
-const WHOLE_ROWS_MAX: f64 = 20_000.0;
+const WHOLE_ROWS_MAX: f64 = 100_000.0;
 /// The sample size of a larger table. It gives a selectivity of 1 in 100 to within about 10 %.
 const SAMPLE_ROWS: f64 = 8_000.0;
-/// The number of morsels to read. Four of 131,072 rows take about 2 ms per column.
+/// The number of morsels to read whole. Four of 131,072 rows take about 2 ms per column.
 const MORSELS_MAX: usize = 4;
+/// The number of morsels to read in part, if there are more: the rows of many files are ordered by
+/// time, and a few whole morsels would miss most of it.
+const PARTS_MAX: usize = 8;
+/// The number of rows to read from these parts.
+const PART_ROWS: usize = MORSELS_MAX << 17;
 /// The time limit for reading a sample.
 const TIME_MAX: Duration = Duration::from_millis(30);
 /// The time limit of one wait for bytes of a file.
@@ -124,7 +129,7 @@ impl TableSampler {
             return None;
         }
         let scan = format!("{} {:?} {}", table.operator, table.params, table.tuple);
-        let versions = format!("{scan}\n{stamps:?}");
+        let versions = format!("{scan}\n{stamps:?}\n{WHOLE_ROWS_MAX} {SAMPLE_ROWS}");
         let cache = self.cache.as_ref().filter(|_| stamps.unchanged(stamps));
         let file = cache.map(|directory| SampleFile::new(directory, &scan, versions));
         Some(self.new_scan_sampler(table, remote, file))
@@ -207,7 +212,8 @@ impl ScanSampler {
         let (sample, progress) = read_sample(&*source, &ranges, &tuple, ends_at)?;
         let rows_read: usize = progress.morsels.iter().map(|(_, rows)| *rows).sum();
         if first {
-            let complete = progress.morsels.len() == all && !progress.timed_out;
+            let in_parts = ranges.morsels.iter().any(|(_, limit)| *limit != usize::MAX);
+            let complete = progress.morsels.len() == all && !progress.timed_out && !in_parts;
             let least = sample.num_rows() as f64 + 1.0;
             let table_rows = match complete {
                 true if ranges.share >> 32 > 0 => rows_read as f64,
@@ -239,10 +245,15 @@ impl ScanSampler {
 
     /// Chooses the ranges of the first draw: evenly spaced morsels.
     fn ranges(&self, all: usize) -> SampledRanges {
-        let count = all.min(MORSELS_MAX);
-        let morsels = (0..count).map(|number| (number * all / count, usize::MAX)).collect();
-        let rows = self.rows * count as f64 / all.max(1) as f64;
-        let share = if self.rows <= WHOLE_ROWS_MAX { 1.0 } else { (SAMPLE_ROWS / rows).min(1.0) };
+        let is_small = self.rows <= WHOLE_ROWS_MAX;
+        let in_parts = !is_small && all > MORSELS_MAX && self.has_row_count();
+        let count = all.min(if is_small || in_parts { PARTS_MAX } else { MORSELS_MAX });
+        let limit = if in_parts { PART_ROWS / count } else { usize::MAX };
+        // Reading may stop early, so that the first ones should be far apart.
+        let apart = (0..PARTS_MAX).map(|n| n.reverse_bits() >> PARTS_MAX.leading_zeros() >> 1);
+        let morsels = apart.filter(|n| *n < count).map(|n| (n * all / count, limit)).collect();
+        let rows = count as f64 * (self.rows / all.max(1) as f64).min(limit as f64);
+        let share = if is_small { 1.0 } else { (SAMPLE_ROWS / rows).min(1.0) };
         SampledRanges { morsels, all, share: (share * (1u64 << 32) as f64) as u64 }
     }
 

@@ -136,6 +136,13 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
             let (one, two) = (r.test(&["x", "y"]), r.test(&["x", "y"]));
             format!("select x.a, x.b, y.a, y.c from t x {join} u y on {on} where {one} and {two}")
         }
+        Rule::OuterToAnti => {
+            let on = format!("x.a = y.a and {}", r.test(&["x", "y"]));
+            let both = r.test(&["x", "y"]);
+            format!(
+                "select x.a, x.b, y.a, y.c from t x left join u y on {on} where y.a is null and ({both} or x.b > 1)"
+            )
+        }
         Rule::ImpliedPredicates => {
             let both = |r: &mut Random| format!("({} and {})", r.safe(&["x"]), r.safe(&["y"]));
             let (one, two) = (both(r), both(r));
@@ -276,6 +283,26 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
                     format!("select count(distinct {value}), {others} from t x where {test}{group}")
                 }
             }
+        }
+        Rule::PartitionAggregates => {
+            let call = r.pick(&[
+                "count(*)",
+                "count(distinct x.b)",
+                "sum(x.a)",
+                "min(x.c) filter (where x.a > 0)",
+                "avg(x.b)",
+                "bool_or(x.a > 1)",
+            ]);
+            let over = r.pick(&["over ()", "over (partition by x.e)"]);
+            format!("select x.a, x.e, {call} {over} as n from w x where {}", r.test(&["x"]))
+        }
+        Rule::FirstOfPartitions => {
+            let key = r.pick(&["x.a", "x.c", "x.e, x.b"]);
+            let number =
+                format!("row_number() over (partition by {key} order by x.b, x.a, x.c, x.d, x.e)");
+            let bound = r.pick(&["x.n <= 2", "x.n < 4", "x.n = 1", "x.n <= 0"]);
+            let inner = format!("select *, {number} as n from t x");
+            format!("select x.* from ({inner}) x where {bound} and {}", r.test(&["x"]))
         }
         Rule::OrderJoins => {
             let join = r.pick(&["join", "join", "left join"]);

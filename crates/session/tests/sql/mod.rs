@@ -3,6 +3,7 @@
 mod compare;
 mod script;
 mod values;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -80,6 +80,8 @@ pub(super) struct BoundAggregate {
     pub(super) call: Call,
     pub(super) atom: Atom,
     pub(super) steps: Vec<Step>,
+    /// The arguments as they are written, which give the result its collation.
+    written: Vec<Expr>,
 }
 
 impl Binder<'_> {
@@ -127,12 +129,13 @@ impl Binder<'_> {
             };
             return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
         };
-        let BoundAggregate { call, atom, steps } = bound;
+        let BoundAggregate { call, atom, steps, written } = bound;
         let volatile = call.args.iter().chain(&call.filter).any(|expr| self.is_volatile(expr));
         let mut groups = groups.borrow_mut();
         groups.steps.extend(steps);
         let shown = function.to_string();
         let name = groups.call(call, volatile, || self.fields.fresh(&shown, atom.clone()));
+        self.keep_collation(&name, &written)?;
         Ok(TypedExpr::new(Expr::Field(name), atom))
     }
 
@@ -216,8 +219,11 @@ impl Binder<'_> {
             let message = format!("{name} needs WITHIN GROUP (ORDER BY value)");
             return Err(Error::semantic(message).with_state(SqlState::WRONG_OBJECT_TYPE));
         }
-        let mut keys = self
-            .call_keys(if within_group.is_empty() { order_by } else { within_group }, &mut place)?;
+        let (keys, in_set) = match within_group.is_empty() {
+            true => (order_by, false),
+            false => (&within_group[..], ordered),
+        };
+        let mut keys = self.call_keys(keys, in_set, &mut place)?;
         if !within_group.is_empty() {
             // As in standard SQL, `listagg(x, ',') WITHIN GROUP (ORDER BY y)`.
             let is_list = function_name(function).as_deref() == Some("listagg");
@@ -241,7 +247,7 @@ impl Binder<'_> {
             }
         }
         let (name, values) = self.as_percentile(name, values)?;
-        let values = self.call_arguments(&name, values)?;
+        let mut values = self.call_arguments(&name, values)?;
         if ordered
             && !within_group.is_empty()
             && let (Some(key), Some(value)) = (keys.first_mut(), values.first())
@@ -249,6 +255,8 @@ impl Binder<'_> {
             // Sort the converted value that the function reads.
             key.0 = value.clone();
         }
+        let written = values.iter().map(|value| value.expr.clone()).collect();
+        let name = self.collated_call(name, &mut values, &mut keys, &mut distinct)?;
         let filter = match filter {
             Some(filter) => {
                 let condition = self.condition(filter, &mut place)?;
@@ -283,20 +291,27 @@ impl Binder<'_> {
             order_by: sorted,
             limit,
         };
-        Ok(BoundAggregate { call, atom, steps })
+        Ok(BoundAggregate { call, atom, steps, written })
     }
 
+    /// Binds ORDER BY of a call. The value of an ordered-set aggregate stays as it is, because it
+    /// is the result, too.
     fn call_keys(
         &mut self,
         keys: &[OrderByExpr],
+        in_set: bool,
         place: &mut Place<'_, '_>,
     ) -> Result<Vec<(TypedExpr, bool, bool)>> {
         let mut sorted = Vec::with_capacity(keys.len());
         for OrderByExpr { expr, options, with_fill } in keys {
             refuse(with_fill.is_some(), "WITH FILL", expr)?;
             let value = self.expr(expr, place)?;
+            let value = match in_set {
+                true => value.known(),
+                false => self.sort_key(value.known())?.0,
+            };
             let (descending, nulls_first) = direction(options);
-            sorted.push((value.known(), descending, nulls_first));
+            sorted.push((value, descending, nulls_first));
         }
         Ok(sorted)
     }

@@ -131,6 +131,39 @@ impl Binder<'_> {
         }
     }
 
+    /// Makes an aggregate that compares texts compare them in their collation; returns the function
+    /// to call.
+    pub(super) fn collated_call(
+        &self,
+        name: String,
+        values: &mut [TypedExpr],
+        keys: &mut Vec<(TypedExpr, bool, bool)>,
+        distinct: &mut bool,
+    ) -> Result<String> {
+        let Some(first) = values.first_mut() else { return Ok(name) };
+        let Some(collation) = self.text_collation(first)? else { return Ok(name) };
+        match &*name {
+            "min" | "max" => {
+                let descending = name == "max";
+                let key = self.order_key(first.clone(), &collation)?;
+                // Of equal texts, the first by its bytes is the result.
+                *keys = vec![(key, descending, false), (first.clone(), false, false)];
+                *distinct = false;
+                Ok("first_value".to_string())
+            }
+            "count" if *distinct => {
+                *first = self.equal_key(first.clone(), &collation)?;
+                Ok(name)
+            }
+            "approx_distinct" | "approx_top_k" | "entropy" | "histogram" | "mode"
+            | "percentile_disc" => self.refuse_collation(&name, values).map(|()| name),
+            _ if *distinct && collation.joins_texts() => {
+                self.refuse_collation(&format!("{name}(DISTINCT …)"), values).map(|()| name)
+            }
+            _ => Ok(name),
+        }
+    }
+
     fn cast_all(&self, args: Vec<TypedExpr>, atom: &Atom) -> Result<Vec<TypedExpr>> {
         args.into_iter().map(|arg| self.cast_to(arg, atom, false)).collect()
     }

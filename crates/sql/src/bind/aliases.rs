@@ -40,6 +40,7 @@ impl Binder<'_> {
             }
             let TypedExpr { expr, atom, .. } = value;
             let field = self.fields.fresh(name, atom.clone());
+            self.keep_collation(&field, [&expr])?;
             steps.push(Step::Value(field.clone(), expr));
             value = TypedExpr::new(Expr::Field(field), atom);
             origin = origin.max(Origin::Groups);

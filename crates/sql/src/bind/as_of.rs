@@ -1,17 +1,18 @@
 //! Joins by order: ASOF JOIN, with the nearest row, and POSITIONAL JOIN, by position.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use sqlparser::ast::{Expr as Ast, JoinConstraint, JoinOperator};
+use sqlparser::ast::{AsOfKind, Expr as Ast, JoinConstraint, JoinOperator};
 use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_optimizer::logical::as_of::{AsOf, Nearest};
 use tessera_optimizer::logical::relation::{Key, Kind, Name, Relation, covered, substitute};
+use tessera_optimizer::logical::window::{Frame, Window, WindowCall};
 use tessera_plan::{Expr, Scalar};
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result};
 
 use super::from::{FromContext, Tables};
-use super::join::{JoinType, using_names};
+use super::join::{JoinType, build_join, using_names};
 use super::scope::{Column, Scope};
 use super::steps::joined;
 use super::subquery::conjuncts;
@@ -24,7 +25,7 @@ pub(super) enum OrderedJoin<'q> {
         /// The condition of MATCH_CONDITION.
         matched: Option<&'q Ast>,
         constraint: &'q JoinConstraint,
-        outer: bool,
+        kind: AsOfKind,
     },
     Positional,
 }
@@ -45,12 +46,13 @@ impl<'q> OrderedJoin<'q> {
     /// Returns the join that an operator is, or `None` if it is none by order.
     pub(super) fn of(operator: &'q JoinOperator) -> Option<OrderedJoin<'q>> {
         match operator {
-            JoinOperator::AsOfOn { constraint, outer } => {
-                Some(OrderedJoin::AsOf { matched: None, constraint, outer: *outer })
+            JoinOperator::AsOfOn { constraint, kind } => {
+                Some(OrderedJoin::AsOf { matched: None, constraint, kind: *kind })
             }
             // This form keeps the left rows without a match, as in Snowflake.
             JoinOperator::AsOf { match_condition, constraint } => {
-                Some(OrderedJoin::AsOf { matched: Some(match_condition), constraint, outer: true })
+                let kind = AsOfKind::Left;
+                Some(OrderedJoin::AsOf { matched: Some(match_condition), constraint, kind })
             }
             JoinOperator::Positional => Some(OrderedJoin::Positional),
             _ => None,
@@ -77,8 +79,8 @@ impl Binder<'_> {
         join: OrderedJoin<'_>,
         (place, context): (TokenSpan, FromContext<'_, '_>),
     ) -> Result<Tables> {
-        let (matched, constraint, outer) = match join {
-            OrderedJoin::AsOf { matched, constraint, outer } => (matched, constraint, outer),
+        let (matched, constraint, kind) = match join {
+            OrderedJoin::AsOf { matched, constraint, kind } => (matched, constraint, kind),
             OrderedJoin::Positional => {
                 let columns = left.columns.iter_mut().chain(&mut right.columns);
                 columns.for_each(|column| column.extended = true);
@@ -98,7 +100,14 @@ impl Binder<'_> {
                 conditions.extend(self.as_of_conditions(&left, &right, condition, context)?);
             }
             JoinConstraint::Using(names) => {
-                let side = if outer { JoinType::Left } else { JoinType::Inner };
+                let side = match kind {
+                    AsOfKind::Inner => JoinType::Inner,
+                    AsOfKind::Left => JoinType::Left,
+                    AsOfKind::Right => JoinType::Right,
+                    AsOfKind::Full => JoinType::Full,
+                    AsOfKind::Semi => JoinType::Semi,
+                    AsOfKind::Anti => JoinType::Anti,
+                };
                 let last = if matched.is_some() { "eq" } else { "gt_eq" };
                 let mut pairs = self.using(&left, &right, side, &using_names(names)?, last)?;
                 conditions.append(&mut pairs.conditions);
@@ -110,12 +119,107 @@ impl Binder<'_> {
                 return Err(with_span(Error::new(Code::Syntax, message), place));
             }
         }
-        let tables =
-            as_of(left, right, conditions, outer).map_err(|error| with_span(error, place))?;
+        let plain = |tables: Tables| (tables, HashMap::new());
+        let tables = match kind {
+            AsOfKind::Inner => as_of(left, right, conditions, false).map(plain),
+            AsOfKind::Left => as_of(left, right, conditions, true).map(plain),
+            AsOfKind::Right => self.keeping_right(left, right, conditions, false),
+            AsOfKind::Full => self.keeping_right(left, right, conditions, true),
+            AsOfKind::Semi => matching(left, right, conditions, JoinType::Semi).map(plain),
+            AsOfKind::Anti => matching(left, right, conditions, JoinType::Anti).map(plain),
+        };
+        let (tables, renamed) = tables.map_err(|error| with_span(error, place))?;
         Ok(match used {
-            Some(used) => used.merge(tables),
+            Some(mut used) => {
+                used.rename(&renamed);
+                used.merge(tables)
+            }
             None => tables,
         })
+    }
+
+    /// Builds an ASOF JOIN that also keeps right rows without a match, and left ones with `outer`.
+    ///
+    /// The right rows are numbered. Those whose number is not in the result of the join follow it.
+    /// All fields have new names, which the map holds.
+    fn keeping_right(
+        &mut self,
+        left: Tables,
+        right: Tables,
+        conditions: Vec<Expr>,
+        outer: bool,
+    ) -> Result<(Tables, HashMap<Name, Name>)> {
+        let row = self.fields.fresh("row", Atom::Int64);
+        let call = WindowCall {
+            function: "row_number".into(),
+            args: Vec::new(),
+            distinct: false,
+            filter: None,
+            order_by: Vec::new(),
+            ignore_nulls: false,
+            frame: Frame::whole(),
+        };
+        let (partition, order, calls) = (Vec::new(), Vec::new(), vec![(row.clone(), call)]);
+        let numbered = Window { input: right.relation, partition, order, calls, limit: None };
+        let numbered = self.shared_relation(Relation::Window(Box::new(numbered)));
+        let kept = fields_of(&right.columns);
+        let right = Tables { relation: numbered.clone(), columns: right.columns };
+        let lost = fields_of(&left.columns);
+        let Tables { relation, mut columns } = as_of(left, right, conditions, outer)?;
+        let pairs = self.shared_relation(relation);
+
+        let found = self.read_fields(&pairs, std::slice::from_ref(&row))?;
+        let mut wanted = kept.clone();
+        wanted.push(row);
+        let others = self.read_fields(&numbered, &wanted)?;
+        let same = vec![Expr::Field(others.1[kept.len()].clone()), Expr::Field(found.1[0].clone())];
+        let same = vec![Expr::call("eq", same)];
+        let others_only = joined(Kind::Anti, others.0, found.0, same, None, false);
+        let mut exprs = Vec::with_capacity(lost.len() + kept.len());
+        for field in &lost {
+            let atom = self.fields.atom(field)?;
+            exprs.push((self.fields.fresh(field, atom.clone()), Expr::null(atom)));
+        }
+        for (field, read) in kept.iter().zip(&others.1) {
+            let name = self.fields.fresh(field, self.fields.atom(field)?);
+            exprs.push((name, Expr::Field(read.clone())));
+        }
+        let names = exprs.iter().map(|(name, _)| name.clone()).collect();
+        let unmatched = (Relation::Map { input: Box::new(others_only), exprs }, names);
+
+        let all: Vec<Name> = lost.into_iter().chain(kept).collect();
+        let matched = self.read_fields(&pairs, &all)?;
+        let mut renamed = HashMap::with_capacity(all.len());
+        let mut names = Vec::with_capacity(all.len());
+        for field in all {
+            let name = self.fields.fresh(&field, self.fields.atom(&field)?);
+            names.push(name.clone());
+            renamed.insert(field, name);
+        }
+        for column in &mut columns {
+            column.extended = true;
+            if let Some(name) = renamed.get(&column.field) {
+                column.field = name.clone();
+            }
+        }
+        let relation = Relation::Union { inputs: vec![matched, unmatched], names };
+        Ok((Tables { relation, columns }, renamed))
+    }
+
+    /// Makes a relation one that several parts of a plan read.
+    fn shared_relation(&mut self, input: Relation) -> Relation {
+        Relation::Shared { id: self.fields.fresh("shared", Atom::Null), input: Box::new(input) }
+    }
+
+    /// Reads fields of a shared relation under new names.
+    fn read_fields(&mut self, shared: &Relation, fields: &[Name]) -> Result<(Relation, Vec<Name>)> {
+        let mut exprs = Vec::with_capacity(fields.len());
+        for field in fields {
+            let name = self.fields.fresh(field, self.fields.atom(field)?);
+            exprs.push((name, Expr::Field(field.clone())));
+        }
+        let names = exprs.iter().map(|(name, _)| name.clone()).collect();
+        Ok((Relation::Map { input: Box::new(shared.clone()), exprs }, names))
     }
 
     /// Binds the conditions of an ASOF JOIN.
@@ -203,13 +307,33 @@ impl AsOfConditions {
     }
 }
 
+/// Builds an ASOF SEMI or ANTI JOIN: a left row has a nearest row where it has any.
+fn matching(left: Tables, right: Tables, conditions: Vec<Expr>, side: JoinType) -> Result<Tables> {
+    let names = |tables: &Tables| tables.relation.names().into_iter().collect::<HashSet<Name>>();
+    let all = AsOfConditions::new(&conditions, &names(&left), &names(&right))?;
+    match all.inequality {
+        Some(_) => Ok(build_join(left, right, side, conditions)),
+        None => Err(without_inequality()),
+    }
+}
+
+/// Returns the fields of columns, each once.
+fn fields_of(columns: &[Column]) -> Vec<Name> {
+    let mut seen = HashSet::new();
+    let fields = columns.iter().map(|column| column.field.clone());
+    fields.filter(|field| seen.insert(field.clone())).collect()
+}
+
+fn without_inequality() -> Error {
+    Error::semantic("an ASOF JOIN needs an inequality between its sides: >=, >, <= or <")
+}
+
 /// Builds an ASOF JOIN.
 fn as_of(left: Tables, right: Tables, conditions: Vec<Expr>, outer: bool) -> Result<Tables> {
     let names = |tables: &Tables| tables.relation.names().into_iter().collect::<HashSet<Name>>();
     let mut all = AsOfConditions::new(&conditions, &names(&left), &names(&right))?;
     let Some((left_value, right_value, nearest)) = all.inequality.take() else {
-        let message = "an ASOF JOIN needs an inequality between its sides: >=, >, <= or <";
-        return Err(Error::semantic(message));
+        return Err(without_inequality());
     };
     let mut columns = left.columns.clone();
     let extended =

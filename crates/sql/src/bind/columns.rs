@@ -144,8 +144,12 @@ impl Binder<'_> {
             LikeSelectKind::ILike => Ast::ILike { negated, any, expr, pattern, escape_char },
             LikeSelectKind::SimilarTo => Ast::SimilarTo { negated, expr, pattern, escape_char },
             LikeSelectKind::Glob => {
-                let function = "* GLOB (write * LIKE or * SIMILAR TO)";
-                return Err(Error::unsupported(format!("{function} is not supported")));
+                let right = text(&super::pattern::regex_of_glob(&like.pattern));
+                let op = match negated {
+                    true => BinaryOperator::PGRegexNotMatch,
+                    false => BinaryOperator::PGRegexMatch,
+                };
+                Ast::BinaryOp { left: expr, op, right }
             }
         };
         Ok(matches!(self.constant_of(&test)?, Expr::Constant(Scalar::Boolean(true), _)))

@@ -18,6 +18,7 @@ impl Binder<'_> {
         right: TypedExpr,
     ) -> Result<TypedExpr> {
         let (left, right) = self.comparable(self.settled(left), self.settled(right))?;
+        let (left, right) = self.compared_keys(name, left, right)?;
         let (a, b) = (&left.atom, &right.atom);
         if a == b {
             return Ok(TypedExpr::boolean(Expr::call(name, vec![left.expr, right.expr])));

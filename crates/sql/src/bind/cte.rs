@@ -173,6 +173,9 @@ impl Binder<'_> {
         for column in &mut columns {
             let field = self.fields.fresh(&column.name, column.atom.clone());
             let read = std::mem::replace(&mut column.field, field.clone());
+            if let Some(collation) = self.collations.get(&read).cloned() {
+                self.collations.insert(field.clone(), collation);
+            }
             exprs.push((field, Expr::Field(read)));
         }
         BoundQuery { relation: Relation::Map { input: Box::new(relation), exprs }, columns }

@@ -1,4 +1,4 @@
-//! DESCRIBE, SHOW and SUMMARIZE in queries, and LIMIT with a percentage.
+//! DESCRIBE, SHOW and SUMMARIZE in queries, and LIMIT with a percentage or a subquery.
 //!
 //! Each becomes a query in SQL over an input that is bound before.
 
@@ -6,17 +6,25 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sqlparser::ast::{DescribeKind, DescribeQuery, DescribeSubject, Expr as Ast, Spanned};
+use sqlparser::ast::{
+    DescribeKind, DescribeQuery, DescribeSubject, Expr as Ast, SelectItem, SetExpr, Spanned,
+    TableFactor, TableWithJoins,
+};
+use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_functions::duckdb_name;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::{Env, Meaning};
+use super::factor::aliased;
 use super::from::Tables;
 use super::scope::{Column, Scope};
-use super::{Binder, BoundQuery, unsupported_at, with_span};
+use super::{Binder, BoundQuery, Place, unsupported_at, with_span};
 
 /// The name of the input in the queries in SQL. A user's name has no blank without quotes.
 const INPUT: &str = "described input";
+
+/// The name of the row with the values of LIMIT and OFFSET.
+const COUNTS: &str = "limit and offset";
 
 /// The rows of `SHOW TABLES`.
 const TABLES: &str = "SELECT table_name AS name FROM information_schema.tables \
@@ -95,6 +103,68 @@ impl Binder<'_> {
              ORDER BY \"row\""
         );
         let mut limited = self.over(bound, &query, env)?;
+        for (column, before) in limited.columns.iter_mut().zip(columns) {
+            (column.name, column.literal) = (before.name, before.literal);
+        }
+        Ok(limited)
+    }
+
+    /// Binds LIMIT and OFFSET that are computed by subqueries, from the tables that `env` names. As
+    /// in PostgreSQL, they are of type bigint, and NULL is no limit.
+    pub(super) fn limited_to_values(
+        &mut self,
+        bound: BoundQuery,
+        limit: Option<&Ast>,
+        offset: Option<&Ast>,
+        env: &Env,
+    ) -> Result<BoundQuery> {
+        for (written, clause) in [(limit, "LIMIT"), (offset, "OFFSET")] {
+            let Some(written) = written else { continue };
+            let (scope, mut steps) = (Scope::empty(None, env.clone()), Vec::new());
+            let place = &mut Place { scope: &scope, steps: &mut steps, clause, unnests: None };
+            let value = self.expr(written, place)?;
+            self.as_count(value, clause).map_err(|error| with_span(error, written))?;
+        }
+        let checked = |name: &str, clause: &str| {
+            format!(
+                "CASE WHEN {name} < 0 THEN error('{clause} must not be negative, not ' || {name}) \
+                 ELSE {name} END AS {name}"
+            )
+        };
+        let text = format!(
+            "SELECT {}, {} FROM (SELECT NULL::bigint AS \"limit\", 0::bigint AS \"offset\")",
+            checked("\"limit\"", "LIMIT"),
+            checked("\"offset\"", "OFFSET")
+        );
+        let mut counts = crate::parse::query(&text)?;
+        let written = [limit, offset];
+        if let SetExpr::Select(outer) = &mut *counts.body
+            && let [TableWithJoins { relation: TableFactor::Derived { subquery, .. }, .. }] =
+                &mut outer.from[..]
+            && let SetExpr::Select(inner) = &mut *subquery.body
+        {
+            for (item, written) in inner.projection.iter_mut().zip(written) {
+                if let SelectItem::ExprWithAlias { expr: Ast::Cast { expr, .. }, .. } = item
+                    && let Some(written) = written
+                {
+                    **expr = written.clone();
+                }
+            }
+        }
+        let place = written.into_iter().flatten().next().map_or(TokenSpan::empty(), Ast::span);
+        let counts = self.query(&counts, None, env).map_err(|error| with_span(error, place))?;
+        let counts = aliased(counts, None, vec![COUNTS.into()])?;
+        let columns = bound.columns.clone();
+        let listed: Vec<String> = (1..=columns.len()).map(|at| format!("c{at}")).collect();
+        let query = format!(
+            "SELECT {} FROM (SELECT *, row_number() OVER () AS \"row\" FROM \"{INPUT}\") AS \
+             numbered, \"{COUNTS}\" WHERE \"row\" > coalesce(\"offset\", 0) AND \
+             (\"limit\" IS NULL OR \"row\" - coalesce(\"offset\", 0) <= \"limit\") \
+             ORDER BY \"row\"",
+            listed.join(", ")
+        );
+        let env = env.with(COUNTS.to_string(), Meaning::Tables(Rc::new(counts)));
+        let mut limited = self.over(bound, &query, &env)?;
         for (column, before) in limited.columns.iter_mut().zip(columns) {
             (column.name, column.literal) = (before.name, before.literal);
         }

@@ -142,18 +142,7 @@ impl Binder<'_> {
                 args.extend(overlay_for.as_ref().map(|count| self.expr(count, place)).transpose()?);
                 self.function_call("overlay", args)
             }
-            Ast::Collate { expr, collation } => {
-                let name =
-                    collation.0.last().and_then(|part| part.as_ident()).map(|name| &*name.value);
-                match name {
-                    // Text always compares by its bytes.
-                    Some("C" | "POSIX" | "ucs_basic") => self.expr(expr, place),
-                    _ => Err(unsupported_at(
-                        &format!("COLLATE {collation} (text compares by its bytes, as in \"C\")"),
-                        &**expr,
-                    )),
-                }
-            }
+            Ast::Collate { expr, collation } => self.collate(expr, collation, place),
             Ast::Function(function) => self.function(function, place),
             Ast::Exists { subquery, negated } => self.exists(subquery, *negated, place),
             Ast::Subquery(query) => self.scalar_subquery(query, place),
@@ -209,6 +198,7 @@ impl Binder<'_> {
             return Ok(value);
         }
         let name = self.fields.fresh("value", value.atom.clone());
+        self.keep_collation(&name, [&value.expr])?;
         place.steps.push(Step::Value(name.clone(), value.expr));
         Ok(TypedExpr::new(Expr::Field(name), value.atom))
     }

@@ -234,6 +234,7 @@ impl Binder<'_> {
             return Err(self.no_function(name, &args));
         }
         let args = self.zoned_arguments(name, self.typed_arguments(name, args)?)?;
+        let args = self.collated_arguments(name, args)?;
         let function = match name {
             "div" => WHOLE_QUOTIENT,
             "substring" if args.get(1).is_some_and(|from| from.atom.is_integer()) => "substr",
@@ -442,6 +443,7 @@ impl Binder<'_> {
         names.extend(known.map(String::from));
         let file_functions = self.catalog.file_functions().into_iter();
         names.extend(file_functions.map(|(function, _)| function.to_string()));
+        names.extend(self.catalog.fact_functions().into_iter().map(str::to_string));
         names
     }
 }

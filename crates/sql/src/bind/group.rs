@@ -12,8 +12,9 @@ use sqlparser::ast::{
 };
 use tessera_optimizer::logical::relation::{Call, Name};
 use tessera_plan::Expr;
-use tessera_types::{Code, Error, Result};
+use tessera_types::{Atom, Code, Error, Result};
 
+use super::collation::Collation;
 use super::list::{Item, is_called};
 use super::order::position;
 use super::scope::{Scope, matches};
@@ -44,6 +45,8 @@ pub(super) struct GroupKey {
     pub(super) name: Name,
     pub(super) value: TypedExpr,
     pub(super) matching: KeyMatch,
+    /// For a text whose collation joins several texts: what is grouped instead, in its own field.
+    pub(super) collated: Option<(Name, TypedExpr)>,
 }
 
 /// The expressions over groups that a key replaces.
@@ -298,13 +301,22 @@ impl Binder<'_> {
             return Ok(at);
         }
         groups.steps.append(&mut steps);
+        let collation = self.text_collation(&value)?;
+        let collated = match collation.filter(Collation::joins_texts) {
+            Some(collation) => {
+                let key = self.equal_key(value.clone(), &collation)?;
+                Some((self.fields.fresh("key", Atom::String), key))
+            }
+            None => None,
+        };
         let name = match &value.expr {
             // With grouping sets, a key needs a field of its own, which is NULL where a set omits
             // it.
-            Expr::Field(name) if !context.several => name.clone(),
+            Expr::Field(name) if !context.several && collated.is_none() => name.clone(),
             _ => self.fields.fresh(&expr.to_string(), value.atom.clone()),
         };
-        groups.keys.push(GroupKey { name, value, matching });
+        self.keep_collation(&name, [&value.expr])?;
+        groups.keys.push(GroupKey { name, value, matching, collated });
         Ok(groups.keys.len() - 1)
     }
 

@@ -7,15 +7,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use sqlparser::ast::{OrderBy, Select};
-use tessera_optimizer::logical::relation::{Aggregate, Name, Relation};
+use tessera_optimizer::logical::relation::{Aggregate, Call, Name, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::Binder;
 use super::cte::Env;
 use super::group::{Groups, KeyMatch};
+use super::projection::least;
 use super::scope::Scope;
-use super::steps::{Step, apply};
+use super::steps::{Step, apply, with_fields};
 use super::typed::TypedExpr;
 
 /// A grouping that an equal grouping in the same statement can reuse.
@@ -50,7 +51,7 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         (select, order_by, env): (&Select, Option<&OrderBy>, &Env),
     ) -> Result<(Relation, GroupRewriter)> {
-        let Groups { keys, sets, calls, groupings, steps } = groups;
+        let Groups { keys, sets, mut calls, groupings, steps } = groups;
         let relation = apply(relation, steps);
         let mut below: HashSet<Name> = relation.names().into_iter().collect();
         below.extend(scope.columns.iter().map(|column| column.field.clone()));
@@ -73,8 +74,18 @@ impl Binder<'_> {
         }
         let mut known = Vec::with_capacity(count);
         let mut computed = Vec::with_capacity(count);
+        let mut shown = Vec::new();
         for key in keys {
             let value = self.finished(key.value.clone())?;
+            let (field, value) = match key.collated {
+                Some((field, key_value)) => {
+                    let (call, text) = self.text_of_group(&field, value)?;
+                    calls.push(call);
+                    shown.push((key.name.clone(), text));
+                    (field, self.finished(key_value)?)
+                }
+                None => (key.name.clone(), value),
+            };
             match key.matching {
                 KeyMatch::Value => known.push((key.value.expr, key.name.clone())),
                 // Expressions refer to its field already.
@@ -83,7 +94,7 @@ impl Binder<'_> {
                 }
                 KeyMatch::Never => {}
             }
-            computed.push((key.name, value.expr));
+            computed.push((field, value.expr));
         }
         let mut stands: Vec<(Name, Expr)> = Vec::new();
         for (name, args) in groupings {
@@ -95,10 +106,11 @@ impl Binder<'_> {
             .map(|(name, _)| name)
             .chain(calls.iter().map(|(name, _)| name))
             .chain(grouping.iter().map(|(name, _)| name))
+            .chain(shown.iter().map(|(name, _)| name))
             .cloned()
             .collect();
         let aggregate = Aggregate { input: relation, keys: computed, sets, grouping, calls };
-        let relation = Relation::Aggregate(Box::new(aggregate));
+        let relation = with_fields(Relation::Aggregate(Box::new(aggregate)), shown);
         let relation = self.grouped_once(relation, fields, scope, (select, order_by, env));
         let computed = known.iter().filter(|(key, _)| !matches!(key, Expr::Field(_)));
         let outer_keys = computed.map(|(key, name)| {
@@ -107,6 +119,16 @@ impl Binder<'_> {
         });
         let outer_keys = outer_keys.collect();
         Ok((relation, GroupRewriter { keys: known, outer_keys, groupings: stands, below }))
+    }
+
+    /// Returns the call that finds the text of a group whose key stands for several texts, which is
+    /// the first by its bytes, and the value of the text. A set without the key has no text.
+    fn text_of_group(&mut self, key: &Name, text: TypedExpr) -> Result<((Name, Call), Expr)> {
+        let first = self.fields.fresh("text", Atom::String);
+        let is_missing = Expr::IsNull(Box::new(Expr::Field(key.clone())));
+        let branches = vec![(is_missing, Expr::null(Atom::String))];
+        let otherwise = Some(Box::new(Expr::Field(first.clone())));
+        Ok(((first, least(text.expr)), Expr::Case { branches, otherwise }))
     }
 
     /// Returns the grouping, or an equal one bound before under new field names, so that the plan

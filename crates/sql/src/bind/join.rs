@@ -1,5 +1,6 @@
 //! Joins: ON, USING and NATURAL, and the columns that each join type exposes.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use tessera_types::{Code, Error, Result, SqlState};
 use super::as_of::OrderedJoin;
 use super::from::{FromContext, Tables};
 use super::list::idents;
+use super::projection::rename;
 use super::scope::{Column, Scope, matches, of_one_table, unknown_column};
 use super::steps::{Step, apply, joined, with_fields};
 use super::subquery::conjuncts;
@@ -194,6 +196,7 @@ impl Binder<'_> {
                 Expr::Field(field) => field,
                 value => {
                     let field = self.fields.fresh(&a.name, atom.clone());
+                    self.keep_collation(&field, [&value])?;
                     used.computed.push((field.clone(), value));
                     field
                 }
@@ -224,6 +227,17 @@ pub(super) struct UsingColumns {
 }
 
 impl UsingColumns {
+    /// Gives the fields of a join their new names.
+    pub(super) fn rename(&mut self, renamed: &HashMap<Name, Name>) {
+        let merged = self.merged.iter_mut().map(|column| &mut column.field);
+        for name in self.hidden.iter_mut().chain(merged) {
+            if let Some(new) = renamed.get(name) {
+                *name = new.clone();
+            }
+        }
+        self.computed.iter_mut().for_each(|(_, expr)| rename(expr, renamed));
+    }
+
     /// Merges the pairs of columns of a join.
     pub(super) fn merge(mut self, mut tables: Tables) -> Tables {
         for column in &mut tables.columns {
@@ -282,7 +296,12 @@ pub(super) fn shared_names(left: &[Column], right: &[Column]) -> Vec<Ident> {
 }
 
 /// Builds the join of two sides.
-fn build_join(left: Tables, right: Tables, side: JoinType, conditions: Vec<Expr>) -> Tables {
+pub(super) fn build_join(
+    left: Tables,
+    right: Tables,
+    side: JoinType,
+    conditions: Vec<Expr>,
+) -> Tables {
     let (kind, flip) = match side {
         JoinType::Inner => (Kind::Inner, false),
         JoinType::Left => (Kind::Left, false),

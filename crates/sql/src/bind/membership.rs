@@ -43,7 +43,9 @@ impl Binder<'_> {
             if is_long {
                 value = self.once(value, place)?;
             }
-            if let Some(found) = self.in_literals(&value, list) {
+            if self.text_collation(&value)?.is_none()
+                && let Some(found) = self.in_literals(&value, list)
+            {
                 return Ok(found.negated_if(negated));
             }
             let list = parsed(list, written);
@@ -144,10 +146,14 @@ impl Binder<'_> {
             match (comparison, all) {
                 (Comparison::Eq, false) => return self.in_list(value, &array.elem, false, place),
                 (Comparison::NotEq, true) => return self.in_list(value, &array.elem, true, place),
+                _ if self.has_collations.get() => {
+                    return self.quantified_operator(value, op, &array.elem, all, place);
+                }
                 _ => {}
             }
         }
         let (value, list) = (self.expr(value, place)?, self.expr(inner, place)?);
+        self.refuse_collation("ANY or ALL", std::slice::from_ref(&value))?;
         if !matches!(list.atom, Atom::List(_)) && !list.unknown && !list.is_null() {
             let message = format!("ANY and ALL take a list or a subquery, not {}", list.atom);
             return Err(with_span(

@@ -9,13 +9,14 @@
 //! | `query`, `cte`, `recursive`, `set`, `by_name` | queries, WITH, set operations, LIMIT |
 //! | `values`, `literal_rows` | VALUES |
 //! | `describe` | DESCRIBE, SHOW and SUMMARIZE in queries; LIMIT in percent |
-//! | `select`, `list`, `group`, `grouped`, `order` | SELECT: list, GROUP BY, DISTINCT, ORDER BY |
+//! | `select`, `projection`, `list`, `group`, `grouped`, `order` | SELECT: list, GROUP BY, DISTINCT, ORDER BY |
 //! | `aliases`, `columns` | results that others read by alias; COLUMNS and the options of `*` |
 //! | `from`, `factor`, `join`, `as_of`, `table_function`, `ordinality`, `sample` | FROM |
 //! | `pivot`, `pivot_select`, `pivot_cells`, `unpivot` | PIVOT, UNPIVOT |
 //! | `scope`, `steps` | column names; work that must precede an expression |
 //! | `expr`, `operator`, `compare`, `row`, `pattern`, `cast`, `nested` | expressions |
 //! | `membership`, `in_literals`, `literal`, `subquery` | IN, BETWEEN, ANY; literals; subqueries |
+//! | `collation` | COLLATE, and the keys of texts with a collation |
 //! | `function`, `struct_function`, `lambda` | calls of scalar functions |
 //! | `macros`, `user_macro`, `inline` | macros and functions in SQL |
 //! | `parameter` | parameters and variables |
@@ -31,6 +32,7 @@ mod as_of;
 mod by_name;
 mod cast;
 mod coerce;
+mod collation;
 mod columns;
 mod compare;
 mod cte;
@@ -60,6 +62,7 @@ mod pattern;
 mod pivot;
 mod pivot_cells;
 mod pivot_select;
+mod projection;
 mod query;
 mod recursive;
 mod row;
@@ -84,6 +87,7 @@ mod window_range;
 mod zone;
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -134,6 +138,10 @@ pub(crate) struct Binder<'a> {
     view_depth: usize,
     /// The number of volatile function calls bound so far.
     volatile_calls: Cell<usize>,
+    /// The collations of fields of text.
+    collations: HashMap<Name, collation::Collation>,
+    /// Whether the statement has COLLATE.
+    has_collations: Cell<bool>,
     environment: Environment<'a>,
     mode: Mode<'a>,
     /// The macros of the session that are being bound, the innermost last.
@@ -171,6 +179,8 @@ impl<'a> Binder<'a> {
             open_recursions: 0,
             view_depth: 0,
             volatile_calls: Cell::new(0),
+            collations: HashMap::new(),
+            has_collations: Cell::new(false),
             environment,
             mode,
             open_macros: Vec::new(),
@@ -202,6 +212,10 @@ impl<'a> Binder<'a> {
     }
 
     fn simplified(&self, value: TypedExpr, rules: Rules) -> Result<TypedExpr> {
+        let mut value = value;
+        if self.has_collations.get() {
+            collation::remove_marks(&mut value.expr);
+        }
         let simplifier = Simplifier::new(self.library(), self.fields.types()).with_rules(rules);
         let expr = simplifier.tree(value.expr);
         // The result type of a call may depend on the form of an argument.

@@ -46,7 +46,7 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<Vec<SortKey>> {
         let exprs = match keys_of(order_by)? {
-            Keys::All(options) => return Ok(all(list, options)),
+            Keys::All(options) => return self.all_keys(list, options),
             Keys::Exprs(exprs) => exprs,
         };
         let mut keys = Vec::with_capacity(exprs.len());
@@ -68,13 +68,31 @@ impl Binder<'_> {
                 },
             };
             let (descending, nulls_first) = direction(options);
+            let (value, is_collated) = self.sort_key(value.known())?;
             keys.push(SortKey {
-                value: value.known(),
-                item,
+                value,
+                item: item.filter(|_| !is_collated),
                 descending,
                 nulls_first,
                 place: expr.span(),
             });
+        }
+        Ok(keys)
+    }
+
+    /// Returns the sort keys of ORDER BY ALL.
+    fn all_keys(
+        &self,
+        list: &[(Rc<str>, TypedExpr)],
+        options: &OrderByOptions,
+    ) -> Result<Vec<SortKey>> {
+        let (descending, nulls_first) = direction(options);
+        let mut keys = Vec::with_capacity(list.len());
+        for (at, (_, value)) in list.iter().enumerate() {
+            let (value, is_collated) = self.sort_key(value.clone())?;
+            let item = (!is_collated).then_some(at);
+            let place = TokenSpan::empty();
+            keys.push(SortKey { value, item, descending, nulls_first, place });
         }
         Ok(keys)
     }
@@ -141,15 +159,6 @@ fn keys_of(order_by: &OrderBy) -> Result<Keys<'_>> {
         (None, OrderByKind::All(options)) => Ok(Keys::All(options)),
         (None, OrderByKind::Expressions(exprs)) => Ok(Keys::Exprs(exprs)),
     }
-}
-
-fn all(list: &[(Rc<str>, TypedExpr)], options: &OrderByOptions) -> Vec<SortKey> {
-    let (descending, nulls_first) = direction(options);
-    let key = |(at, (_, value)): (usize, &(Rc<str>, TypedExpr))| {
-        let (value, item) = (value.clone(), Some(at));
-        SortKey { value, item, descending, nulls_first, place: TokenSpan::empty() }
-    };
-    list.iter().enumerate().map(key).collect()
 }
 
 /// Returns the position of the result that a plain name refers to; `None` for other expressions.

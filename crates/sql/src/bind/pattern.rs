@@ -110,6 +110,10 @@ impl Binder<'_> {
                 args.into_iter().map(text).collect::<Result<Vec<_>>>()?
             }
         };
+        let args = match function {
+            "like" | "ilike" => self.searched_keys(args)?,
+            _ => args,
+        };
         let call = self.call(function, args)?;
         Ok(call.negated_if(negated))
     }
@@ -199,4 +203,33 @@ fn with_backslash(pattern: &str, escape: char) -> String {
         }
     }
     out
+}
+
+/// Returns the regular expression of a pattern with `*`, `?` and sets of characters.
+pub(super) fn regex_of_glob(pattern: &str) -> String {
+    let mut regex = String::from("^");
+    let mut rest = pattern;
+    while let Some(next) = rest.chars().next() {
+        rest = &rest[next.len_utf8()..];
+        match (next, rest.get(1..).and_then(|after| after.find(']'))) {
+            ('*', _) => regex.push_str(".*"),
+            ('?', _) => regex.push('.'),
+            ('[', Some(end)) => {
+                let (set, after) = rest.split_at(end + 1);
+                let (negation, set) = match set.strip_prefix('!') {
+                    Some(set) => ("^", set),
+                    None => ("", set),
+                };
+                regex.push_str(&format!("[{negation}{}]", set.replace('\\', "\\\\")));
+                rest = &after[1..];
+            }
+            (letter, _) if letter.is_alphanumeric() || letter == '_' => regex.push(letter),
+            (sign, _) => {
+                regex.push('\\');
+                regex.push(sign);
+            }
+        }
+    }
+    regex.push('$');
+    regex
 }

@@ -1,9 +1,12 @@
 //! Queries: WITH, a body, ORDER BY and LIMIT.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sqlparser::ast::{Expr as Ast, OrderBy};
-use sqlparser::ast::{Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value};
+use sqlparser::ast::{
+    Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value, Visit, Visitor,
+};
 use tessera_optimizer::logical::relation::Relation;
 use tessera_plan::Scalar;
 use tessera_types::{Error, Result, SqlState};
@@ -44,13 +47,19 @@ impl Binder<'_> {
         if let Some(LimitClause::LimitPercent { limit, offset }) = limit_clause {
             let scope = Scope::of_arguments(arguments);
             let offset = match offset {
-                Some(Offset { value, rows: _ }) => self.count(value, "OFFSET", &scope)?,
+                Some(Offset { value, rows: _ }) => {
+                    self.count(constant_of(value), "OFFSET", &scope)?
+                }
                 None => None,
             };
             return self.limited_to_percent(bound, constant_of(limit), offset.unwrap_or(0), &env);
         }
         let (limit, offset) = limits(limit_clause.as_ref(), fetch.as_ref())?;
-        self.limited(bound, limit.as_ref(), offset.as_ref(), arguments)
+        let (limit, offset) = (limit.as_ref().map(constant_of), offset.as_ref().map(constant_of));
+        if limit.into_iter().chain(offset).any(has_subquery) {
+            return self.limited_to_values(bound, limit, offset, &env);
+        }
+        self.limited(bound, limit, offset, arguments)
     }
 
     /// Binds the body of a query and its ORDER BY.
@@ -119,6 +128,15 @@ impl Binder<'_> {
         Ok(BoundQuery { relation, columns })
     }
 
+    /// Converts a row count to an integer. As in PostgreSQL, it is assigned to a bigint.
+    pub(super) fn as_count(&self, value: TypedExpr, clause: &str) -> Result<TypedExpr> {
+        match &value.atom {
+            atom if atom.is_integer() || value.is_null() => Ok(value),
+            atom if atom.is_numeric() => self.cast_to(value, &tessera_types::Atom::Int64, false),
+            _ => self.implicitly(value, &tessera_types::Atom::Int64, clause),
+        }
+    }
+
     /// Evaluates a row count of LIMIT or OFFSET. `None` means no limit: NULL or ALL.
     fn count(
         &mut self,
@@ -132,11 +150,6 @@ impl Binder<'_> {
         {
             return Ok(None);
         }
-        if let Ast::Subquery(query) = without_parentheses(expr)
-            && let Some(value) = only_value(query)
-        {
-            return self.count(value, clause, scope);
-        }
         let mut steps = Vec::new();
         let mut place = Place { scope, steps: &mut steps, clause, unnests: None };
         let value = self.expr(expr, &mut place)?;
@@ -144,12 +157,7 @@ impl Binder<'_> {
             return Err(unsupported_at(&format!("a {clause} that is not constant"), expr));
         }
         let is_text = value.unknown;
-        // As in PostgreSQL, the value is assigned to a bigint.
-        let value = match &value.atom {
-            atom if atom.is_integer() || value.is_null() => value,
-            atom if atom.is_numeric() => self.cast_to(value, &tessera_types::Atom::Int64, false)?,
-            _ => self.implicitly(value, &tessera_types::Atom::Int64, clause)?,
-        };
+        let value = self.as_count(value, clause)?;
         match self.evaluated(value)?.expr {
             tessera_plan::Expr::Constant(Scalar::Null, _) => Ok(None),
             tessera_plan::Expr::Constant(Scalar::Integer(number), _) => {
@@ -177,6 +185,19 @@ fn constant_of(expr: &Ast) -> &Ast {
         Ast::Subquery(query) => only_value(query).map_or(expr, constant_of),
         _ => expr,
     }
+}
+
+/// Returns whether an expression contains a subquery.
+fn has_subquery(expr: &Ast) -> bool {
+    struct Subquery;
+    impl Visitor for Subquery {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    expr.visit(&mut Subquery).is_break()
 }
 
 /// Returns the expression of a query of the form `SELECT expression`; `None` for other queries.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use sqlparser::ast::{Query, SetExpr, SetQuantifier};
 use tessera_functions::common_type;
 use tessera_optimizer::logical::relation::{Name, Recursive, Relation};
+use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::{CteDefinition, Meaning, WorkTable};
 use super::scope::{OutputColumn, Scope};
+use super::typed::TypedExpr;
 use super::{Binder, BoundQuery, normalized, refuse, with_span};
 
 impl Binder<'_> {
@@ -39,6 +41,10 @@ impl Binder<'_> {
             }
         };
         let base = self.term(left, outer, env)?;
+        for column in &base.columns {
+            let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
+            self.refuse_collation("WITH RECURSIVE", &[value])?;
+        }
         let base_columns = super::cte::renamed(base.columns.clone(), alias)?;
         let columns: Vec<OutputColumn> = base_columns
             .into_iter()

@@ -5,11 +5,10 @@
 //! the fields of the groups (`grouped`).
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use sqlparser::ast::{Distinct, Expr as Ast, GroupByExpr, OrderBy, Select, SelectFlavor};
-use tessera_context::interrupt;
 use tessera_optimizer::logical::relation::{Aggregate, Call, Key, Name, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Code, Error, Result, SqlState};
@@ -20,7 +19,8 @@ use super::group::Groups;
 use super::grouped::GroupRewriter;
 use super::list::{Item, UnnestCall};
 use super::order::{SortKey, position};
-use super::scope::{OutputColumn, Scope};
+use super::projection::{Projection, rename};
+use super::scope::Scope;
 use super::steps::{Step, apply, take_needed};
 use super::typed::TypedExpr;
 use super::window::{BoundWindowCall, Windows};
@@ -132,7 +132,10 @@ impl Binder<'_> {
         }
         relation = apply(relation, above);
         relation = self.unnested(relation, unnests)?;
-        let list = list.into_iter().map(|(name, value)| Ok((name, self.finished(value)?)));
+        let list = list.into_iter().map(|(name, value)| {
+            let collation = self.result_collation(&value)?;
+            Ok((name, self.with_collation(self.finished(value)?, collation)))
+        });
         let list = list.collect::<Result<Vec<_>>>()?;
         for key in &mut keys {
             key.value = self.finished(key.value.clone())?;
@@ -143,7 +146,7 @@ impl Binder<'_> {
             Some(Distinct::On(_)) => {
                 let on = distinct_on
                     .into_iter()
-                    .map(|key| self.finished(key))
+                    .map(|key| self.finished(self.sort_key(key)?.0))
                     .collect::<Result<Vec<_>>>()?;
                 self.distinct_on(relation, list, keys, on)
             }
@@ -190,8 +193,8 @@ impl Binder<'_> {
         keys: Vec<SortKey>,
     ) -> Result<BoundQuery> {
         let mut projection = Projection::default();
-        let columns = projection.outputs(self, list);
-        let keys = projection.keys(self, keys, &columns);
+        let columns = projection.outputs(self, list)?;
+        let keys = projection.keys(self, keys, &columns)?;
         let relation = projection.over(relation);
         Ok(BoundQuery { relation: sorted(relation, keys), columns })
     }
@@ -204,7 +207,7 @@ impl Binder<'_> {
         keys: Vec<SortKey>,
     ) -> Result<BoundQuery> {
         let mut projection = Projection::default();
-        let columns = projection.outputs(self, list);
+        let mut columns = projection.outputs(self, list)?;
         let mut order = Vec::with_capacity(keys.len());
         for SortKey { mut value, item, descending, nulls_first, place } in keys {
             if matches!(value.expr, Expr::Constant(..)) {
@@ -220,7 +223,10 @@ impl Binder<'_> {
             }
             order.push(Key { expr: value.expr, descending, nulls_first });
         }
-        let relation = distinct(projection.over(relation), &columns);
+        let (relation, renamed) = self.distinct_tuples(projection.over(relation), &mut columns)?;
+        for key in &mut order {
+            rename(&mut key.expr, &renamed);
+        }
         Ok(BoundQuery { relation: sorted(relation, order), columns })
     }
 
@@ -234,10 +240,11 @@ impl Binder<'_> {
         on: Vec<TypedExpr>,
     ) -> Result<BoundQuery> {
         let mut projection = Projection::default();
-        let mut columns = projection.outputs(self, list);
-        let on: Vec<Name> = on.into_iter().map(|key| projection.field(self, "key", key)).collect();
+        let mut columns = projection.outputs(self, list)?;
+        let on: Vec<Name> =
+            on.into_iter().map(|key| projection.field(self, "key", key)).collect::<Result<_>>()?;
         let places: Vec<_> = keys.iter().map(|key| key.place).collect();
-        let keys = projection.keys(self, keys, &columns);
+        let keys = projection.keys(self, keys, &columns)?;
         let is_on = |key: &Key| matches!(&key.expr, Expr::Field(name) if on.contains(name));
         let first = keys.iter().take_while(|key| is_on(key)).count();
         let named = |name: &Name| {
@@ -271,6 +278,7 @@ impl Binder<'_> {
                 order_by: keys.clone(),
                 limit: None,
             };
+            self.keep_collation(&name, &call.args)?;
             calls.push((name.clone(), call));
             column.field = name;
         }
@@ -318,119 +326,11 @@ pub(super) fn same_item(expr: &Ast, items: &[Item<'_>]) -> Option<usize> {
     items.iter().position(|item| item.expr() == Some(expr))
 }
 
-/// The fields that a Map computes over a relation.
-#[derive(Default)]
-struct Projection {
-    fields: Vec<(Name, Expr)>,
-    /// Positions in `fields` by the fingerprint of the expression.
-    places: HashMap<u64, Vec<usize>>,
-}
-
-impl Projection {
-    /// Returns the field of a value, reusing an existing field with an equal expression.
-    fn field(&mut self, binder: &mut Binder<'_>, name: &str, value: TypedExpr) -> Name {
-        interrupt::point();
-        if let Some(known) = self.find(&value.expr)
-            && !binder.is_volatile(&value.expr)
-        {
-            return known.clone();
-        }
-        let field = match &value.expr {
-            Expr::Field(field) => field.clone(),
-            _ => binder.fields.fresh(name, value.atom.clone()),
-        };
-        self.places.entry(value.expr.fingerprint()).or_default().push(self.fields.len());
-        self.fields.push((field.clone(), value.expr));
-        field
-    }
-
-    /// Finds the field that computes an expression.
-    fn find(&self, expr: &Expr) -> Option<&Name> {
-        let places = self.places.get(&expr.fingerprint())?;
-        let mut same = places.iter().filter_map(|place| self.fields.get(*place));
-        same.find(|(_, known)| known == expr).map(|(name, _)| name)
-    }
-
-    fn outputs(
-        &mut self,
-        binder: &mut Binder<'_>,
-        list: Vec<(Rc<str>, TypedExpr)>,
-    ) -> Vec<OutputColumn> {
-        let output = |(name, value): (Rc<str>, TypedExpr)| {
-            let literal = value.literal().map(Into::into);
-            let atom = value.atom.clone();
-            let field = self.field(binder, &name, value);
-            OutputColumn { name: (*name).into(), field, atom, literal }
-        };
-        list.into_iter().map(output).collect()
-    }
-
-    /// Converts sort keys to fields and drops constants, which do not affect the order.
-    fn keys(
-        &mut self,
-        binder: &mut Binder<'_>,
-        keys: Vec<SortKey>,
-        columns: &[OutputColumn],
-    ) -> Vec<Key> {
-        let mut sorted: Vec<Key> = Vec::with_capacity(keys.len());
-        for SortKey { value, item, descending, nulls_first, place: _ } in keys {
-            if matches!(value.expr, Expr::Constant(..)) {
-                continue;
-            }
-            let expr = match item.and_then(|at| columns.get(at)) {
-                Some(column) => Expr::Field(column.field.clone()),
-                None => Expr::Field(self.field(binder, "key", value)),
-            };
-            sorted.push(Key { expr, descending, nulls_first });
-        }
-        sorted
-    }
-
-    fn is_constant(&self, name: &Name) -> bool {
-        self.fields.iter().any(|(known, expr)| known == name && matches!(expr, Expr::Constant(..)))
-    }
-
-    /// Rewrites an expression over these fields; returns whether it reads nothing else.
-    fn rewrite(&self, expr: &mut Expr) -> bool {
-        if let Some(name) = self.find(expr) {
-            *expr = Expr::Field(name.clone());
-            return true;
-        }
-        match expr {
-            Expr::Field(_) => false,
-            _ => expr.children_mut().into_iter().all(|child| self.rewrite(child)),
-        }
-    }
-
-    fn over(self, relation: Relation) -> Relation {
-        match self.fields.iter().all(|(name, expr)| *expr == Expr::Field(name.clone())) {
-            true => relation,
-            false => Relation::Map { input: Box::new(relation), exprs: self.fields },
-        }
-    }
-}
-
 fn sorted(relation: Relation, keys: Vec<Key>) -> Relation {
     match keys.is_empty() {
         true => relation,
         false => Relation::Sort { input: Box::new(relation), keys, offset: 0, limit: None },
     }
-}
-
-/// Removes duplicate tuples by grouping by all columns.
-pub(super) fn distinct(relation: Relation, columns: &[OutputColumn]) -> Relation {
-    let mut keys: Vec<(Name, Expr)> = Vec::new();
-    for column in columns {
-        if !keys.iter().any(|(known, _)| *known == column.field) {
-            keys.push((column.field.clone(), Expr::Field(column.field.clone())));
-        }
-    }
-    if keys.is_empty() {
-        return Relation::Limit { input: Box::new(relation), offset: 0, limit: Some(1) };
-    }
-    let aggregate =
-        Aggregate { input: relation, keys, sets: None, grouping: None, calls: Vec::new() };
-    Relation::Aggregate(Box::new(aggregate))
 }
 
 /// Rejects the unsupported clauses of a SELECT.

@@ -7,7 +7,6 @@ use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::{OutputColumn, Scope};
-use super::select::distinct;
 use super::steps::joined;
 use super::typed::TypedExpr;
 use super::{Binder, BoundQuery, unsupported_at, with_span};
@@ -47,7 +46,9 @@ impl Binder<'_> {
             let again =
                 matches!(rest.peek(), Some((SetOperator::Union, next, _)) if is_distinct(next));
             if op == SetOperator::Union && !all && !again {
-                bound = distinct_of(bound);
+                let BoundQuery { relation, mut columns } = bound;
+                let (relation, _) = self.distinct_tuples(relation, &mut columns)?;
+                bound = BoundQuery { relation, columns };
             }
         }
         Ok(bound)
@@ -56,13 +57,12 @@ impl Binder<'_> {
     /// Builds UNION ALL.
     fn union(&mut self, inputs: [BoundQuery; 2], written: &SetExpr) -> Result<BoundQuery> {
         let ([left, right], columns) = self.with_common_types(inputs, written)?;
-        let columns: Vec<OutputColumn> = columns
-            .into_iter()
-            .map(|column| OutputColumn {
-                field: self.fields.fresh(&column.name, column.atom.clone()),
-                ..column
-            })
-            .collect();
+        let mut columns = columns;
+        for (at, column) in columns.iter_mut().enumerate() {
+            column.field = self.fields.fresh(&column.name, column.atom.clone());
+            let values = [&left.1[at], &right.1[at]].map(|name| Expr::Field(name.clone()));
+            self.keep_collation(&column.field, &values)?;
+        }
         let mut flat: Vec<(Relation, Vec<Name>)> = Vec::new();
         for (relation, given) in [left, right] {
             match relation {
@@ -88,6 +88,10 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         if all {
             let ([left, right], columns) = self.with_common_types(inputs, written)?;
+            for column in &columns {
+                let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
+                self.refuse_collation("INTERSECT or EXCEPT ALL", &[value])?;
+            }
             return self.multiset_operation(left, right, columns, except);
         }
         let atoms = self.common_atoms(&inputs, written)?;
@@ -103,13 +107,8 @@ impl Binder<'_> {
         let names: Vec<_> = left.columns.iter().map(|column| column.name.clone()).collect();
         let (left, lefts) = self.with_types(left, &types[0])?;
         let (right, rights) = self.with_types(right, &types[1])?;
-        let mut conditions = Vec::with_capacity(lefts.len());
-        for (a, b) in lefts.iter().zip(&rights) {
-            let same = self.compared("is_not_distinct", self.field(a)?, self.field(b)?)?;
-            conditions.push(self.finished(same)?.expr);
-        }
         let columns = names.into_iter().zip(lefts).zip(&types[0]);
-        let columns: Vec<OutputColumn> = columns
+        let mut columns: Vec<OutputColumn> = columns
             .map(|((name, field), atom)| OutputColumn {
                 name,
                 field,
@@ -117,8 +116,14 @@ impl Binder<'_> {
                 literal: None,
             })
             .collect();
+        let (left, _) = self.distinct_tuples(left, &mut columns)?;
+        let mut conditions = Vec::with_capacity(columns.len());
+        for (a, b) in columns.iter().map(|column| &column.field).zip(&rights) {
+            let same = self.compared("is_not_distinct", self.field(a)?, self.field(b)?)?;
+            conditions.push(self.finished(same)?.expr);
+        }
         let kind = if except { Kind::Anti } else { Kind::Semi };
-        let relation = joined(kind, distinct(left, &columns), right, conditions, None, false);
+        let relation = joined(kind, left, right, conditions, None, false);
         Ok(BoundQuery { relation, columns })
     }
 
@@ -283,11 +288,6 @@ fn value_of(column: &OutputColumn) -> TypedExpr {
         Some(text) => TypedExpr::unknown(text),
         None => TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone()),
     }
-}
-
-fn distinct_of(bound: BoundQuery) -> BoundQuery {
-    let BoundQuery { relation, columns } = bound;
-    BoundQuery { relation: distinct(relation, &columns), columns }
 }
 
 /// How a set operation matches and keeps tuples.

@@ -7,7 +7,7 @@ use sqlparser::ast::{
     ObjectName, Spanned, TableAlias,
 };
 use tessera_optimizer::logical::relation::{Name, Relation};
-use tessera_plan::Expr;
+use tessera_plan::{Expr, FileFacts};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::factor::aliased;
@@ -42,6 +42,10 @@ impl Binder<'_> {
         if let Some((_, format)) = file_functions.iter().find(|(known, _)| *known == function) {
             refuse(ordinality, "WITH ORDINALITY of a file, whose rows have no order,", name)?;
             return self.file_function((&function, format), args, alias, name);
+        }
+        if self.catalog.fact_functions().contains(&function.as_str()) {
+            refuse(ordinality, "WITH ORDINALITY of a function of files", name)?;
+            return self.fact_function(&function, args, alias, name);
         }
         if let Some(tables) = self.table_macro(&function, args, alias, context, name)? {
             return Ok(tables);
@@ -196,6 +200,24 @@ impl Binder<'_> {
             return Err(Error::internal(format!("{function} has no format {format}")));
         };
         let bound = self.scan(table, function);
+        aliased(bound, alias, vec![function.into()])
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a function that says something about files, such as `glob('*.csv')`.
+    fn fact_function(
+        &mut self,
+        function: &str,
+        args: &[FunctionArg],
+        alias: Option<&TableAlias>,
+        name: &ObjectName,
+    ) -> Result<Tables> {
+        let args = self.without_parameters(args)?;
+        let (paths, options) = file_functions::arguments(function, &args)?;
+        let facts = self.catalog.facts(function, &paths, &options);
+        let FileFacts { columns, rows } = facts.map_err(|error| with_span(error, name.span()))?;
+        let bound = self.constant_rows(columns, rows);
         aliased(bound, alias, vec![function.into()])
     }
 }

@@ -151,6 +151,7 @@ impl Binder<'_> {
             return Ok(TypedExpr::new(Expr::Field(known.name.clone()), atom));
         }
         bound.name = self.fields.fresh(&function.to_string(), atom.clone());
+        self.keep_collation(&bound.name, &bound.call.args)?;
         let name = bound.name.clone();
         windows.calls.push(bound);
         Ok(TypedExpr::new(Expr::Field(name), atom))
@@ -180,6 +181,13 @@ impl Binder<'_> {
             return Err(with_span(error, function));
         }
         let bound = self.bind_aggregate(function, place.scope, place.clause, true)?;
+        if matches!(&*called, "min" | "max") && *bound.call.function != *called {
+            let construct = format!("{called} over a window");
+            return Err(unsupported_at(
+                &format!("{construct} of texts with a collation"),
+                function,
+            ));
+        }
         place.steps.extend(bound.steps);
         let written = function;
         let Call { function, args, distinct, filter, order_by, limit } = bound.call;
@@ -343,8 +351,13 @@ impl Binder<'_> {
             windows = others;
             for SharedWindow { partition, order, calls } in alike {
                 let partition = partition.into_iter().map(Expr::Field).collect();
-                relation =
-                    Relation::Window(Box::new(Window { input: relation, partition, order, calls }));
+                relation = Relation::Window(Box::new(Window {
+                    input: relation,
+                    partition,
+                    order,
+                    calls,
+                    limit: None,
+                }));
             }
         }
         Ok(relation)

@@ -94,13 +94,15 @@ impl Binder<'_> {
         let mut partition = Vec::with_capacity(partition_by.len());
         for expr in partition_by {
             let value = self.expr(expr, place)?;
-            partition.push(self.once(value.known(), place)?.expr);
+            let value = self.once(value.known(), place)?;
+            partition.push(self.partition_key(value)?.expr);
         }
         let (mut order, mut first) = (Vec::with_capacity(order_by.len()), None);
         for OrderByExpr { expr, options, with_fill } in order_by {
             refuse(with_fill.is_some(), "WITH FILL", expr)?;
             let value = self.expr(expr, place)?;
             let value = self.once(value.known(), place)?;
+            let (value, _) = self.sort_key(value)?;
             let (descending, nulls_first) = direction(options);
             order.push(Key { expr: value.expr.clone(), descending, nulls_first });
             first.get_or_insert(value);

@@ -3,7 +3,7 @@
 //! A table is a file, a glob pattern, or a directory of files. [`expand`] turns any of these into a
 //! sorted list of paths; [`Partitions`] reads `year=2024/` folders as columns; [`open`] returns a
 //! [`RangeReader`](tessera_context::RangeReader) for scans; [`AtomicFile`] writes a file completely
-//! or not at all, [`create`] writes to any kind of path; [`InputStream`] is an input that can be
+//! or not at all, [`StagedFolder`] a folder of files, [`create`] writes to any kind of path; [`InputStream`] is an input that can be
 //! read only once; [`write_private`] writes files for this user alone; [`ScratchFile`] stores
 //! spilled data; [`decompress`] unpacks files that are compressed as a whole.
 //!
@@ -16,7 +16,7 @@
 //! std::fs::write(folder.join("year=2024/a.csv"), "x\n1\n").unwrap();
 //! let paths = expand(folder.to_str().unwrap(), &|path| path.ends_with(".csv")).unwrap();
 //! assert_eq!(paths.len(), 1);
-//! let partitions = Partitions::discover(&paths).unwrap();
+//! let partitions = Partitions::discover(&paths, false).unwrap();
 //! assert_eq!(&*partitions.fields[0].name, "year");
 //! std::fs::remove_dir_all(&folder).unwrap();
 //! ```
@@ -26,6 +26,7 @@ mod compressed;
 #[cfg(test)]
 mod conformance;
 mod descriptor;
+mod folder;
 mod listing;
 mod partitions;
 mod private_file;
@@ -36,7 +37,8 @@ mod target;
 
 pub use atomic::AtomicFile;
 pub use compressed::{Compression, decompress};
-pub use listing::{expand, is_pattern, list};
+pub use folder::StagedFolder;
+pub use listing::{expand, glob, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};
 pub use private_file::{read_private, write_private};
 pub use reader::{FileReader, FileVersion, open, open_version};

@@ -24,7 +24,11 @@ pub fn is_pattern(path: &str) -> bool {
 /// The path does not exist, or no file matches.
 pub fn expand(path: &str, is_data: &dyn Fn(&str) -> bool) -> Result<Vec<String>> {
     if is_pattern(path) {
-        return matches(path);
+        let paths = glob(path)?;
+        return match paths.is_empty() {
+            true => Err(Error::io(format!("no file matches '{path}'"))),
+            false => Ok(paths),
+        };
     }
     if descriptor::named(Path::new(path)).is_some() {
         return Ok(vec![path.to_string()]);
@@ -33,13 +37,21 @@ pub fn expand(path: &str, is_data: &dyn Fn(&str) -> bool) -> Result<Vec<String>>
     if metadata.is_dir() { list(path, is_data) } else { Ok(vec![path.to_string()]) }
 }
 
-fn matches(pattern: &str) -> Result<Vec<String>> {
+/// Returns the sorted files that a pattern matches, or the file of this name; no folders.
+///
+/// # Errors
+/// The pattern is malformed, or matches too many files.
+pub fn glob(pattern: &str) -> Result<Vec<String>> {
+    if !is_pattern(pattern) {
+        let is_file = Path::new(pattern).is_file();
+        return Ok(is_file.then(|| pattern.to_string()).into_iter().collect());
+    }
     let bad = |error: &dyn std::fmt::Display| {
         Error::semantic(format!("the pattern '{pattern}' is malformed: {error}"))
     };
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    let options = ::glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
     let mut paths = Vec::new();
-    for entry in glob::glob_with(pattern, options).map_err(|error| bad(&error))? {
+    for entry in ::glob::glob_with(pattern, options).map_err(|error| bad(&error))? {
         let entry =
             entry.map_err(|error| Error::io(format!("cannot read '{pattern}': {error}")))?;
         if entry.is_file() {
@@ -48,9 +60,6 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
         if paths.len() > FILES_MAX {
             return Err(too_many(pattern));
         }
-    }
-    if paths.is_empty() {
-        return Err(Error::io(format!("no file matches '{pattern}'")));
     }
     paths.sort();
     Ok(paths)
@@ -75,7 +84,7 @@ pub fn list(directory: &str, is_data: &dyn Fn(&str) -> bool) -> Result<Vec<Strin
     Ok(paths)
 }
 
-fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
+pub(crate) fn walk(folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<()> {
     let name = folder.to_string_lossy().into_owned();
     if depth > FOLDER_DEPTH_MAX {
         return Err(Error::io(format!(

@@ -20,11 +20,11 @@ pub struct Partitions {
 
 impl Partitions {
     /// Reads the `name=value` folders of `paths`. A type is `int64` or `date` if all values are,
-    /// otherwise `string`.
+    /// otherwise `string`; with `as_text`, it is always `string`.
     ///
     /// # Errors
     /// The paths have different partition columns.
-    pub fn discover(paths: &[String]) -> Result<Partitions> {
+    pub fn discover(paths: &[String], as_text: bool) -> Result<Partitions> {
         let keys: Vec<Vec<(String, Option<String>)>> =
             paths.iter().map(|path| folders(path)).collect();
         let Some(first) = keys.first() else { return Ok(Partitions::default()) };
@@ -45,7 +45,7 @@ impl Partitions {
                 .iter()
                 .map(|folders| folders.get(position).and_then(|(_, value)| value.as_deref()))
                 .collect();
-            let atom = common_type(&texts);
+            let atom = if as_text { Atom::String } else { common_type(&texts) };
             for (row, text) in values.iter_mut().zip(&texts) {
                 row.push(text.map_or(Scalar::Null, |text| scalar(text, &atom)));
             }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn discover(paths: &[&str]) -> Result<Partitions> {
-        Partitions::discover(&paths.iter().map(ToString::to_string).collect::<Vec<_>>())
+        Partitions::discover(&paths.iter().map(ToString::to_string).collect::<Vec<_>>(), false)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use crate::column::Column;
 
 /// The minimum average length of a run. Shorter runs decode slowly and are not considered.
-const ROWS_OF_RUN_MIN: usize = 4;
+const ROWS_OF_RUN_MIN: usize = 8;
 
 /// Plain values to be encoded.
 #[derive(Debug)]

@@ -2808,9 +2808,8 @@ impl fmt::Display for Join {
                 self.relation,
                 suffix(constraint)
             )),
-            JoinOperator::AsOfOn { constraint, outer } => f.write_fmt(format_args!(
-                "ASOF {}JOIN {}{}",
-                if *outer { "LEFT " } else { "" },
+            JoinOperator::AsOfOn { constraint, kind } => f.write_fmt(format_args!(
+                "ASOF {kind}JOIN {}{}",
                 self.relation,
                 suffix(constraint)
             )),
@@ -2830,6 +2829,38 @@ impl fmt::Display for Join {
                 f.write_fmt(format_args!("INNER ARRAY JOIN {}", self.relation))
             }
         }
+    }
+}
+
+/// The rows that an `ASOF JOIN` of DuckDB keeps.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Eq, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "visitor", derive(Visit, VisitMut))]
+pub enum AsOfKind {
+    /// Pairs of a left row and the nearest right row.
+    Inner,
+    /// Also left rows without a match.
+    Left,
+    /// Also right rows without a match.
+    Right,
+    /// Also rows of both sides without a match.
+    Full,
+    /// Left rows with a match, without the columns of the right side.
+    Semi,
+    /// Left rows without a match, without the columns of the right side.
+    Anti,
+}
+
+impl fmt::Display for AsOfKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AsOfKind::Inner => "",
+            AsOfKind::Left => "LEFT ",
+            AsOfKind::Right => "RIGHT ",
+            AsOfKind::Full => "FULL ",
+            AsOfKind::Semi => "SEMI ",
+            AsOfKind::Anti => "ANTI ",
+        })
     }
 }
 
@@ -2870,14 +2901,14 @@ pub enum JoinOperator {
     CrossApply,
     /// `OUTER APPLY` (non-standard)
     OuterApply,
-    /// DuckDB's `ASOF [LEFT] JOIN ... ON ...` and `USING (...)`.
+    /// DuckDB's `ASOF [LEFT | ...] JOIN ... ON ...` and `USING (...)`.
     ///
     /// See <https://duckdb.org/docs/stable/guides/sql_features/asof_join>
     AsOfOn {
         /// The conditions, one of which is an inequality.
         constraint: JoinConstraint,
-        /// Whether rows of the left side without a match stay.
-        outer: bool,
+        /// Which rows stay.
+        kind: AsOfKind,
     },
     /// DuckDB's `POSITIONAL JOIN`.
     Positional,

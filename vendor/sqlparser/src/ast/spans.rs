@@ -2259,7 +2259,7 @@ impl Spanned for JoinOperator {
             } => match_condition.span().union(&constraint.span()),
             JoinOperator::AsOfOn {
                 constraint,
-                outer: _,
+                kind: _,
             } => constraint.span(),
             JoinOperator::Positional => Span::empty(),
             JoinOperator::Anti(join_constraint) => join_constraint.span(),

@@ -75,6 +75,9 @@ impl Parser<'_> {
             return true;
         }
         let [first, second] = self.peek_tokens_ref();
+        if let (Token::Word(first), Token::LParen) = (&first.token, &second.token) {
+            return first.keyword == Keyword::VALUES;
+        }
         let (Token::Word(first), Token::Word(second)) = (&first.token, &second.token) else {
             return false;
         };
@@ -584,7 +587,7 @@ impl Parser<'_> {
         Some(name)
     }
 
-    /// Returns whether `ASOF [LEFT [OUTER] | INNER] JOIN` follows.
+    /// Returns whether `ASOF [INNER | LEFT [OUTER] | …] JOIN` follows.
     pub(super) fn peek_asof_join(&self) -> bool {
         let [first, second, third, fourth] = self.peek_tokens_ref();
         let is = |token: &TokenWithSpan, keyword| {
@@ -592,7 +595,16 @@ impl Parser<'_> {
         };
         is(first, Keyword::ASOF)
             && (is(second, Keyword::JOIN)
-                || (is(second, Keyword::LEFT) || is(second, Keyword::INNER))
+                || [
+                    Keyword::INNER,
+                    Keyword::LEFT,
+                    Keyword::RIGHT,
+                    Keyword::FULL,
+                    Keyword::SEMI,
+                    Keyword::ANTI,
+                ]
+                .into_iter()
+                .any(|keyword| is(second, keyword))
                     && (is(third, Keyword::JOIN)
                         || (is(third, Keyword::OUTER) && is(fourth, Keyword::JOIN))))
     }
@@ -610,18 +622,30 @@ impl Parser<'_> {
             || self.dialect.supports_positional_join() && self.peek_positional_join()
     }
 
-    /// Parses `ASOF [LEFT] JOIN table ON conditions`, or one with MATCH_CONDITION.
+    /// Parses `ASOF [LEFT | …] JOIN table ON conditions`, or one with MATCH_CONDITION.
     pub(super) fn parse_asof_join_on(&mut self) -> Result<Join, ParserError> {
         self.expect_keyword_is(Keyword::ASOF)?;
-        let outer = self.parse_keyword(Keyword::LEFT);
-        if outer {
+        let kind = match self.parse_one_of_keywords(&[
+            Keyword::INNER,
+            Keyword::LEFT,
+            Keyword::RIGHT,
+            Keyword::FULL,
+            Keyword::SEMI,
+            Keyword::ANTI,
+        ]) {
+            Some(Keyword::LEFT) => AsOfKind::Left,
+            Some(Keyword::RIGHT) => AsOfKind::Right,
+            Some(Keyword::FULL) => AsOfKind::Full,
+            Some(Keyword::SEMI) => AsOfKind::Semi,
+            Some(Keyword::ANTI) => AsOfKind::Anti,
+            _ => AsOfKind::Inner,
+        };
+        if matches!(kind, AsOfKind::Left | AsOfKind::Right | AsOfKind::Full) {
             let _ = self.parse_keyword(Keyword::OUTER);
-        } else {
-            let _ = self.parse_keyword(Keyword::INNER);
         }
         self.expect_keyword_is(Keyword::JOIN)?;
         let relation = self.parse_table_factor()?;
-        let join_operator = if !outer && self.parse_keyword(Keyword::MATCH_CONDITION) {
+        let join_operator = if kind == AsOfKind::Inner && self.parse_keyword(Keyword::MATCH_CONDITION) {
             JoinOperator::AsOf {
                 match_condition: self.parse_parenthesized(Self::parse_expr)?,
                 constraint: self.parse_join_constraint(false)?,
@@ -629,7 +653,7 @@ impl Parser<'_> {
         } else {
             JoinOperator::AsOfOn {
                 constraint: self.parse_join_constraint(false)?,
-                outer,
+                kind,
             }
         };
         Ok(Join {

@@ -18772,6 +18772,13 @@ impl<'a> Parser<'a> {
             None
         };
 
+        let opt_like = match opt_like {
+            None if opt_ilike.is_none() && self.dialect.supports_select_wildcard_like() => {
+                self.parse_optional_select_item_like()?
+            }
+            opt_like => opt_like,
+        };
+
         Ok(WildcardAdditionalOptions {
             wildcard_token: wildcard_token.into(),
             opt_ilike,

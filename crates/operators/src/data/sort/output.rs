@@ -14,23 +14,23 @@ const MORSEL_CHUNKS: usize = 16;
 
 /// The sorted tuples, as entries.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct Output<const W: usize> {
     /// The entries of each range of keys, in order.
-    pub(super) parts: Vec<OnceLock<Vec<Entry>>>,
+    pub(super) parts: Vec<OnceLock<Vec<Entry<W>>>>,
     /// The entries of each morsel, counted over all parts.
     pub(super) morsels: OnceLock<Result<Vec<Range<usize>>>>,
     /// The keys that no border between morsels may separate.
     pub(super) partition: Option<Arc<PartitionKeys>>,
-    pub(super) sorted: Arc<SortedRuns>,
+    pub(super) sorted: Arc<SortedRuns<W>>,
 }
 
-impl Output {
-    fn part(&self, part: usize) -> &[Entry] {
+impl<const W: usize> Output<W> {
+    fn part(&self, part: usize) -> &[Entry<W>] {
         self.parts.get(part).and_then(OnceLock::get).map_or(&[], Vec::as_slice)
     }
 
     /// Iterates over the parts that overlap a range, cut to it.
-    fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = &[Entry]> {
+    fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = &[Entry<W>]> {
         let mut before = 0;
         (0..self.parts.len()).filter_map(move |part| {
             let entries = self.part(part);
@@ -41,8 +41,8 @@ impl Output {
         })
     }
 
-    fn entry(&self, position: usize) -> Option<&Entry> {
-        self.pieces(position..position + 1).next().and_then(<[Entry]>::first)
+    fn entry(&self, position: usize) -> Option<&Entry<W>> {
+        self.pieces(position..position + 1).next().and_then(<[Entry<W>]>::first)
     }
 
     fn rows(&self) -> usize {
@@ -87,7 +87,7 @@ impl Output {
     }
 }
 
-impl SourceRun for Output {
+impl<const W: usize> SourceRun for Output<W> {
     fn morsels(&self) -> usize {
         // An error is reported when the only morsel is opened.
         self.morsel_ranges().as_ref().map_or(1, Vec::len)
@@ -102,13 +102,13 @@ impl SourceRun for Output {
     }
 }
 
-struct SortReader {
-    sorted: Arc<SortedRuns>,
-    entries: Vec<Entry>,
+struct SortReader<const W: usize> {
+    sorted: Arc<SortedRuns<W>>,
+    entries: Vec<Entry<W>>,
     next: usize,
 }
 
-impl Reader for SortReader {
+impl<const W: usize> Reader for SortReader<W> {
     fn step(&mut self) -> Result<Step> {
         self.sorted.context.check()?;
         let rows = self.sorted.chunk_rows().min(self.entries.len() - self.next);

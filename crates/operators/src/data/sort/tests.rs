@@ -99,6 +99,102 @@ fn runs_that_left_memory_are_merged_in_the_order_of_the_source() {
     }
 }
 
+/// Keys of one to five words: some are compared and read as words, others as bytes.
+#[test]
+fn keys_of_every_width_are_sorted_and_keep_their_values() {
+    let mut numbers = Numbers::new(13);
+    let floats = ["-0.0", "0.0", "NaN", "-1.5", "2.25", "inf", "NULL"];
+    let lines: Vec<String> = (0..3_000)
+        .map(|i| {
+            let mut below = |limit: u64| match numbers.below(limit) as i64 {
+                0 => "NULL".to_string(),
+                number => (number - limit as i64 / 2).to_string(),
+            };
+            let (a, b, c) = (below(5), below(9), below(4));
+            format!("{a} {b} {c} {} {i}", floats[numbers.below(7) as usize])
+        })
+        .collect();
+    let fields = "<a: int64?, b: int32?, c: int64?, d: float64?, i: int64>";
+    let by_rank = |text: &str, descending: bool, nulls_first: bool| {
+        let value = match text {
+            "NULL" => return (if nulls_first { 0 } else { 2 }, 0),
+            "NaN" => i64::MAX,
+            "inf" => i64::MAX - 1,
+            text => (text.parse::<f64>().unwrap() * 4.0) as i64,
+        };
+        (1, if descending { -value } else { value })
+    };
+    for list in [
+        &[("a", true, false)][..],
+        &[("b", false, true), ("a", false, false)],
+        &[("a", false, false), ("d", true, true)],
+        &[("c", true, true), ("d", false, false), ("b", true, false)],
+        &[("d", false, true), ("a", true, false), ("c", false, false)],
+        &[("d", false, false), ("a", false, true), ("c", true, false), ("b", false, false)],
+    ] {
+        let mut expected: Vec<Vec<&str>> =
+            lines.iter().map(|line| line.split(' ').collect()).collect();
+        expected.sort_by_key(|line| {
+            let key = |(field, descending, nulls_first): &(&str, bool, bool)| {
+                by_rank(line["abcd".find(field).unwrap()], *descending, *nulls_first)
+            };
+            list.iter().map(key).collect::<Vec<_>>()
+        });
+        let expected: Vec<String> = expected.iter().map(|line| line.join(" ")).collect();
+        let mut plan = test_plan();
+        let table = plan.table(batch(fields, &lines.join("|")));
+        let root = plan.add("sort", &[table], keys(list));
+        for (chunk, workers) in [(100, 1), (2048, 3)] {
+            let found = plan.run(root, chunk, workers).unwrap();
+            same(&found, fields, &expected.join("|"));
+        }
+        let context = TestContext::with_state_budget(300, 2, 0);
+        same(&plan.run_in(root, context.clone()).unwrap(), fields, &expected.join("|"));
+        assert!(context.spilled() > 0, "nothing was spilled");
+    }
+}
+
+#[test]
+fn a_limit_keeps_the_first_tuples_of_each_partition() {
+    let mut numbers = Numbers::new(14);
+    let lines: Vec<(String, u64, i64)> = (0..20_000)
+        .map(|i| (format!("partition-{:02}", numbers.below(40)), numbers.below(900), i))
+        .collect();
+    let text: Vec<String> = lines.iter().map(|(p, a, i)| format!("{p} {p} {a} {i}")).collect();
+    for (partition, budget) in [("p", None), ("q", None), ("p", Some(200_000)), ("q", Some(0))] {
+        let mut plan = test_plan();
+        let table =
+            plan.table(batch("<p: string, q: string, a: int64, i: int64>", &text.join("|")));
+        let list = [(partition, false, false), ("a", true, false)];
+        let params = keys(&list).with("partition", 1).with("limit", 3);
+        let root = plan.add("sort", &[table], params);
+        let found = match budget {
+            None => rows(&plan.run(root, 500, 2).unwrap()),
+            Some(budget) => {
+                let context = TestContext::with_state_budget(500, 2, budget);
+                let found = rows(&plan.run_in(root, context.clone()).unwrap());
+                assert_eq!(context.used(), 0);
+                found
+            }
+        };
+        let mut sorted = lines.clone();
+        sorted.sort_by(|x, y| (&x.0, y.1).cmp(&(&y.0, x.1)));
+        let first = |rows: Vec<String>| -> Vec<String> {
+            let (mut last, mut count) = (String::new(), 0);
+            let is_first = |row: &String| {
+                let partition = row.split(' ').next().unwrap_or_default();
+                count = if partition == last { count + 1 } else { 1 };
+                last = partition.to_string();
+                count <= 3
+            };
+            rows.into_iter().filter(is_first).collect()
+        };
+        let all = sorted.iter().map(|(p, a, i)| format!("{p} {p} {a} {i}")).collect();
+        assert!(found.len() < lines.len() / 2, "{partition} {budget:?}: {}", found.len());
+        assert_eq!(first(found), first(all), "{partition} {budget:?}");
+    }
+}
+
 #[test]
 fn nothing_sorted_is_nothing_and_the_budget_holds() {
     let mut plan = test_plan();
@@ -120,6 +216,7 @@ fn keys_are_checked() {
         (keys(&[("c", false, false)]), "sort key c is not a field"),
         (Params::new().with("keys", Value::List(vec![])), "at least one field"),
         (Params::new(), "parameter keys is missing"),
+        (keys(&[("a", false, false)]).with("limit", 3), "limit needs parameter partition"),
     ] {
         let mut plan = test_plan();
         let table = plan.table(batch("<a: int64>", ""));

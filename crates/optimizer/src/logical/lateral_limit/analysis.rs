@@ -101,7 +101,7 @@ pub(super) fn only_compared(relation: &Relation, odd: &HashSet<&Name>) -> bool {
 }
 
 /// Whether a relation is cheap to compute twice.
-pub(super) fn cheap(relation: &Relation) -> bool {
+pub(in crate::logical) fn cheap(relation: &Relation) -> bool {
     match relation {
         Relation::Scan { .. } | Relation::Values { .. } | Relation::Shared { .. } => true,
         Relation::Filter { input, .. } | Relation::Map { input, .. } => cheap(input),

@@ -12,8 +12,9 @@ use std::collections::{HashMap, HashSet};
 use tessera_plan::{Expr, Functions, Rule, Scalar};
 use tessera_types::Atom;
 
+pub(super) use analysis::cheap;
 use analysis::{
-    cheap, finds, has_map, is_deterministic, limited, one_at_most, only_compared, rejected_nulls,
+    finds, has_map, is_deterministic, limited, one_at_most, only_compared, rejected_nulls,
 };
 
 use crate::logical::fields::Fields;
@@ -108,7 +109,7 @@ impl Fields<'_> {
     }
 
     /// Returns the relation in a form that can be used twice and yields the same tuples both times.
-    fn twice(&mut self, relation: &Relation, nested: bool) -> Option<Relation> {
+    pub(super) fn twice(&mut self, relation: &Relation, nested: bool) -> Option<Relation> {
         let volatile = self.types().is_volatile(relation);
         if !volatile && (nested || cheap(relation)) {
             return is_deterministic(relation).then(|| relation.clone());

@@ -7,6 +7,7 @@
 //! yields, builds and probes with. Fields that the region makes equal form classes, so that an
 //! implied equality is an edge like a written one, and is counted once.
 
+mod counts;
 mod region;
 mod search;
 
@@ -18,6 +19,7 @@ use tessera_types::Result;
 use crate::logical::estimate::Estimates;
 use crate::logical::relation::{Join, Kind, Name, Relation};
 use crate::logical::types::Types;
+use counts::Counts;
 use region::{Candidate, Region, Unit};
 
 /// A set of units, one bit per unit.
@@ -42,7 +44,8 @@ pub(crate) fn order_joins(
         return Ok(relation);
     }
     load_samples(&relation);
-    JoinOrdering { types, estimates }.order(relation)
+    let counts = Counts::of(&relation);
+    JoinOrdering { types, counts: &counts, estimates }.order(relation)
 }
 
 /// Loads the samples that the estimates need: the fields of joins, predicates and group keys.
@@ -97,6 +100,7 @@ fn load_samples(relation: &Relation) {
 
 struct JoinOrdering<'a> {
     types: Types<'a>,
+    counts: &'a Counts,
     estimates: &'a Estimates,
 }
 
@@ -108,14 +112,22 @@ impl JoinOrdering<'_> {
         if let Relation::Filter { input, predicates } = &mut relation
             && self.is_region(input)
         {
-            // Equalities that can raise errors are above the joins. Those behind another predicate
-            // stay there, because it may drop the tuples for which they raise an error.
-            let stands = |predicate: &Expr| !self.is_deferred_equality(predicate);
-            let first = predicates.iter().position(stands).unwrap_or(predicates.len());
-            let stay = predicates.split_off(first);
-            let equal = std::mem::take(predicates);
+            let (mut go, mut stay) = (Vec::new(), Vec::new());
+            // An equality that can raise errors stays behind another predicate, which may drop the
+            // tuples for which it raises one.
+            let mut follows = false;
+            for predicate in std::mem::take(predicates) {
+                let is_free = !predicate.fields().is_empty() && !self.must_stay(&predicate);
+                if is_free || !follows && self.is_deferred_equality(&predicate) {
+                    go.push(predicate);
+                    follows |= is_free;
+                } else {
+                    stay.push(predicate);
+                    follows = true;
+                }
+            }
             let joins = std::mem::replace(&mut **input, Relation::placeholder());
-            return Ok(self.region(joins, equal)?.filtered(stay));
+            return Ok(self.region(joins, go)?.filtered(stay));
         }
         for input in relation.inputs_mut() {
             let taken = std::mem::replace(input, Relation::placeholder());
@@ -127,6 +139,12 @@ impl JoinOrdering<'_> {
     fn is_region(&self, relation: &Relation) -> bool {
         matches!(relation, Relation::Join(join) if self.can_flatten(join))
             && self.units(relation, UNITS_MAX) <= UNITS_MAX
+    }
+
+    /// Whether a predicate must stay above the joins: it can raise an error, or is volatile.
+    /// Arithmetic on counts of tuples does not overflow.
+    fn must_stay(&self, predicate: &Expr) -> bool {
+        self.types.must_stay(predicate) && !self.counts.compares_safely(predicate, self.types)
     }
 
     /// Whether the predicate is an equality that can raise an error.
@@ -148,12 +166,14 @@ impl JoinOrdering<'_> {
             classes: Vec::new(),
             members: Vec::new(),
             types: self.types,
+            counts: self.counts,
             estimates: self.estimates,
         };
         let mut predicates = Vec::new();
         self.flatten(relation, &mut region, &mut predicates)?;
         predicates.extend(above);
         region.assign_predicates(predicates);
+        region.join_subqueries_early();
         region.connect();
         region.compare_within_units();
         region.solve()

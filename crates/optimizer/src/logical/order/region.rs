@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tessera_plan::Expr;
 use tessera_types::{Error, Result};
 
+use super::counts::Counts;
 use super::search::BestTrees;
 use super::{BUILD_COST, PAIR_COST, PROBE_COST, UnitSet};
 use crate::logical::estimate::{Estimates, Profile, join_profiles};
@@ -43,6 +44,7 @@ pub(super) struct Region<'a> {
     /// The classes with their units; set once all classes are known.
     pub(super) members: Vec<Class>,
     pub(super) types: Types<'a>,
+    pub(super) counts: &'a Counts,
     pub(super) estimates: &'a Estimates,
 }
 
@@ -110,7 +112,7 @@ impl Region<'_> {
     pub(super) fn assign_predicates(&mut self, predicates: Vec<Expr>) {
         for predicate in predicates {
             let mask = self.mask(predicate.fields().into_iter());
-            if mask == 0 || self.types.must_stay(&predicate) {
+            if mask == 0 || self.must_stay(&predicate) {
                 self.deferred.push(predicate);
                 continue;
             }
@@ -126,6 +128,32 @@ impl Region<'_> {
                 self.merge_classes(a, b);
             } else {
                 self.predicates.push((predicate, mask));
+            }
+        }
+    }
+
+    /// Whether a predicate must stay above the joins. Arithmetic on counts of tuples does not
+    /// overflow.
+    fn must_stay(&self, predicate: &Expr) -> bool {
+        self.types.must_stay(predicate) && !self.counts.compares_safely(predicate, self.types)
+    }
+
+    /// Lets a scalar subquery without conditions be joined as soon as the units are joined that the
+    /// predicates on its value read, so that these predicates can filter early. As in PostgreSQL, a
+    /// second row of the subquery is then an error even if another unit is empty.
+    pub(super) fn join_subqueries_early(&mut self) {
+        let bases = self.bases;
+        for position in 0..self.units.len() {
+            let own: UnitSet = 1 << position;
+            let readers = self.predicates.iter().filter(|(_, mask)| mask & own != 0);
+            let read = readers.fold(0, |read, (_, mask)| read | mask) & bases;
+            if let Some(Unit::Dependent { kind: Kind::Single, conditions, required, .. }) =
+                self.units.get_mut(position)
+                && conditions.is_empty()
+                && read != 0
+                && read & !*required == 0
+            {
+                *required = read;
             }
         }
     }

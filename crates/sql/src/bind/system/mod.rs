@@ -102,17 +102,21 @@ impl Binder<'_> {
             }
             _ => None,
         };
-        Ok(described.map(|described| self.constant_rows(described)))
+        Ok(described.map(|Described { columns, rows }| self.constant_rows(columns, rows)))
     }
 
     /// Binds a function of FROM that describes the session; `None` for other names.
     pub(super) fn system_function(&mut self, name: &str) -> Result<Option<BoundQuery>> {
         let described = self.described_function(name);
-        Ok(described.map(|described| self.constant_rows(described)))
+        Ok(described.map(|Described { columns, rows }| self.constant_rows(columns, rows)))
     }
 
-    fn constant_rows(&mut self, described: Described) -> BoundQuery {
-        let Described { columns, rows } = described;
+    /// Returns rows of constants as a relation.
+    pub(super) fn constant_rows(
+        &mut self,
+        columns: Vec<(&'static str, Atom)>,
+        rows: Vec<Vec<Scalar>>,
+    ) -> BoundQuery {
         let column = |(name, atom): (&'static str, Atom)| OutputColumn {
             name: name.into(),
             field: self.fields.fresh(name, atom.clone()),

@@ -5,6 +5,7 @@ use tessera_types::{Atom, Field, Tuple};
 
 use super::*;
 use crate::logical::estimate::Estimates;
+use crate::logical::order::counts::Counts;
 use crate::logical::relation::{Kind, Name, Relation};
 use crate::logical::types::Types;
 
@@ -30,6 +31,7 @@ fn with_region(
     let registry = tessera_testing::standard_registry();
     let atoms = HashMap::new();
     let types = Types { library: registry.library(), atoms: &atoms, rules: Rules::ALL };
+    let counts = Counts::default();
     let estimates = Estimates::default();
     let mut units = Vec::new();
     for number in 0..count {
@@ -64,6 +66,7 @@ fn with_region(
         classes: Vec::new(),
         members: Vec::new(),
         types,
+        counts: &counts,
         estimates: &estimates,
     };
     check(&mut region);

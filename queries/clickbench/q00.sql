@@ -1,0 +1,5 @@
+-- How many hits are there?
+select
+    count(*)
+from
+    hits;

@@ -1,0 +1,5 @@
+-- What is the mean of a column of large numbers?
+select
+    avg(UserID)
+from
+    hits;

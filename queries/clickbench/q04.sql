@@ -1,0 +1,5 @@
+-- How many users were there?
+select
+    count(distinct UserID)
+from
+    hits;

@@ -1,0 +1,5 @@
+-- How many phrases were searched for?
+select
+    count(distinct SearchPhrase)
+from
+    hits;

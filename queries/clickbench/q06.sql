@@ -1,0 +1,6 @@
+-- Of which days are the hits?
+select
+    min(EventDate),
+    max(EventDate)
+from
+    hits;

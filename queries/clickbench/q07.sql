@@ -1,0 +1,12 @@
+-- How many hits did each advertising engine bring?
+select
+    AdvEngineID,
+    count(*)
+from
+    hits
+where
+    AdvEngineID <> 0
+group by
+    AdvEngineID
+order by
+    count(*) desc;

@@ -1,0 +1,16 @@
+-- Which ten phones, by maker and model, have most users?
+select
+    MobilePhone,
+    MobilePhoneModel,
+    count(distinct UserID) as u
+from
+    hits
+where
+    MobilePhoneModel <> ''
+group by
+    MobilePhone,
+    MobilePhoneModel
+order by
+    u desc
+limit
+    10;

@@ -1,0 +1,14 @@
+-- Which ten phrases are searched for most often?
+select
+    SearchPhrase,
+    count(*) as c
+from
+    hits
+where
+    SearchPhrase <> ''
+group by
+    SearchPhrase
+order by
+    c desc
+limit
+    10;

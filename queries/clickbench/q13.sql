@@ -1,0 +1,14 @@
+-- Which ten phrases do most users search for?
+select
+    SearchPhrase,
+    count(distinct UserID) as u
+from
+    hits
+where
+    SearchPhrase <> ''
+group by
+    SearchPhrase
+order by
+    u desc
+limit
+    10;

@@ -1,0 +1,16 @@
+-- Which ten phrases are searched for most often in one engine?
+select
+    SearchEngineID,
+    SearchPhrase,
+    count(*) as c
+from
+    hits
+where
+    SearchPhrase <> ''
+group by
+    SearchEngineID,
+    SearchPhrase
+order by
+    c desc
+limit
+    10;

@@ -1,0 +1,12 @@
+-- Which ten users have most hits?
+select
+    UserID,
+    count(*)
+from
+    hits
+group by
+    UserID
+order by
+    count(*) desc
+limit
+    10;

@@ -1,0 +1,14 @@
+-- Which ten users search most often for one phrase?
+select
+    UserID,
+    SearchPhrase,
+    count(*)
+from
+    hits
+group by
+    UserID,
+    SearchPhrase
+order by
+    count(*) desc
+limit
+    10;

@@ -1,0 +1,7 @@
+-- Which hits does one user have?
+select
+    UserID
+from
+    hits
+where
+    UserID = 435090932899640449;

@@ -1,0 +1,16 @@
+-- Which phrases lead to addresses with google?
+select
+    SearchPhrase,
+    min(URL),
+    count(*) as c
+from
+    hits
+where
+    URL like '%google%'
+    and SearchPhrase <> ''
+group by
+    SearchPhrase
+order by
+    c desc
+limit
+    10;

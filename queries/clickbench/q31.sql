@@ -1,0 +1,18 @@
+-- Which searches were counted more than once?
+select
+    WatchID,
+    ClientIP,
+    count(*) as c,
+    sum(IsRefresh),
+    avg(ResolutionWidth)
+from
+    hits
+where
+    SearchPhrase <> ''
+group by
+    WatchID,
+    ClientIP
+order by
+    c desc
+limit
+    10;

@@ -1,0 +1,16 @@
+-- Which hits were counted more than once?
+select
+    WatchID,
+    ClientIP,
+    count(*) as c,
+    sum(IsRefresh),
+    avg(ResolutionWidth)
+from
+    hits
+group by
+    WatchID,
+    ClientIP
+order by
+    c desc
+limit
+    10;

@@ -1,0 +1,12 @@
+-- Which ten pages have most hits?
+select
+    URL,
+    count(*) as c
+from
+    hits
+group by
+    URL
+order by
+    c desc
+limit
+    10;

@@ -1,0 +1,14 @@
+-- Which ten pages have most hits, with a constant among the keys?
+select
+    1,
+    URL,
+    count(*) as c
+from
+    hits
+group by
+    1,
+    URL
+order by
+    c desc
+limit
+    10;

@@ -1,0 +1,18 @@
+-- Which addresses have most hits, with keys that follow from one another?
+select
+    ClientIP,
+    ClientIP - 1,
+    ClientIP - 2,
+    ClientIP - 3,
+    count(*) as c
+from
+    hits
+group by
+    ClientIP,
+    ClientIP - 1,
+    ClientIP - 2,
+    ClientIP - 3
+order by
+    c desc
+limit
+    10;

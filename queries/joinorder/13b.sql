@@ -1,0 +1,34 @@
+-- What are rating and release of American films called Champion?
+select
+    min(mi.info) as released,
+    min(mi_idx.info) as rating,
+    min(t.title) as title
+from
+    title as t,
+    kind_type as kt,
+    movie_info as mi,
+    info_type as it1,
+    movie_info_idx as mi_idx,
+    info_type as it2,
+    movie_companies as mc,
+    company_name as cn,
+    company_type as ct
+where
+    t.id = mi.movie_id
+    and t.id = mi_idx.movie_id
+    and t.id = mc.movie_id
+    and mi.movie_id = mi_idx.movie_id
+    and mi_idx.movie_id = mc.movie_id
+    and mi.movie_id = mc.movie_id
+    and t.kind_id = kt.id
+    and mc.company_id = cn.id
+    and mc.company_type_id = ct.id
+    and mi.info_type_id = it1.id
+    and mi_idx.info_type_id = it2.id
+    and ct.kind = 'production companies'
+    and kt.kind = 'movie'
+    and it1.info = 'release dates'
+    and it2.info = 'rating'
+    and cn.country_code = '[us]'
+    and t.title <> ''
+    and (t.title like '%Champion%' or t.title like '%Dragon%');

@@ -1,0 +1,20 @@
+-- Which film without a note of television is in English or German?
+select
+    min(t.title) as title
+from
+    title as t,
+    movie_info as mi,
+    info_type as it,
+    movie_companies as mc,
+    company_type as ct
+where
+    t.id = mi.movie_id
+    and t.id = mc.movie_id
+    and mi.movie_id = mc.movie_id
+    and mc.company_type_id = ct.id
+    and mi.info_type_id = it.id
+    and ct.kind = 'production companies'
+    and mc.note not like '%(TV)%'
+    and mc.note like '%(USA)%'
+    and mi.info in ('English', 'German')
+    and t.production_year > 1980;
