@@ -67,7 +67,7 @@ fn messages_of_wrong_statements_have_their_shape() {
                 drop(session.execute(&record.sql));
                 continue;
             }
-            if next(&mut seed) % STRIDE != 0 {
+            if !next(&mut seed).is_multiple_of(STRIDE) {
                 continue;
             }
             let wrong = format!("explain {}", changed(&record.sql, &mut seed));
@@ -76,7 +76,7 @@ fn messages_of_wrong_statements_have_their_shape() {
             let message = error.message();
             let is_foreign = |word: &&str| message.contains(*word) && !wrong.contains(*word);
             let is_bad = error.code() == Code::Internal
-                || FOREIGN.iter().any(|word| is_foreign(&word))
+                || FOREIGN.iter().any(is_foreign)
                 || !has_shape(message);
             if is_bad {
                 leaks.push(format!("{wrong}\n  {error}"));

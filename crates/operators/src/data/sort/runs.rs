@@ -20,7 +20,8 @@ const OUTPUT_BYTES_MAX: usize = 1 << 20;
 const SAMPLES_PER_BORDER: usize = 64;
 /// Bytes of a word of a prefix.
 const WORD_BYTES: usize = size_of::<u64>();
-/// The most words of a prefix.
+/// The fewest and the most words of a prefix.
+const WORDS_MIN: usize = 2;
 pub(super) const WORDS_MAX: usize = 4;
 
 /// A tuple: the prefix of its key, and its location. The prefix has as many words as a whole key,
@@ -47,10 +48,8 @@ pub(super) struct SortedRun<const W: usize> {
 
 /// The words of a prefix for keys of this length; `None` if their length differs.
 pub(super) fn prefix_words(key_bytes: Option<usize>) -> usize {
-    match key_bytes.map(|bytes| bytes.div_ceil(WORD_BYTES)) {
-        Some(words @ 3..=WORDS_MAX) => words,
-        _ => 2,
-    }
+    let words = key_bytes.map_or(WORDS_MIN, |bytes| bytes.div_ceil(WORD_BYTES));
+    if words <= WORDS_MAX { words.max(WORDS_MIN) } else { WORDS_MIN }
 }
 
 /// Whether a prefix of `words` words holds keys of this length.

@@ -8,7 +8,7 @@ use crate::logical::relation::{Name, Relation};
 use crate::logical::types::Types;
 
 /// The largest constant that is added to a count.
-const CONSTANT_MAX: i128 = 1 << 32;
+const CONSTANT_MAX: u128 = 1 << 32;
 
 /// The fields whose values are between 0 and a number of tuples: far from where 64 bits overflow.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Counts {
         let Expr::Call { function, args } = expr else { return false };
         let is_small = |arg: &Expr| match arg {
             Expr::Field(name) => self.fields.contains(name),
-            Expr::Constant(Scalar::Integer(value), _) => i128::from(*value).abs() <= CONSTANT_MAX,
+            Expr::Constant(Scalar::Integer(value), _) => value.unsigned_abs() <= CONSTANT_MAX,
             _ => false,
         };
         matches!(&**function, "add" | "sub")
