@@ -28,7 +28,7 @@ const CRYPTO_METADATA: i64 = 8;
 /// Returns the leaves with encrypted values, according to the first row group; none if the footer
 /// is malformed.
 pub(super) fn encrypted_leaves(footer: &[u8]) -> Vec<usize> {
-    leaves(&mut Thrift(footer)).unwrap_or_default()
+    leaves(&mut Thrift::new(footer)).unwrap_or_default()
 }
 
 fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
@@ -48,14 +48,19 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
     Some(encrypted)
 }
 
-/// Rejects a schema whose traversal would overflow the stack. A malformed one passes, because the
-/// library reports it better.
+/// Rejects a schema whose traversal would overflow the stack, and lists and maps of more items than
+/// there are bytes, whose items the library would count for seconds. Another malformed footer
+/// passes, because the library reports it better.
 ///
 /// # Errors
-/// The schema is nested too deeply.
-pub(super) fn check_depth(footer: &[u8]) -> Result<(), String> {
-    match is_too_deep(&mut Thrift(footer)) {
+/// The schema is nested too deeply, or a list is too long.
+pub(super) fn check_size(footer: &[u8]) -> Result<(), String> {
+    let mut thrift = Thrift::new(footer);
+    match is_too_deep(&mut thrift) {
         Some(true) => Err(format!("its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels")),
+        _ if thrift.is_too_long => {
+            Err("a list in its footer is longer than the footer".to_string())
+        }
         _ => Ok(()),
     }
 }
@@ -87,17 +92,25 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
 }
 
 /// A reader of Thrift's compact protocol. Methods return `None` on malformed bytes.
-struct Thrift<'a>(&'a [u8]);
+struct Thrift<'a> {
+    bytes: &'a [u8],
+    /// Whether a list or map was found with more items than bytes are left. Each takes at least one.
+    is_too_long: bool,
+}
 
 impl Thrift<'_> {
+    fn new(bytes: &[u8]) -> Thrift<'_> {
+        Thrift { bytes, is_too_long: false }
+    }
+
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
+        let (first, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
         Some(*first)
     }
 
     fn pass(&mut self, bytes: u64) -> Option<()> {
-        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
+        self.bytes = self.bytes.get(usize::try_from(bytes).ok()?..)?;
         Some(())
     }
 
@@ -165,7 +178,13 @@ impl Thrift<'_> {
     fn items(&mut self) -> Option<(u8, u64)> {
         let header = self.byte()?;
         let len = if header >> 4 == 15 { self.varint()? } else { (header >> 4).into() };
-        Some((header & 0xf, len))
+        Some((header & 0xf, self.fitting(len)?))
+    }
+
+    /// Returns a number of items if the remaining bytes may hold them.
+    fn fitting(&mut self, items: u64) -> Option<u64> {
+        self.is_too_long |= items > self.bytes.len() as u64;
+        (!self.is_too_long).then_some(items)
     }
 
     /// Skips the value of a field.
@@ -183,6 +202,7 @@ impl Thrift<'_> {
             }
             MAP => {
                 let len = self.varint()?;
+                let len = self.fitting(len)?;
                 let types = if len > 0 { self.byte()? } else { 0 };
                 (0..len).try_for_each(|_| {
                     self.skip_item(types >> 4, depth)?;
@@ -234,6 +254,19 @@ mod tests {
         assert!(encrypted_leaves(&nested).is_empty());
     }
 
+    #[test]
+    fn lists_longer_than_the_footer_are_errors() {
+        for header in [&[0x19][..], &[0x1a], &[0x1b]] {
+            for of_type in [0xf1, 0xf2, 0xf5, 0xfc] {
+                let list = if header == [0x1b] { &[][..] } else { &[of_type][..] };
+                let len = [0xff, 0xff, 0xff, 0xff, 0x07, 0x11, 0x00];
+                let footer = [header, list, &len].concat();
+                assert!(check_size(&footer).unwrap_err().contains("longer than"), "{footer:?}");
+            }
+        }
+        assert_eq!(check_size(&[0x19, 0x31, 0x01, 0x02, 0x01, 0x00]), Ok(()));
+    }
+
     /// A footer with a schema of nested groups, and a column.
     fn nested(groups: usize) -> Vec<u8> {
         let group = [0x48, 0x01, b'g', 0x15, 0x02, 0x00];
@@ -256,13 +289,13 @@ mod tests {
     #[test]
     fn deep_schemas_are_errors() {
         for groups in [1, 2, SCHEMA_DEPTH_MAX] {
-            assert_eq!(is_too_deep(&mut Thrift(&nested(groups))), Some(false), "{groups}");
+            assert_eq!(is_too_deep(&mut Thrift::new(&nested(groups))), Some(false), "{groups}");
         }
         for groups in [SCHEMA_DEPTH_MAX + 1, 100_000] {
-            assert!(check_depth(&nested(groups)).unwrap_err().contains("256 levels"));
+            assert!(check_size(&nested(groups)).unwrap_err().contains("256 levels"));
             // Regardless of the bytes after it.
             let cut = nested(groups);
-            assert!(check_depth(&cut[..cut.len() - 9]).is_err());
+            assert!(check_size(&cut[..cut.len() - 9]).is_err());
         }
         // A wide schema, whose groups are closed again, is not deep.
         let closed = [0x48, 0x01, b'g', 0x15, 0x02, 0x00, 0x48, 0x01, b'l', 0x00].repeat(400);
@@ -271,6 +304,6 @@ mod tests {
             &closed,
             &[0x00],
         ];
-        assert_eq!(is_too_deep(&mut Thrift(&wide.concat())), Some(false));
+        assert_eq!(is_too_deep(&mut Thrift::new(&wide.concat())), Some(false));
     }
 }

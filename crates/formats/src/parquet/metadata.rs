@@ -19,7 +19,7 @@ use tessera_context::{Context, RangeReader};
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Result, Tuple};
 
-use super::footer::{check_depth, encrypted_leaves};
+use super::footer::{check_size, encrypted_leaves};
 use super::schema::ReadSchema;
 use crate::file::read_now;
 use crate::prune::Bounds;
@@ -234,7 +234,7 @@ fn decode(
                     let bytes = read_now(reader, range.clone(), context)?;
                     // The footer's length and magic follow it.
                     if range.end + 8 == reader.len() {
-                        if let Err(error) = check_depth(&bytes) {
+                        if let Err(error) = check_size(&bytes) {
                             return Ok(Err(ParquetError::General(error)));
                         }
                         encrypted = encrypted_leaves(&bytes);

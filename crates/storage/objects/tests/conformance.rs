@@ -44,14 +44,16 @@ fn a_store_conforms() {
 #[test]
 fn a_store_with_passing_faults_conforms() {
     let server = Server::start();
-    let mut reads = 0;
+    // The gaps between faults grow, so that no request fails again and again.
+    let (mut reads, mut next, mut gap) = (0, 3, 3);
     server.fail(move |request| {
         reads += usize::from(request.is_read());
-        match (request.is_read(), reads % 9) {
-            (true, 3) => Fault::Status(503),
-            (true, 6) => Fault::Cut,
-            _ => Fault::None,
+        if !request.is_read() || reads < next {
+            return Fault::None;
         }
+        gap += 1;
+        next = reads + gap;
+        if gap % 2 == 0 { Fault::Status(503) } else { Fault::Cut }
     });
     conformance::store(&Bucket(Objects::new(server.settings())));
 }

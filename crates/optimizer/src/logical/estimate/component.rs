@@ -26,6 +26,12 @@ use crate::sample::{NO_ROW, NULL_HASH, Sample, distinct, numbers, select};
 /// about 20 ns per row.
 const ROWS_MAX: usize = 2_000;
 
+/// The maximum number of rows of a table's component after its predicates (more than `ANALYZE`
+/// samples), and the number that is kept of a larger one. Joining a large table's whole sample
+/// thousands of times would take seconds.
+const TABLE_ROWS_MAX: usize = 25_000;
+const TABLE_ROWS_KEPT: usize = 8_000;
+
 /// The limit of cached bytes for all components of a thread. Join ordering creates thousands of
 /// components; what does not fit is recomputed.
 const CACHED_BYTES_MAX: usize = 16 << 20;
@@ -69,6 +75,7 @@ enum Derivation {
     Filtered(Expr),
     Renamed(Vec<(Name, Name)>),
     Groups(Vec<(Name, Name)>),
+    Thinned,
 }
 
 /// The key of a cached join: the other component, the kind and the compared fields.
@@ -293,6 +300,19 @@ impl Component {
                 self.tables,
             ))
         })
+    }
+
+    /// Returns evenly spaced rows of a table's component, if it has too many.
+    pub(super) fn thinned(self: &Rc<Self>) -> Rc<Component> {
+        if self.rows <= TABLE_ROWS_MAX {
+            return self.clone();
+        }
+        let thinned = self.derived(Derivation::Thinned, || {
+            let every = self.rows.div_ceil(TABLE_ROWS_KEPT);
+            let kept: Vec<u32> = (0..self.rows as u32).step_by(every).collect();
+            Some(Component::new(self.at(&kept), kept.len(), (false, self.uniform), self.tables))
+        });
+        thinned.unwrap_or_else(|| self.clone())
     }
 
     /// Returns the mean and variance of a numeric expression; `None` if it cannot be evaluated.

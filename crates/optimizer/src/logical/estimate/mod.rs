@@ -101,6 +101,9 @@ fn derive_profile(
         Relation::Scan { table, columns, predicates } => {
             let mut profile = estimates.table(table, columns);
             profile.apply_all(predicates);
+            for component in &mut profile.components {
+                *component = component.thinned();
+            }
             profile
         }
         Relation::Values { tuple, rows } => {
