@@ -75,38 +75,32 @@ const NAMES: FormatOption = typed("names", &[], "names of the columns", OptionKi
 const ALL_VARCHAR: FormatOption =
     typed("all_varchar", &[], "whether all columns are text", OptionKind::AllText);
 
-static READ_OPTIONS: [FormatOption; 13] = [
-    HEADER,
-    DELIMITER,
-    QUOTE,
-    ESCAPE,
-    NULL,
-    SAMPLE,
-    SKIP,
-    COMMENT,
-    COLUMNS,
-    TYPES,
-    NAMES,
-    ALL_VARCHAR,
-    UNION_BY_NAME,
-];
-static TSV_READ_OPTIONS: [FormatOption; 13] = [
-    HEADER,
-    TAB,
-    QUOTE,
-    ESCAPE,
-    NULL,
-    SAMPLE,
-    SKIP,
-    COMMENT,
-    COLUMNS,
-    TYPES,
-    NAMES,
-    ALL_VARCHAR,
-    UNION_BY_NAME,
-];
-static WRITE_OPTIONS: [FormatOption; 5] = [HEADER, DELIMITER, QUOTE, ESCAPE, WRITTEN_NULL];
-static TSV_WRITE_OPTIONS: [FormatOption; 5] = [HEADER, TAB, QUOTE, ESCAPE, WRITTEN_NULL];
+static READ_OPTIONS: [FormatOption; 13] = read_options(DELIMITER);
+static TSV_READ_OPTIONS: [FormatOption; 13] = read_options(TAB);
+static WRITE_OPTIONS: [FormatOption; 5] = write_options(DELIMITER);
+static TSV_WRITE_OPTIONS: [FormatOption; 5] = write_options(TAB);
+
+const fn read_options(delimiter: FormatOption) -> [FormatOption; 13] {
+    [
+        HEADER,
+        delimiter,
+        QUOTE,
+        ESCAPE,
+        NULL,
+        SAMPLE,
+        SKIP,
+        COMMENT,
+        COLUMNS,
+        TYPES,
+        NAMES,
+        ALL_VARCHAR,
+        UNION_BY_NAME,
+    ]
+}
+
+const fn write_options(delimiter: FormatOption) -> [FormatOption; 5] {
+    [HEADER, delimiter, QUOTE, ESCAPE, WRITTEN_NULL]
+}
 
 const fn literal(
     name: &'static str,

@@ -94,7 +94,8 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
 /// A reader of Thrift's compact protocol. Methods return `None` on malformed bytes.
 struct Thrift<'a> {
     bytes: &'a [u8],
-    /// Whether a list or map was found with more items than bytes are left. Each takes at least one.
+    /// Whether a list or map was found with more items than bytes are left. Each takes at least
+    /// one.
     is_too_long: bool,
 }
 

@@ -408,8 +408,8 @@ fn reject_nulls(join: &mut Join, incoming: &[Expr]) {
     }
 }
 
-/// Whether predicates above a left join drop all matches: one of them requires NULL in a field of the
-/// right side that an equality of the join compares.
+/// Whether predicates above a left join drop all matches: one of them requires NULL in a field of
+/// the right side that an equality of the join compares.
 fn keeps_unmatched(join: &Join, predicates: &[Expr]) -> bool {
     if join.kind != Kind::Left || join.correlated {
         return false;

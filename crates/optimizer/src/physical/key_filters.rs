@@ -15,8 +15,8 @@ use super::stage::check_after;
 
 /// The joins that drop stream tuples without a match.
 const DROPPING: [&str; 5] = ["inner", "semi", "right", "build_semi", "build_anti"];
-/// The minimum number of tuples that a filter tests. Where earlier filters leave fewer, it still lets
-/// a scan skip row groups.
+/// The minimum number of tuples that a filter tests. Where earlier filters leave fewer, it still
+/// lets a scan skip row groups.
 const STREAM_ROWS_MIN: f64 = 100_000.0;
 /// The maximum fraction of stream tuples with a match for which a filter is placed.
 const MATCHED_MAX: f64 = 0.4;

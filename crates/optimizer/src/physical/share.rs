@@ -64,8 +64,8 @@ pub fn share_common(plan: &Plan, catalog: &OperatorCatalog) -> Result<Plan> {
     Ok(remove_unreachable(&plan))
 }
 
-/// Returns a hash of a node's parameters and nested plans. It avoids comparing thousands of nodes of
-/// one operator and input with each other.
+/// Returns a hash of a node's parameters and nested plans. It avoids comparing thousands of nodes
+/// of one operator and input with each other.
 fn fingerprint(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     hash_node(node, &mut hasher);

@@ -7,6 +7,8 @@ use tessera_plan::Value;
 use tessera_sql::parse_names;
 use tessera_types::{Error, Result, did_you_mean, quote_name};
 
+use crate::source::flag;
+
 /// The label in a pattern of file names for the number of the file in its folder.
 const NUMBER: &str = "{i}";
 /// The label for a random identifier, and another spelling.
@@ -156,12 +158,4 @@ fn stem(pattern: Option<&str>, mode: &str) -> Result<String> {
         )));
     }
     Ok(stem)
-}
-
-fn flag(name: &str, value: &str) -> Result<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "true" | "1" | "on" => Ok(true),
-        "false" | "0" | "off" => Ok(false),
-        _ => Err(Error::semantic(format!("option {name} must be true or false"))),
-    }
 }

@@ -20,7 +20,7 @@ use tessera_types::{Error, Field, Result, Tuple};
 use crate::storage::{FileSet, Storage};
 
 pub(crate) use format::{alternatives, format_of_path, named};
-pub(crate) use options::{read_options, write_options};
+pub(crate) use options::{flag, read_options, write_options};
 #[cfg(any(test, fuzzing))]
 pub use sample_file::sample_bytes;
 #[cfg(test)]

@@ -106,14 +106,26 @@ fn read_option(read: &mut ReadOptions, option: &FormatOption, value: &OptionValu
             let types = types.iter().map(|text| parse_type(text));
             read.types = ColumnTypes::InOrder(types.collect::<Result<_>>()?);
         }
-        (OptionKind::AllText, OptionValue::One(text)) => match text.to_ascii_lowercase().as_str() {
-            "true" | "1" | "on" => read.types = ColumnTypes::Text,
-            "false" | "0" | "off" => {}
-            _ => return Err(Error::semantic(format!("option {name} must be true or false"))),
-        },
+        (OptionKind::AllText, OptionValue::One(text)) => {
+            if flag(name, text)? {
+                read.types = ColumnTypes::Text;
+            }
+        }
         (kind, _) => return Err(wrong_kind(name, kind)),
     }
     Ok(())
+}
+
+/// Parses an option that is true or false.
+///
+/// # Errors
+/// The text is neither.
+pub(crate) fn flag(name: &str, text: &str) -> Result<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "on" => Ok(true),
+        "false" | "0" | "off" => Ok(false),
+        _ => Err(Error::semantic(format!("option {name} must be true or false"))),
+    }
 }
 
 /// Parses an option that every format has.
@@ -126,20 +138,17 @@ fn path_option(read: &mut ReadOptions, option: &FormatOption, value: &OptionValu
     let (OptionValue::One(text), false) = (value, name == "hive_types") else {
         return Err(wrong_kind(name, option.kind));
     };
-    let flag = match text.to_ascii_lowercase().as_str() {
-        "true" | "1" | "on" => Some(true),
-        "false" | "0" | "off" => Some(false),
-        "auto" if name == "hive_partitioning" => None,
-        _ if name == "filename" && !text.is_empty() => {
-            paths.filename = Some(text.as_str().into());
-            return Ok(());
-        }
-        _ => return Err(Error::semantic(format!("option {name} must be true or false"))),
-    };
     match name {
-        "filename" => paths.filename = (flag == Some(true)).then(|| name.into()),
-        "hive_partitioning" => paths.hive_partitioning = flag,
-        "hive_types_autocast" => paths.hive_text = flag == Some(false),
+        "filename" => {
+            paths.filename = match flag(name, text) {
+                Ok(is_wanted) => is_wanted.then(|| name.into()),
+                Err(_) if !text.is_empty() => Some(text.as_str().into()),
+                Err(error) => return Err(error),
+            };
+        }
+        "hive_partitioning" if text.eq_ignore_ascii_case("auto") => paths.hive_partitioning = None,
+        "hive_partitioning" => paths.hive_partitioning = Some(flag(name, text)?),
+        "hive_types_autocast" => paths.hive_text = !flag(name, text)?,
         _ => return Err(wrong_kind(name, option.kind)),
     }
     Ok(())

@@ -93,7 +93,7 @@ impl StagedFolder {
         let mut builder = tempfile::Builder::new();
         let staging = builder.prefix(PREFIX).suffix(SUFFIX).tempdir_in(folder).map_err(failed)?;
         let lock = File::create(staging.path().join(LOCK)).map_err(failed)?;
-        // Some file systems have no locks; then nobody removes the folder as abandoned either.
+        // Some file systems have no locks. There, no later writer removes the folder either.
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok();
         let path = path.to_string();
         Ok(StagedFolder { path, mode, is_data, files: Vec::new(), staging, is_new, _lock: lock })

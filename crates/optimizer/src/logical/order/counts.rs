@@ -27,37 +27,41 @@ impl Counts {
     fn add(&mut self, relation: &Relation) {
         relation.inputs().into_iter().for_each(|input| self.add(input));
         match relation {
-            Relation::Window(window) => self.fields.extend(
-                window
-                    .calls
-                    .iter()
-                    .filter(|(_, call)| counts(&call.function))
-                    .map(|(name, _)| name.clone()),
-            ),
-            Relation::Aggregate(aggregate) => self.fields.extend(
-                aggregate
-                    .calls
-                    .iter()
-                    .filter(|(_, call)| counts(&call.function))
-                    .map(|(name, _)| name.clone()),
-            ),
+            Relation::Window(window) => {
+                let calls = window.calls.iter().map(|(name, call)| (name, &call.function));
+                self.add_calls(calls);
+            }
+            Relation::Aggregate(aggregate) => {
+                let calls = aggregate.calls.iter().map(|(name, call)| (name, &call.function));
+                self.add_calls(calls);
+            }
             Relation::Map { exprs, .. } => {
-                let is_count =
-                    |expr: &Expr| matches!(expr, Expr::Field(of) if self.fields.contains(of));
-                let renamed: Vec<Name> = exprs
-                    .iter()
-                    .filter(|(_, expr)| is_count(expr))
-                    .map(|(name, _)| name.clone())
-                    .collect();
-                self.fields.extend(renamed);
+                for (name, expr) in exprs {
+                    if matches!(expr, Expr::Field(of) if self.fields.contains(of)) {
+                        self.fields.insert(name.clone());
+                    }
+                }
             }
             _ => {}
         }
     }
 
+    /// Adds the results of functions that return a number of tuples or a position among them.
+    fn add_calls<'a>(&mut self, calls: impl Iterator<Item = (&'a Name, &'a Name)>) {
+        let counts = ["count", "row_number", "rank", "dense_rank"];
+        let counting = calls.filter(|(_, function)| counts.contains(&&***function));
+        self.fields.extend(counting.map(|(name, _)| name.clone()));
+    }
+
+    /// Whether a predicate must stay above the joins: it can raise an error, or is volatile.
+    /// Arithmetic on counts does not overflow.
+    pub(super) fn must_stay(&self, predicate: &Expr, types: Types<'_>) -> bool {
+        types.must_stay(predicate) && !self.compares_safely(predicate, types)
+    }
+
     /// Whether the predicate compares values of which none can raise an error, such as a count plus
     /// a small constant.
-    pub(super) fn compares_safely(&self, predicate: &Expr, types: Types<'_>) -> bool {
+    fn compares_safely(&self, predicate: &Expr, types: Types<'_>) -> bool {
         let Expr::Call { function, args } = predicate else { return false };
         matches!(&**function, "eq" | "is_not_distinct" | "lt" | "lt_eq" | "gt" | "gt_eq")
             && args.iter().all(|arg| !types.must_stay(arg) || self.is_near_count(arg))
@@ -75,9 +79,4 @@ impl Counts {
             && args.iter().any(|arg| matches!(arg, Expr::Field(_)))
             && args.iter().all(is_small)
     }
-}
-
-/// Whether a function returns a number of tuples or a position among them.
-fn counts(function: &str) -> bool {
-    matches!(function, "count" | "row_number" | "rank" | "dense_rank")
 }

@@ -117,7 +117,8 @@ impl JoinOrdering<'_> {
             // tuples for which it raises one.
             let mut follows = false;
             for predicate in std::mem::take(predicates) {
-                let is_free = !predicate.fields().is_empty() && !self.must_stay(&predicate);
+                let must_stay = self.counts.must_stay(&predicate, self.types);
+                let is_free = !predicate.fields().is_empty() && !must_stay;
                 if is_free || !follows && self.is_deferred_equality(&predicate) {
                     go.push(predicate);
                     follows |= is_free;
@@ -139,12 +140,6 @@ impl JoinOrdering<'_> {
     fn is_region(&self, relation: &Relation) -> bool {
         matches!(relation, Relation::Join(join) if self.can_flatten(join))
             && self.units(relation, UNITS_MAX) <= UNITS_MAX
-    }
-
-    /// Whether a predicate must stay above the joins: it can raise an error, or is volatile.
-    /// Arithmetic on counts of tuples does not overflow.
-    fn must_stay(&self, predicate: &Expr) -> bool {
-        self.types.must_stay(predicate) && !self.counts.compares_safely(predicate, self.types)
     }
 
     /// Whether the predicate is an equality that can raise an error.

@@ -112,7 +112,7 @@ impl Region<'_> {
     pub(super) fn assign_predicates(&mut self, predicates: Vec<Expr>) {
         for predicate in predicates {
             let mask = self.mask(predicate.fields().into_iter());
-            if mask == 0 || self.must_stay(&predicate) {
+            if mask == 0 || self.counts.must_stay(&predicate, self.types) {
                 self.deferred.push(predicate);
                 continue;
             }
@@ -130,12 +130,6 @@ impl Region<'_> {
                 self.predicates.push((predicate, mask));
             }
         }
-    }
-
-    /// Whether a predicate must stay above the joins. Arithmetic on counts of tuples does not
-    /// overflow.
-    fn must_stay(&self, predicate: &Expr) -> bool {
-        self.types.must_stay(predicate) && !self.counts.compares_safely(predicate, self.types)
     }
 
     /// Lets a scalar subquery without conditions be joined as soon as the units are joined that the
