@@ -80,7 +80,10 @@ impl Reader for ExecutorReader {
                     }
                 },
                 State::Ending(shared) => {
-                    if self.operator.worker.index == 0 && !shared.all_ended.is_ready() {
+                    if self.operator.worker.index > 0 {
+                        continue;
+                    }
+                    if !shared.all_ended.is_ready() {
                         let token = shared.all_ended.clone();
                         self.state = State::Ending(shared);
                         return Ok(Step::Blocked(token));
