@@ -4,8 +4,8 @@
     tests/damaged.py --tessera target/release/tessera [--mutations N] [--seed S] [--inputs FOLDER]
                      [--only NAME] [--golden N]
 
-Inputs are the files of --inputs, the files under 100 KB that tests/files.py generates, and one file
-of each rare type. Each is mutated --mutations times: bits and bytes are flipped, ends are cut, parts
+Inputs are the files of --inputs, the files under 100 KB that tests/files.py generates, and files of
+rare types. Each is mutated --mutations times: bits and bytes are flipped, ends are cut, parts
 are copied from elsewhere, lengths and counts are replaced by extreme values. One process reads many
 mutations, one statement each. Rows, or an error that names the file, are good. Bad outcomes are an
 internal error, a panic, an abort, no end within ten seconds, memory above the budget, and an error
@@ -16,12 +16,15 @@ written to --keep. The long form is --mutations 10000.
 from __future__ import annotations
 
 import argparse
+import bz2
 import collections
+import lzma
 import os
 import random
 import shutil
 import sys
 import tempfile
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +37,7 @@ LARGEST = 100_000
 # file.
 TOGETHER = 50
 TEXT = {".csv", ".json", ".tsv", ".jsonl", ".ndjson", ".txt"}
+PACKED = {".gz", ".zst", ".bz2", ".xz"}
 FORMATS = ["arrow", "parquet", "handmade", "csv", "json"]
 
 
@@ -104,12 +108,12 @@ def found(folders: list[Path]) -> list[Input]:
     return [
         Input(str(path).replace("/", "-").strip("-"), path.read_bytes(), "".join(path.suffixes))
         for path in files
-        if path.suffix in {".arrow", ".parquet", *TEXT, ".gz", ".zst"} and path.stat().st_size < LARGEST
+        if path.suffix in {".arrow", ".parquet", ".xlsx", *TEXT, *PACKED} and path.stat().st_size < LARGEST
     ]
 
 
 def odd() -> list[Input]:
-    """Returns Arrow and Parquet files of rare types."""
+    """Returns Arrow and Parquet files of rare types, packed texts, and workbooks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -149,6 +153,38 @@ def odd() -> list[Input]:
         pq.write_table(table, sink, compression="none", data_page_version=version, write_page_index=True)
         content = sink.getvalue().to_pybytes()
         inputs.append(Input(f"odd-parquet-{version}", content, ".parquet", columns=table.column_names))
+    return inputs + packed() + books()
+
+
+def packed() -> list[Input]:
+    """Returns texts that are compressed as a whole, and read with and without errors."""
+    text = b"i,t\n" + b"".join(b"%d,text %d\n" % (i, i * i % 9_973) for i in range(2_000))
+    delta = [{"id": lzma.FILTER_DELTA, "dist": 4}, {"id": lzma.FILTER_LZMA2, "preset": 1}]
+    two = bz2.compress(text[:9_000]) + bz2.compress(text[9_000:])
+    lenient = ", ignore_errors = true, columns = {'i': 'int', 't': 'varchar'}"
+    return [
+        Input("odd-bz2", bz2.compress(text), ".csv.bz2", columns=["i", "t"]),
+        Input("odd-bz2-two", two, ".csv.bz2", columns=["i", "t"]),
+        Input("odd-xz", lzma.compress(text), ".csv.xz", columns=["i", "t"]),
+        Input("odd-xz-delta", lzma.compress(text, filters=delta, check=lzma.CHECK_SHA256), ".csv.xz", columns=["i", "t"]),
+        Input("odd-lenient", text[:20_000], ".csv", "read_csv", lenient, ["i", "t"]),
+        Input("odd-json-lenient", b'{"a":1,"b":[1]}\n{"a":2}\n' * 200, ".json", "read_json", ", ignore_errors = true", ["a"]),
+    ]
+
+
+def books() -> list[Input]:
+    """Returns workbooks: as they are, and with parts that are not compressed, so that damage reaches the XML."""
+    import messy_cases
+    import workbooks
+
+    inputs = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.xlsx"
+        for name in ("Main", "texts", "off", "errors"):
+            for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+                workbooks.write(path, {name: messy_cases.SHEETS[name]}, compression)
+                for options in ("", ", ignore_errors = true"):
+                    inputs.append(Input(f"odd-xlsx-{name}-{compression}-{len(options)}", path.read_bytes(), ".xlsx", "read_xlsx", options))
     return inputs
 
 

@@ -98,6 +98,11 @@ def computed() -> list[Statement]:
         Statement("LIMIT 0 behind a filter", f"select * from (select x from {many} where x < 0) s limit 1"),
         Statement("a hash join with a large build side", f"select count(*) from {some} join generate_series(1, 300000000) h(y) on x = y"),
         Statement("a cross join", "select count(*) from generate_series(1, 3000000) g(x), generate_series(1, 3000000) h(y) where x + y = 7"),
+        Statement("a join on an inequality", "select count(*) from generate_series(1, 300000) g(x), generate_series(1, 300000) h(y) where x < y"),
+        Statement(
+            "a join on two inequalities",
+            "select count(*) from generate_series(1, 300000) g(x), generate_series(1, 300000) h(y) where x < y and x * 7919 % 1000003 > y * 7919 % 1000033",
+        ),
         Statement("a sort", f"select x from {some} order by x % 1000, x desc"),
         Statement("a sort of texts", f"select t from (select (x * 7919 % 1000003)::text || 'abc' as t from {some}) s order by t"),
         Statement("many groups", f"select count(*) from (select x, count(*) from {some} group by x) s"),

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from messy_cases import BOOKS, MESSY, make_messy_files
 from reading_cases import DESCRIBING, READING, WRITING, Case, make_files
 
 UNIQUE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -40,6 +41,7 @@ class Engines:
         for folder in (self.ours, self.theirs):
             folder.mkdir()
             make_files(folder)
+            make_messy_files(folder)
         self.duckdb = duckdb.connect()
         self.duckdb.execute("set threads = 1")
 
@@ -175,7 +177,8 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as root:
         engines = Engines(arguments.tessera, Path(root))
-        for title, cases in (("reading", READING), ("describing", DESCRIBING), ("writing", WRITING)):
+        groups = {"reading": READING, "messy": MESSY, "books": BOOKS, "describing": DESCRIBING, "writing": WRITING}
+        for title, cases in groups.items():
             ran = 0
             for case in cases:
                 if arguments.only and arguments.only not in case.sql:

@@ -27,7 +27,10 @@ STATEMENTS = {
     "build_semi": "select count(*) from lineitem a where l_comment in (select o_comment from orders union all select l_comment from lineitem)",
     "left": "select count(o_comment) from lineitem left join orders on l_comment = o_comment",
     "full": "select count(*) from lineitem full join orders on l_comment = o_comment",
-    "nested_loop": "select count(*) from supplier a join customer b on a.s_name < b.c_name",
+    "nested_loop": "select count(*) from supplier a join customer b on a.s_name || '0' <> b.c_name",
+    "inequality_join": "select count(*), max(l_comment), max(o_comment) from lineitem join orders on l_orderkey > o_orderkey - 1 and l_orderkey < o_orderkey + 1",
+    "inequality_join of one": "select count(*) from supplier a join customer b on a.s_name < b.c_name",
+    "inequality_join that keeps both": "select count(*), max(c_comment), max(o_comment) from customer full join orders on c_comment > o_comment and c_comment < o_comment || 'a'",
     "cartesian_product": "select count(a.l_comment), count(b.s_name) from lineitem a, supplier b where b.s_suppkey < 20",
     "semi_join_filter": "select sum(l_quantity) from lineitem, part where p_partkey = l_partkey and p_size = 3",
     "reduce_by_key": "select count(*), max(n) from (select l_comment, l_orderkey, count(*) as n from lineitem group by 1, 2) as s",
@@ -111,6 +114,7 @@ TOO_LARGE = {
 
 # Sub-operators without a case, with the reason.
 ELSEWHERE = {
+    "xlsx_scan": "a workbook is held whole: crates/formats/src/xlsx/tests.rs, damaged.py",
     "parameter_lookup": "one tuple",
     "projection": "passes columns on",
     "executor": "holds what its plan gives: every statement",

@@ -13,7 +13,7 @@ const READ_BY: &[(&str, &[&str])] = &[
     ("plans/", &["tessera-plan"]),
     ("docs/reference/plan-language.md", &["tessera-plan"]),
     ("tests/sql/", &["tessera-session"]),
-    ("vendor/sqlparser/", &["tessera-sql"]),
+    ("vendor/sqlparser/", &["tessera-parser"]),
 ];
 
 /// Files that affect every package.

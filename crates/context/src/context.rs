@@ -12,7 +12,10 @@ use tessera_types::{Error, Result, Tuple};
 use tessera_vector::Chunk;
 
 use crate::board::Board;
+use crate::compression::Compression;
+use crate::counting::CountingReader;
 use crate::read_buffer::ReadBuffer;
+use crate::rejects::Rejects;
 
 /// Locks a mutex and ignores poisoning: a panic under the lock becomes an error of its own query,
 /// and later queries are unaffected.
@@ -98,6 +101,28 @@ pub trait Context: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// It does not exist or cannot be read; the message names it.
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>>;
+
+    /// Opens a file or object with this compression, whatever its name ends in.
+    ///
+    /// # Errors
+    /// As [`Context::open`], or its bytes are not compressed so.
+    fn open_as(
+        &self,
+        path: &str,
+        compression: Option<Compression>,
+    ) -> Result<Arc<dyn RangeReader>> {
+        match compression == Compression::of_path(path) {
+            true => self.open(path),
+            false => Err(Error::unsupported(format!(
+                "cannot read '{path}' with another compression than that of its name: this run has no storage for it"
+            ))),
+        }
+    }
+
+    /// Where scans list the records that they skip; `None` if nobody will read the list.
+    fn rejects(&self) -> Option<&Rejects> {
+        None
+    }
 
     /// Creates a file or object that becomes visible, complete, when it is committed.
     ///
@@ -384,58 +409,25 @@ impl Run {
     /// # Errors
     /// As [`Context::open`].
     pub fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        let reader = self.context.open(path)?;
-        if !reader.is_remote() {
-            return Ok(reader);
-        }
-        Ok(Arc::new(CountingReader { reader, counters: self.counters.clone() }))
-    }
-}
-
-/// A reader that adds its traffic to the node's counters when it is dropped.
-#[derive(Debug)]
-struct CountingReader {
-    reader: Arc<dyn RangeReader>,
-    counters: Arc<Counters>,
-}
-
-impl RangeReader for CountingReader {
-    fn path(&self) -> &str {
-        self.reader.path()
+        self.context.open(path).map(|reader| self.counted(reader))
     }
 
-    fn len(&self) -> u64 {
-        self.reader.len()
+    /// Like [`Run::open`], with this compression, whatever the name of the file ends in.
+    ///
+    /// # Errors
+    /// As [`Context::open_as`].
+    pub fn open_as(
+        &self,
+        path: &str,
+        compression: Option<Compression>,
+    ) -> Result<Arc<dyn RangeReader>> {
+        self.context.open_as(path, compression).map(|reader| self.counted(reader))
     }
 
-    fn modified(&self) -> Option<SystemTime> {
-        self.reader.modified()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.reader.is_remote()
-    }
-
-    fn read_into(&self, range: Range<u64>, buffer: ReadBuffer) -> Result<Read> {
-        self.reader.read_into(range, buffer)
-    }
-
-    fn prefetch(&self, ranges: &[Range<u64>]) -> Result<()> {
-        self.reader.prefetch(ranges)
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.reader.traffic()
-    }
-}
-
-impl Drop for CountingReader {
-    fn drop(&mut self) {
-        let traffic = self.reader.traffic();
-        if traffic != Traffic::default() {
-            self.counters.add("store_requests", traffic.requests);
-            self.counters.add("store_bytes", traffic.bytes);
-            self.counters.add("store_wait_nanoseconds", traffic.wait_nanoseconds);
+    fn counted(&self, reader: Arc<dyn RangeReader>) -> Arc<dyn RangeReader> {
+        match reader.is_remote() {
+            true => Arc::new(CountingReader { reader, counters: self.counters.clone() }),
+            false => reader,
         }
     }
 }

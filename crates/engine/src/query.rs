@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tessera_codegen::Compiler;
 use tessera_context::{
-    Context, FolderMode, Interrupt, LANES, Output, OutputFolder, Place, RangeReader, Scratch,
+    Compression, Context, FolderMode, Interrupt, LANES, Output, OutputFolder, Place, RangeReader,
+    Rejects, Scratch,
 };
 use tessera_types::{Code, Error, Result};
 use tessera_vector::{CHUNK_ROWS, CHUNK_ROWS_MAX};
 
 use crate::admission::{Admission, ByteCount};
 
-/// Opens files and objects by path.
-pub type FileOpener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
+/// Opens files and objects by path, compressed in a given way.
+pub type FileOpener =
+    Arc<dyn Fn(&str, Option<Compression>) -> Result<Arc<dyn RangeReader>> + Send + Sync>;
 
 /// Starts files and objects by path. They appear when they are committed.
 pub type FileCreator = Arc<dyn Fn(&str) -> Result<Box<dyn Output>> + Send + Sync>;
@@ -188,11 +190,13 @@ pub struct Settings {
     pub compiler: Option<Arc<dyn Compiler>>,
     /// Lanes of a pipeline that may wait for input at once, for each worker.
     pub lanes: usize,
+    /// Where scans list the records that they skip; `None` if nobody reads the list.
+    pub rejects: Option<Arc<Rejects>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let no_opener = |path: &str| {
+        let no_opener = |path: &str, _: Option<Compression>| {
             Err(Error::io(format!("cannot open {path}: this query was given no storage")))
         };
         let no_creator = |path: &str| {
@@ -210,6 +214,7 @@ impl Default for Settings {
             scratch: None,
             compiler: None,
             lanes: LANES,
+            rejects: None,
         }
     }
 }
@@ -337,7 +342,19 @@ impl Context for Query {
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
-        (self.settings.opener)(path)
+        (self.settings.opener)(path, Compression::of_path(path))
+    }
+
+    fn open_as(
+        &self,
+        path: &str,
+        compression: Option<Compression>,
+    ) -> Result<Arc<dyn RangeReader>> {
+        (self.settings.opener)(path, compression)
+    }
+
+    fn rejects(&self) -> Option<&Rejects> {
+        self.settings.rejects.as_deref()
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {

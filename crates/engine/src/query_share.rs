@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tessera_codegen::Compiler;
 use tessera_context::{
-    Context, FolderMode, Output, OutputFolder, Place, RangeReader, Scratch, Share,
+    Compression, Context, FolderMode, Output, OutputFolder, Place, RangeReader, Rejects, Scratch,
+    Share,
 };
 use tessera_operator::{Reader, SourceRun};
 use tessera_types::Result;
@@ -93,6 +94,18 @@ impl Context for QueryShare {
 
     fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
         self.query.open(path)
+    }
+
+    fn open_as(
+        &self,
+        path: &str,
+        compression: Option<Compression>,
+    ) -> Result<Arc<dyn RangeReader>> {
+        self.query.open_as(path, compression)
+    }
+
+    fn rejects(&self) -> Option<&Rejects> {
+        self.query.rejects()
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn Output>> {

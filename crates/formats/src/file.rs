@@ -13,10 +13,11 @@ use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
-use tessera_context::{Context, RangeReader, Read, ReadBuffer};
+use tessera_context::{Compression, Context, RangeReader, Read, ReadBuffer};
 use tessera_functions::plain::UUID_BYTES;
 use tessera_functions::scalar::scalar_to_array;
 use tessera_operator::describe;
+use tessera_operator::format::{COMPRESSION, compression_of};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{
     Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names,
@@ -31,6 +32,8 @@ pub(crate) use types::{check_type, convert};
 
 /// The parameter that says that columns of files become their common type.
 pub(crate) const UNION: &str = "union_by_name";
+/// The parameter of all columns of a table whose values are checked, whatever a statement reads.
+pub(crate) const CHECKED: &str = "checked";
 
 /// The checked parameters of a scan of files.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub(crate) struct FileScan {
     pub(crate) partitions: Vec<Vec<(Arc<str>, Scalar, Atom)>>,
     /// Whether columns of the files become their common type.
     pub(crate) is_union: bool,
+    /// The compression of the files, if their names do not say it.
+    pub(crate) compression: Option<Option<Compression>>,
 }
 
 impl FileScan {
@@ -63,7 +68,12 @@ impl FileScan {
     /// # Errors
     /// A parameter is missing or malformed.
     pub(crate) fn of(node: &Node, paths: Vec<Arc<str>>) -> Result<FileScan> {
-        let columns = node.params.tuple("columns")?.clone();
+        let read = node.params.tuple("columns")?;
+        // A record is skipped for any of its values.
+        let columns = match node.params.get(CHECKED) {
+            Some(_) => node.params.tuple(CHECKED)?.clone(),
+            None => read.clone(),
+        };
         for field in columns.fields() {
             if let Item::Collection(collection) = &field.item {
                 return Err(Error::semantic(format!(
@@ -74,13 +84,23 @@ impl FileScan {
             }
         }
         let fields = match node.params.get("fields") {
-            None => (0..columns.len()).collect(),
+            None if node.params.get(CHECKED).is_none() => (0..columns.len()).collect(),
+            None => {
+                let names: Vec<_> = read.fields().iter().map(|field| field.name.clone()).collect();
+                describe::keys(&columns, &names, "column")?
+            }
             Some(_) => describe::keys(&columns, &node.params.names("fields")?, "field")?,
         };
         let partitions = partitions(node, paths.len(), &columns)?;
         let filter = node.params.expr_opt("filter")?.cloned();
         let is_union = crate::csv::flag(&node.params, UNION)? == Some(true);
-        Ok(FileScan { paths, columns, fields, filter, partitions, is_union })
+        let compression = match node.params.get(COMPRESSION.name) {
+            Some(Value::String(name)) if !name.eq_ignore_ascii_case("auto") => {
+                Some(compression_of(&node.params, "")?)
+            }
+            _ => None,
+        };
+        Ok(FileScan { paths, columns, fields, filter, partitions, is_union, compression })
     }
 
     /// The output type of the scan.

@@ -24,6 +24,7 @@ mod rows_materialize;
 mod rows_scan;
 mod table;
 mod text;
+pub mod xlsx;
 
 pub use arrow_table::ArrowTable;
 pub use arrow_to_collection::ArrowToCollection;
@@ -33,6 +34,7 @@ pub use batch_scan::BatchScan;
 pub use records::{RecordDecoder, RecordFormat};
 pub use rows_materialize::RowsMaterialize;
 pub use rows_scan::RowsScan;
+pub use text::count_lines;
 
 use tessera_operator::Registry;
 
@@ -50,6 +52,7 @@ pub fn register(registry: &mut Registry) {
     registry.register_format(csv::Tsv);
     registry.register_format(json::Json);
     registry.register_format(ipc::Ipc);
+    registry.register_format(xlsx::Xlsx);
     registry.register_format(content::Text);
     registry.register_format(content::Blob);
 }

@@ -274,3 +274,42 @@ fn the_first_bad_record_is_named_with_its_line() {
         assert!(message(&text).contains(&format!("line {line}: ")), "{}", message(&text));
     }
 }
+
+#[test]
+fn records_that_cannot_be_read_are_skipped() {
+    let lenient = |text: &[u8], more: &[(&str, &str)]| {
+        let options = [&[("ignore_errors", "true"), ("header", "true")], more].concat();
+        read("csv_scan", text, &options).unwrap()
+    };
+    let text = b"a,b\n1,x\n2\n3,\"y\"z\n4,\xff\n5,y,z\n6,\"l\nm\"\n";
+    expect(lenient(text, &[]), "<a: int64?, b: string?>", "1,x\n6,\"l\nm\"\n");
+    expect(lenient(b"a\n\"x\ny\n", &[]), "<a: string?>", "");
+    // Records over the ends of blocks, of which some are too long.
+    let (mut text, mut expected) = (b"a,b\n".to_vec(), String::new());
+    for i in 0..40_000 {
+        let record = match i {
+            _ if i % 977 == 0 => format!("{i},{}\n", "long ".repeat(30_000)),
+            _ if i % 1_009 == 0 => format!("{i},\"{}\"\n", "long,\n\"\"".repeat(20_000)),
+            _ if i % 13 == 0 => format!("{i},x,y\n"),
+            _ if i % 17 == 0 => format!("{i}\n"),
+            _ => format!("{i},text {i}\n"),
+        };
+        if record.len() < 100 && i % 13 != 0 && i % 17 != 0 {
+            expected.push_str(&record);
+        }
+        text.extend(record.as_bytes());
+    }
+    let limit = [("max_line_size", "1000")];
+    expect(lenient(&text, &limit), "<a: int64?, b: string?>", &expected);
+    let error = read("csv_scan", &text, &[("max_line_size", "1000"), ("sample", "all")]);
+    assert!(error.is_err());
+}
+
+#[test]
+fn lines_that_are_no_objects_are_skipped() {
+    let lenient = |text: &[u8]| read("json_scan", text, &[("ignore_errors", "true")]);
+    let text = b"{\"a\":1}\nno\n{\"a\":\n{\"a\":2,\"a\":3}\n{\"a\":\"\xff\"}\n[1]\n{\"a\":4}\n";
+    expect(lenient(text).unwrap(), "<a: int64?>", "1\n4\n");
+    let error = lenient(b"[{\"a\":1}]").unwrap_err();
+    assert!(error.message().contains("not one per line"), "{error}");
+}

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use tessera_context::RangeReader;
+use tessera_context::{Compression, RangeReader};
 use tessera_plan::{FileFacts, Params, Pushes, Statistics, Value};
 use tessera_types::{Atom, Error, Field, Result, Tuple};
 
@@ -168,6 +168,35 @@ pub static PATH_OPTIONS: [FormatOption; 4] = [
         kind: TEXT,
     },
 ];
+
+/// The option of how files of text are compressed.
+pub const COMPRESSION: FormatOption = FormatOption {
+    name: "compression",
+    aliases: &[],
+    help: "how the files are compressed: none, gzip, zstd, bz2 or xz; absent or auto: by the ends of their names",
+    default: None,
+    kind: TEXT,
+};
+
+/// Returns the compression of a file, by the option of its scan or by its name.
+///
+/// # Errors
+/// The option has an unknown value.
+pub fn compression_of(params: &Params, path: &str) -> Result<Option<Compression>> {
+    match params.get(COMPRESSION.name) {
+        None => Ok(Compression::of_path(path)),
+        Some(Value::String(name)) if name.eq_ignore_ascii_case("auto") => {
+            Ok(Compression::of_path(path))
+        }
+        Some(Value::String(name)) if name.eq_ignore_ascii_case("none") => Ok(None),
+        Some(Value::String(name)) if Compression::named(name).is_some() => {
+            Ok(Compression::named(name))
+        }
+        Some(_) => {
+            Err(Error::semantic("option compression must be auto, none, gzip, zstd, bz2 or xz"))
+        }
+    }
+}
 
 /// The parsed [`PATH_OPTIONS`].
 #[derive(Debug, Clone, Default, PartialEq)]

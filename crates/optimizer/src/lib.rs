@@ -14,13 +14,14 @@
 //!    groups. Both sides then have the same predicates.
 //! 5. `logical::order` orders joins by estimated cost.
 //! 6. `logical::reduce` reduces the input of groupings before a join. It needs the join order.
-//! 7. `lower` creates sub-operators.
-//! 8. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
-//! 9. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
-//! 10. The platform's pass inserts executors, exchanges and merges; all steps before are the same
+//! 7. `logical::copies` lets equal parts share their tuples. It needs the final relations.
+//! 8. `lower` creates sub-operators.
+//! 9. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
+//! 10. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
+//! 11. The platform's pass inserts executors, exchanges and merges; all steps before are the same
 //!     on every platform.
 //!
-//! Steps 1 to 7 are [`plan`]; the session calls 8 to 10.
+//! Steps 1 to 8 are [`plan`]; the session calls 9 to 11.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ pub mod table;
 use tessera_plan::Plan;
 use tessera_types::{Result, Tuple};
 
+use crate::logical::copies::share_copies;
 use crate::logical::estimate::Estimates;
 use crate::logical::fields::Fields;
 use crate::logical::order::order_joins;
@@ -69,5 +71,6 @@ pub fn plan(
         relation = order_joins(relation, types, &estimates)?;
         relation = reduce_groups(relation, types, &estimates)?;
     }
+    let relation = share_copies(relation, types, &estimates);
     Lowering::new(types, &estimates).query(&relation, output)
 }

@@ -182,9 +182,15 @@ rules! {
     Relation ReduceGroups "reduce_groups" "crates/optimizer/src/logical/reduce.rs"
         "the input of a grouping is reduced to the groups that a join needs"
         if "the join is on its keys, the other side is deterministic, and the estimated cost is lower";
+    Relation ShareCopies "share_copies" "crates/optimizer/src/logical/copies.rs"
+        "equal joins, groupings and windows, such as those of a common table expression with several readers, are computed once and stored"
+        if "nothing in them is volatile or reads an outer query, and they are estimated to yield few tuples compared with the tables they scan";
     Relation BuildSmallerSide "build_smaller_side" "crates/optimizer/src/lower/join.rs"
         "a join builds its hash table from the left side"
         if "the left side is estimated to be smaller, and the kind of join can be mirrored";
+    Relation InequalityJoins "inequality_joins" "crates/optimizer/src/lower/inequality.rs"
+        "a join on inequalities sorts its sides by one or two of them, instead of trying every pair"
+        if "no equality joins the sides, the smaller side is not estimated to be tiny, and the values that are compared do not raise errors, unless they are in the first condition";
 
     Plan DropIdle "drop_idle" "crates/optimizer/src/physical/fuse.rs"
         "a map, projection or filter without effect is removed"

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tessera_context::Compression;
 use tessera_context::lock;
-use tessera_files::Compression;
 use tessera_formats::block::{self, Tables};
 use tessera_operator::format::{ColumnTypes, Formats};
 use tessera_optimizer::table::{FileOption, OptionValue, Table, TableCatalog};
@@ -133,7 +133,7 @@ impl FileCatalog {
     }
 
     /// Whether this session has created a table or view of this name.
-    fn is_taken(&self, name: &str) -> bool {
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.external.contains_key(name)
             || self.views.contains_key(name)
             || self.memory.contains_key(name)
@@ -432,7 +432,7 @@ fn simple_name(parts: &[String]) -> Result<&str> {
     }
 }
 
-fn already_exists(name: &str) -> Error {
+pub(crate) fn already_exists(name: &str) -> Error {
     Error::semantic(format!("table or view {name} already exists; drop it first"))
         .with_state(SqlState::DUPLICATE_TABLE)
 }

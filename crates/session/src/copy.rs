@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use tessera_files::Compression;
+use tessera_binder::PlannedQuery;
+use tessera_context::Compression;
 use tessera_operator::format::{Format, Formats};
+use tessera_parser::STANDARD_OUTPUT;
 use tessera_plan::{Builder, Expr, NodeId, Params, Plan, SortKey, Value};
-use tessera_sql::{CopyTo, PlannedQuery, STANDARD_OUTPUT};
+use tessera_sql::CopyTo;
 use tessera_types::{Error, Result, unique_names};
 
 use crate::source::{alternatives, format_of_path, named, write_options};

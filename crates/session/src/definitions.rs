@@ -3,13 +3,15 @@
 
 use std::time::Instant;
 
+use tessera_binder::{Constant, Environment, Parameters, PlannedQuery};
 use tessera_functions::scalar::array_value;
-use tessera_sql::{
-    Constant, Environment, Parameters, ParsedStatement, PlannedQuery, SettingValue, Statement,
-};
+use tessera_parser::ParsedStatement;
+use tessera_sql::Statement;
+use tessera_system_catalog::SettingValue;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::functions;
+use crate::plan_cache::{Lookup, Lookups};
 use crate::planning_catalog::PlanningCatalog;
 use crate::session::Session;
 use crate::stack::{catch_panics, with_big_stack};
@@ -22,8 +24,8 @@ impl Session {
     /// A text takes its type from its context, as a string literal does; other values have theirs.
     ///
     /// ```
+    /// use tessera_binder::{Constant, Parameters};
     /// use tessera_session::{Config, Session};
-    /// use tessera_sql::{Constant, Parameters};
     /// let mut session = Session::new(Config { threads: 1, ..Config::default() })?;
     /// let values = Parameters::positional([Constant::from(2), Constant::from("2024-01-31")]);
     /// let rows = session.query_with("select ? + 1 as n, ?::date as d", &values)?;
@@ -42,7 +44,7 @@ impl Session {
     ) -> Result<Option<StatementOutput>> {
         with_big_stack(|| {
             let started = Instant::now();
-            let mut statements = tessera_sql::parse(sql)?.into_iter();
+            let mut statements = tessera_parser::parse(sql)?.into_iter();
             match (statements.next(), statements.next()) {
                 (None, _) => Ok(None),
                 (Some(statement), None) => {
@@ -66,18 +68,21 @@ impl Session {
         }
     }
 
-    /// Binds and plans a statement.
+    /// Binds and plans a statement. Returns what that asked the catalog, if it can be asked again.
     pub(crate) fn planned(
         &self,
         statement: &ParsedStatement,
         parameters: &Parameters,
-    ) -> Result<Statement> {
+    ) -> Result<(Statement, Option<Vec<Lookup>>)> {
         let settings = || self.setting_values();
         let environment =
             Environment { definitions: &self.definitions, parameters, settings: &settings };
         let planning = &self.values.planning;
-        let catalog = PlanningCatalog { tables: &self.catalog, runner: self.runner() };
-        tessera_sql::plan_in(statement, &catalog, &self.registry, planning, environment)
+        let (runner, lookups) = (self.runner(), Lookups::default());
+        let catalog = PlanningCatalog { tables: &self.catalog, runner, lookups };
+        let planned =
+            tessera_sql::plan_in(statement, &catalog, &self.registry, planning, environment)?;
+        Ok((planned, catalog.lookups.take()))
     }
 
     fn setting_values(&self) -> Vec<SettingValue> {

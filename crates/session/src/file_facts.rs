@@ -38,7 +38,9 @@ impl Source {
     /// # Errors
     /// A file cannot be read or is damaged.
     pub(crate) fn facts(&self, function: &str, storage: &Storage) -> Result<FileFacts> {
-        let open = |paths: &[String]| storage.open_all(paths, self.format.entry().first_read);
+        let open = |paths: &[String]| {
+            storage.open_all(paths, self.format.entry().first_read, &self.options)
+        };
         self.format.facts(
             function,
             &TableFiles {

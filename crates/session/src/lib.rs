@@ -41,8 +41,10 @@ mod functions;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod memory_table;
+mod plan_cache;
 mod planning;
 mod planning_catalog;
+mod rejects;
 mod result;
 mod run;
 mod session;

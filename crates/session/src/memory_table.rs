@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tessera_binder::PlannedQuery;
 use tessera_engine::RetainedMemory;
 use tessera_formats::block::{self, Blocks};
 use tessera_optimizer::table::Table;
 use tessera_plan::{Params, Plan, Statistics, Value};
 use tessera_rows::Collected;
-use tessera_sql::PlannedQuery;
 use tessera_types::{Error, Result, Tuple, quote_name};
 
 use crate::copy::with_names;
@@ -71,6 +71,16 @@ impl MemoryTable {
         let tuple = Tuple::new(
             fields.map(|(field, name)| field.renamed(name.as_str())).collect::<Vec<_>>(),
         );
+        MemoryTable::of(name, tuple, blocks, memory)
+    }
+
+    /// Like [`MemoryTable::new`], for tuples of a type.
+    pub(crate) fn of(
+        name: &str,
+        tuple: Tuple,
+        blocks: Arc<Blocks>,
+        memory: RetainedMemory,
+    ) -> (MemoryTable, block::Table) {
         let table = Table {
             name: name.to_string(),
             tuple: tuple.clone(),

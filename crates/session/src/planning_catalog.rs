@@ -7,6 +7,7 @@ use tessera_optimizer::table::{FileOption, Table, TableCatalog};
 use tessera_plan::{FileFacts, Plan};
 use tessera_types::{Error, Result};
 
+use crate::plan_cache::{Lookup, Lookups};
 use crate::run::Runner;
 
 /// The tables of a session, with what runs plans over them.
@@ -14,11 +15,15 @@ use crate::run::Runner;
 pub(crate) struct PlanningCatalog<'s> {
     pub(crate) tables: &'s (dyn TableCatalog + 's),
     pub(crate) runner: Runner,
+    /// What it was asked.
+    pub(crate) lookups: Lookups,
 }
 
 impl TableCatalog for PlanningCatalog<'_> {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
-        self.tables.table(reference)
+        let table = self.tables.table(reference)?;
+        self.lookups.add(Lookup::Table(owned(reference), table.clone()));
+        Ok(table)
     }
 
     fn file_functions(&self) -> Vec<(&'static str, &'static str)> {
@@ -31,7 +36,10 @@ impl TableCatalog for PlanningCatalog<'_> {
         format: &str,
         options: &[FileOption],
     ) -> Result<Option<Arc<Table>>> {
-        self.tables.files(paths, format, options)
+        let table = self.tables.files(paths, format, options)?;
+        let (paths, options) = (paths.to_vec(), options.to_vec());
+        self.lookups.add(Lookup::Files(paths, format.to_string(), options, table.clone()));
+        Ok(table)
     }
 
     fn fact_functions(&self) -> Vec<&'static str> {
@@ -39,14 +47,18 @@ impl TableCatalog for PlanningCatalog<'_> {
     }
 
     fn facts(&self, function: &str, paths: &[String], options: &[FileOption]) -> Result<FileFacts> {
+        self.lookups.unrepeatable();
         self.tables.facts(function, paths, options)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
-        self.tables.view(reference)
+        let view = self.tables.view(reference)?;
+        self.lookups.add(Lookup::View(owned(reference), view.clone()));
+        Ok(view)
     }
 
     fn texts(&self, plan: &Plan) -> Result<Vec<Arc<str>>> {
+        self.lookups.unrepeatable();
         let (_, finished) = self.runner.run_with_retry(&self.runner.optimized(plan)?)?;
         let mut texts = Vec::with_capacity(finished.collected.rows());
         for chunk in finished.collected.chunks() {
@@ -60,10 +72,16 @@ impl TableCatalog for PlanningCatalog<'_> {
     }
 
     fn table_names(&self) -> Vec<String> {
+        self.lookups.unrepeatable();
         self.tables.table_names()
     }
 
     fn table_kinds(&self) -> Vec<(String, &'static str)> {
+        self.lookups.unrepeatable();
         self.tables.table_kinds()
     }
+}
+
+fn owned(reference: &[&str]) -> Vec<String> {
+    reference.iter().map(|part| part.to_string()).collect()
 }

@@ -175,6 +175,7 @@ impl Runner {
             scratch,
             compiler,
             lanes,
+            rejects: Some(self.storage.begin_rejects()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use arrow::array::ArrayRef;
+use tessera_binder::{Definitions, Parameters, PlannedQuery};
 use tessera_context::read_buffer;
 use tessera_engine::{
     CompiledPlan, DriverPlan, Engine, Governor, Memory, Pass, Platform, Query, Setup,
@@ -13,13 +14,15 @@ use tessera_formats::block::BlockScan;
 use tessera_functions::Library;
 use tessera_jit::CompilerLease;
 use tessera_operator::Registry;
+use tessera_parser::ParsedStatement;
 use tessera_plan::{Plan, Traits, text, verify, verify_in};
-use tessera_sql::{Definitions, Parameters, ParsedStatement, PlannedQuery, Statement};
+use tessera_sql::Statement;
 use tessera_types::{Error, Result, Tuple, redact, suggest};
 
 use crate::cancel::{Cancel, RunningGuard};
 use crate::catalog::FileCatalog;
 use crate::config::Config;
+use crate::plan_cache::{KnownPlan, PlanCache};
 use crate::planning::run_interruptible;
 use crate::result::{QueryResult, ResultColumns, StatementResult};
 use crate::run::Runner;
@@ -50,10 +53,14 @@ pub struct Session {
     pub(crate) catalog: FileCatalog,
     /// Macros, variables and prepared statements.
     pub(crate) definitions: Definitions,
+    /// The plans of earlier queries.
+    plans: PlanCache,
     pub(crate) sampler: TableSampler,
     pub(crate) initial: Values,
     pub(crate) values: Values,
     pub(crate) cancel: Cancel,
+    /// The scans whose rejects were kept.
+    pub(crate) reject_scans: u64,
     /// Whether a result stream is open.
     pub(crate) open: Arc<AtomicBool>,
     /// Allows compilation in the background while the session lives.
@@ -136,12 +143,14 @@ impl Session {
             memory,
             catalog,
             definitions: Definitions::default(),
+            plans: PlanCache::default(),
             sampler,
             config,
             storage,
             initial: values.clone(),
             values,
             cancel,
+            reject_scans: 0,
             open: Arc::default(),
             _compiler_lease: CompilerLease::new(),
         })
@@ -155,6 +164,11 @@ impl Session {
     /// The memory budget of a statement, which `SET memory` changes.
     pub fn memory_bytes(&self) -> usize {
         self.values.memory_bytes
+    }
+
+    /// The number of plans that it keeps for queries to come, and how often it used one again.
+    pub fn kept_plans(&self) -> (usize, usize) {
+        self.plans.figures()
     }
 
     /// Names of tables and views, for messages and completion.
@@ -193,7 +207,7 @@ impl Session {
         with_big_stack(|| {
             let started = Instant::now();
             let none = Parameters::default();
-            let statements = tessera_sql::parse(sql)?;
+            let statements = tessera_parser::parse(sql)?;
             let mut results = Vec::with_capacity(statements.len());
             for (position, statement) in statements.into_iter().enumerate() {
                 let started = if position == 0 { started } else { Instant::now() };
@@ -231,8 +245,8 @@ impl Session {
         with_big_stack(|| {
             // The deadline counts from here.
             let _registered = self.begin(Instant::now())?;
-            for statement in tessera_sql::parse(sql)? {
-                let planned = self.planned(&statement, &Parameters::default())?;
+            for statement in tessera_parser::parse(sql)? {
+                let (planned, _) = self.planned(&statement, &Parameters::default())?;
                 if let Statement::Query(planned) = planned {
                     let runner = self.runner();
                     runner.for_platform(&self.optimized(&planned.plan)?)?;
@@ -308,11 +322,28 @@ impl Session {
         parameters: &Parameters,
         started: Instant,
     ) -> Result<StatementOutput> {
+        OpenStream::check(&self.open)?;
+        self.keep_rejects()?;
         let registered = self.begin(started)?;
-        let planned = self.run_interruptible(|| self.planned(statement, parameters))?;
+        let reuses = self.values.plan_cache && *parameters == Parameters::default();
+        if reuses
+            && let Some(known) =
+                self.run_interruptible(|| self.plans.get(&statement.text, &self.catalog))?
+        {
+            return self.start_query(&known, started, registered).map(StatementOutput::Rows);
+        }
+        let (planned, lookups) = self.run_interruptible(|| self.planned(statement, parameters))?;
+        if !matches!(planned, Statement::Query(_) | Statement::Explain(_)) {
+            self.plans.clear();
+        }
         match planned {
             Statement::Query(planned) => {
-                self.start_query(planned, started, registered).map(StatementOutput::Rows)
+                let PlannedQuery { plan, tuple, names, is_repeatable } = planned;
+                let plan = Arc::new(KnownPlan { plan: self.optimized(&plan)?, tuple, names });
+                if let Some(lookups) = lookups.filter(|_| reuses && is_repeatable) {
+                    self.plans.insert(&statement.text, plan.clone(), lookups);
+                }
+                self.start_query(&plan, started, registered).map(StatementOutput::Rows)
             }
             Statement::Explain(explain) => self
                 .explain(&explain, started)
@@ -358,6 +389,7 @@ impl Session {
             self.engine = Arc::new(Engine::new(changed.threads)?);
         }
         changed.apply()?;
+        self.plans.clear();
         self.storage.set_smart(changed.smart_storage);
         self.catalog.set_sampler(changed.samples.then(|| self.sampler.clone()));
         self.values = changed;
@@ -366,13 +398,13 @@ impl Session {
 
     fn start_query(
         &self,
-        planned: PlannedQuery,
+        known: &KnownPlan,
         started: Instant,
         registered: RunningGuard,
     ) -> Result<ResultStream> {
-        let (plan, runner) = (self.optimized(&planned.plan)?, self.runner());
+        let (plan, runner) = (known.plan.clone(), self.runner());
         let for_platform = runner.for_platform(&plan)?;
-        let columns = |_: &Tuple| ResultColumns::new(planned.tuple, planned.names);
+        let columns = |_: &Tuple| ResultColumns::new(known.tuple.clone(), known.names.clone());
         let open = OpenStream::new(&self.open);
         ResultStream::start(runner, &for_platform, Some(plan), columns, started, registered, open)
     }

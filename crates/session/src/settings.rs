@@ -22,7 +22,7 @@ const THREADS_MAX: usize = 1024;
 const COMPILER_BYTES_MIN: usize = 512 << 20;
 
 /// The name and meaning of each built-in setting.
-const SETTINGS: [(&str, &str); 16] = [
+const SETTINGS: [(&str, &str); 17] = [
     ("threads", "worker threads"),
     ("memory", "memory budget of a statement, such as 4GB"),
     ("temp_directory", "directory for data that exceeds the memory budget"),
@@ -41,6 +41,7 @@ const SETTINGS: [(&str, &str); 16] = [
         "disabled rewrites, separated by commas (docs/reference/rules.md); all; or none",
     ),
     ("join_order", "cost: order joins by estimated cost; written: keep the order of the statement"),
+    ("plan_cache", "whether a query whose text was planned before is not planned again: on; off"),
     (
         "smart_storage",
         "filtering by stores: on (where results are exact); auto (where it is also faster); off",
@@ -73,12 +74,13 @@ pub(crate) struct Values {
     extensions: Vec<(Setting, String)>,
     pub(crate) smart_storage: SmartStorage,
     pub(crate) samples: bool,
+    pub(crate) plan_cache: bool,
     pub(crate) tier: Tier,
     pub(crate) device: Device,
     /// All devices. `device` is one of them.
     devices: Arc<[Device]>,
     pub(crate) code_cache: Option<PathBuf>,
-    pub(crate) planning: tessera_sql::Settings,
+    pub(crate) planning: tessera_binder::Settings,
 }
 
 impl Values {
@@ -101,11 +103,12 @@ impl Values {
                 .collect(),
             smart_storage: config.smart_storage,
             samples: true,
+            plan_cache: true,
             tier: config.tier,
             device: find_device(devices, &config.device)?,
             devices: devices.into(),
             code_cache: config.code_cache.clone(),
-            planning: tessera_sql::Settings::default(),
+            planning: tessera_binder::Settings::default(),
         };
         values.check()?;
         for (name, value) in &config.settings {
@@ -179,33 +182,14 @@ impl Values {
             "first_byte_timeout" => changed.timeouts.first_byte = timeout(name, value)?,
             "stall_timeout" => changed.timeouts.stall = timeout(name, value)?,
             "disabled_rules" => changed.planning.rules = Rules::all_but(value)?,
-            "join_order" => {
-                changed.planning.join_order = match value.to_ascii_lowercase().as_str() {
-                    "cost" => true,
-                    "written" => false,
-                    _ => {
-                        return Err(Error::semantic(format!(
-                            "join_order must be cost or written, not '{value}'"
-                        )));
-                    }
-                }
-            }
+            "join_order" => changed.planning.join_order = choice(name, value, ["cost", "written"])?,
+            "plan_cache" => changed.plan_cache = choice(name, value, ["on", "off"])?,
             "smart_storage" => {
                 changed.smart_storage = SmartStorage::parse(value).ok_or_else(|| {
                     Error::semantic(format!("smart_storage must be off, auto or on, not '{value}'"))
                 })?;
             }
-            "statistics" => {
-                changed.samples = match value.to_ascii_lowercase().as_str() {
-                    "samples" => true,
-                    "metadata" => false,
-                    _ => {
-                        return Err(Error::semantic(format!(
-                            "statistics must be samples or metadata, not '{value}'"
-                        )));
-                    }
-                }
-            }
+            "statistics" => changed.samples = choice(name, value, ["samples", "metadata"])?,
             "tier" => changed.tier = value.parse()?,
             "device" => changed.device = find_device(&self.devices, value)?,
             "time_zone" | "timezone" => {
@@ -241,6 +225,7 @@ impl Values {
             "disabled_rules" => self.planning.rules.disabled(),
             "join_order" => if self.planning.join_order { "cost" } else { "written" }.to_string(),
             "smart_storage" => self.smart_storage.name().to_string(),
+            "plan_cache" => if self.plan_cache { "on" } else { "off" }.to_string(),
             "statistics" => if self.samples { "samples" } else { "metadata" }.to_string(),
             "tier" => self.tier.to_string(),
             "device" => self.device.name.to_string(),
@@ -276,6 +261,15 @@ fn find_device(devices: &[Device], name: &str) -> Result<Device> {
             suggest(name, "expected one of", &names)
         ))
     })
+}
+
+/// Whether a value is the first of two.
+fn choice(name: &str, value: &str, [yes, no]: [&str; 2]) -> Result<bool> {
+    match value {
+        value if value.eq_ignore_ascii_case(yes) => Ok(true),
+        value if value.eq_ignore_ascii_case(no) => Ok(false),
+        _ => Err(Error::semantic(format!("{name} must be {yes} or {no}, not '{value}'"))),
+    }
 }
 
 fn deadline(value: &str) -> Result<Option<Duration>> {

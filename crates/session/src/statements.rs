@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
+use tessera_binder::PlannedQuery;
 use tessera_optimizer::table::TableCatalog;
+use tessera_parser::ExplainFormat;
 use tessera_plan::{Plan, text, verify};
-use tessera_sql::{CreateFunction, CreateTableAs, Explain, ExplainFormat, PlannedQuery};
+use tessera_sql::{CreateFunction, CreateTableAs, Explain};
 use tessera_types::{Atom, Error, Field, Result, SqlState, Tuple, did_you_mean};
 use tessera_vector::Chunk;
 

@@ -1,19 +1,23 @@
 //! Access to local files, streams and objects of stores.
 
+mod rejects;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tessera_context::{Interrupt, RangeReader, Read, ReadBuffer, file_changed, lock};
+use tessera_context::{
+    Compression, Interrupt, RangeReader, Read, ReadBuffer, Rejects, file_changed, lock,
+};
 use tessera_engine::{FileCreator, FileOpener, FolderCreator, Pass, Phase, Setup};
-use tessera_files::{Compression, FileVersion, InputStream, StagedFolder, decompress};
+use tessera_files::{FileVersion, InputStream, StagedFolder, decompress};
 use tessera_objects::{
     Edges, Objects, SelectRequest, SmartStorage, Timeouts, Totals, is_object, push_selects,
 };
-use tessera_operator::format::{FirstRead, Format, Formats};
-use tessera_plan::{OperatorCatalog, Plan, Rule, Rules, Value};
+use tessera_operator::format::{FirstRead, Format, Formats, compression_of};
+use tessera_plan::{OperatorCatalog, Params, Plan, Rule, Rules, Value};
 use tessera_types::{Error, Result};
 
 use crate::source::format_of_path;
@@ -37,7 +41,7 @@ pub(crate) struct Storage {
 struct StatementFiles {
     directory: Mutex<PathBuf>,
     /// The decompressed contents of compressed files.
-    files: Mutex<HashMap<String, (Option<Stamp>, Arc<dyn RangeReader>)>>,
+    files: Mutex<HashMap<(String, Compression), (Option<Stamp>, Arc<dyn RangeReader>)>>,
     streams: Mutex<SpooledStreams>,
     /// The versions of files when the statement first opened them.
     versions: Mutex<HashMap<String, FileVersion>>,
@@ -45,6 +49,8 @@ struct StatementFiles {
     allowed: StreamAccess,
     /// Whether the statement has written to a stream.
     has_streamed: AtomicBool,
+    /// The records that scans of the last run have skipped.
+    rejects: Mutex<Arc<Rejects>>,
 }
 
 /// Spooled streams, by key.
@@ -99,6 +105,7 @@ impl Storage {
             versions: Mutex::default(),
             allowed: streams,
             has_streamed: AtomicBool::new(false),
+            rejects: Mutex::default(),
         };
         Storage {
             objects: Arc::new(Objects::new(settings)),
@@ -264,6 +271,18 @@ impl Storage {
     /// # Errors
     /// The file does not exist, cannot be read, or cannot be decompressed.
     pub(crate) fn open(&self, path: &str) -> Result<Arc<dyn RangeReader>> {
+        self.open_as(path, Compression::of_path(path))
+    }
+
+    /// Opens a file with this compression, whatever its name ends in.
+    ///
+    /// # Errors
+    /// The file does not exist, cannot be read, or cannot be decompressed.
+    pub(crate) fn open_as(
+        &self,
+        path: &str,
+        compression: Option<Compression>,
+    ) -> Result<Arc<dyn RangeReader>> {
         let open = || {
             if is_object(path) {
                 return self.objects.open(path);
@@ -273,12 +292,13 @@ impl Storage {
                 None => self.open_file(path),
             }
         };
-        let Some(compression) = Compression::of_path(path) else { return open() };
+        let Some(compression) = compression else { return open() };
         let stamp = self.stamps(&[path.to_string()]).pop().flatten();
         // The lock is held while the file is decompressed: a second reader of the file waits and
         // then uses the result.
         let mut files = lock(&self.files.files);
-        if let Some((known, reader)) = files.get(path)
+        let key = (path.to_string(), compression);
+        if let Some((known, reader)) = files.get(&key)
             && *known == stamp
         {
             return Ok(reader.clone());
@@ -286,7 +306,7 @@ impl Storage {
         let directory = self.directory();
         let interrupt = self.interrupt();
         let reader = decompress(open()?, compression, &directory, &|| interrupt.check())?;
-        files.insert(path.to_string(), (stamp, reader.clone()));
+        files.insert(key, (stamp, reader.clone()));
         Ok(reader)
     }
 
@@ -370,10 +390,12 @@ impl Storage {
         &self,
         paths: &[String],
         first: FirstRead,
+        options: &Params,
     ) -> Result<Vec<Arc<dyn RangeReader>>> {
         let objects = paths.iter().filter(|path| is_object(path));
         self.objects.prepare(objects.map(|path| (path.as_str(), edges(first))))?;
-        paths.iter().map(|path| self.open(path)).collect()
+        let open = |path: &String| self.open_as(path, compression_of(options, path)?);
+        paths.iter().map(open).collect()
     }
 
     /// Prefetches versions, headers and footers of the objects that a plan scans, so that workers
@@ -390,7 +412,7 @@ impl Storage {
     /// The function with which a query opens files.
     pub(crate) fn opener(&self) -> FileOpener {
         let storage = self.clone();
-        Arc::new(move |path| storage.open(path))
+        Arc::new(move |path, compression| storage.open_as(path, compression))
     }
 
     /// The function with which a query creates files.
@@ -469,29 +491,4 @@ fn root(location: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn streams_are_refused_where_processes_cannot_share_them() {
-        let refused =
-            Storage::new(Vec::new(), StreamAccess::Refused("far".to_string()), Formats::default());
-        for path in ["/dev/null", "/dev/stdin", "/dev/fd/0"] {
-            let message = refused.open(path).unwrap_err().message().to_string();
-            assert!(message.contains(path) && message.contains("platform far"), "{message}");
-        }
-        let storage = Storage::new(Vec::new(), StreamAccess::NotStandardInput, Formats::default());
-        assert_eq!(storage.open("/dev/null").unwrap().len(), 0);
-        let message = storage.open("/proc/self/fd/0").unwrap_err().message().to_string();
-        assert!(message.contains("SQL statements are read from it"), "{message}");
-    }
-
-    #[test]
-    fn roots() {
-        assert_eq!(root("/d=1/x.csv"), "/d=1/");
-        assert_eq!(root("x.csv"), "");
-        assert_eq!(root("/d/year=*/x.csv"), "/d/");
-        let folder = std::env::temp_dir();
-        assert!(root(folder.to_str().unwrap()).ends_with('/'));
-    }
-}
+mod tests;

@@ -144,3 +144,37 @@ fn equalities_that_can_fail_are_join_keys() {
     let sql = "SELECT count(*) FROM fact a, dim WHERE key = k AND k > length(name) + id AND 1 / (k - 7) = 9";
     assert!(session.execute(sql).is_ok());
 }
+
+/// Every pair is tried only where one side is tiny, or no condition is an inequality.
+#[test]
+fn inequalities_of_large_sides_do_not_try_every_pair() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let mut session = session(folder.path(), None);
+    let mut joins = |sql: &str| {
+        let plan = text(&mut session, &format!("EXPLAIN {sql}"));
+        let count = |operator: &str| plan.matches(&format!("= {operator}(")).count();
+        (count("inequality_join"), count("nested_loop"), count("sort"))
+    };
+    for (joined, expected) in [
+        ("fact JOIN dim ON key < k", (1, 0, 1)),
+        ("fact LEFT JOIN dim ON key BETWEEN k AND k + 2", (1, 0, 1)),
+        ("fact x JOIN (SELECT * FROM fact LIMIT 9000) y ON x.id < y.key", (1, 0, 1)),
+        ("fact, generate_series(1, 9000) g(y) WHERE id < y AND key > y - 5", (1, 0, 1)),
+        ("generate_series(1, 300000) x(x), fact WHERE id < x AND key > x", (1, 0, 2)),
+        ("fact WHERE EXISTS (SELECT 1 FROM dim WHERE k > key AND k <> id)", (1, 0, 1)),
+        ("fact JOIN dim ON key + 3 < k", (1, 0, 1)),
+        ("fact x, dim, fact y WHERE x.key * 2 > k AND x.id + 1 = y.id * 3", (1, 0, 1)),
+        ("fact JOIN dim ON key < k AND id = k", (0, 0, 0)),
+        ("fact JOIN dim ON key <> k", (0, 1, 0)),
+        ("fact JOIN dim ON key < 7 AND k > 3", (0, 0, 0)),
+        ("fact JOIN (SELECT * FROM dim LIMIT 9) d ON key < k", (0, 1, 0)),
+        ("fact WHERE key > ALL (SELECT k FROM dim)", (0, 2, 0)),
+    ] {
+        let found = joins(&format!("SELECT count(*) FROM {joined}"));
+        assert_eq!(found, expected, "{joined}");
+    }
+    text(&mut session, "SET disabled_rules = 'inequality_joins'");
+    let plan = text(&mut session, "EXPLAIN SELECT count(*) FROM fact JOIN dim ON key < k");
+    assert!(plan.contains("= nested_loop("), "{plan}");
+}

@@ -248,7 +248,7 @@ fn a_format_of_an_extension_is_known_everywhere() {
     assert_eq!(rows(&mut session, &create), ["3"]);
     std::fs::write(format!("{path}.unknown"), "").unwrap();
     let error = session.execute(&format!("FROM '{path}.unknown'")).unwrap_err();
-    assert!(error.message().contains(".feather or .size"), "{error}");
+    assert!(error.message().contains(".xlsx or .size"), "{error}");
 }
 
 /// A function in handwritten native code.

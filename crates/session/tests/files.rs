@@ -359,9 +359,9 @@ fn files_are_read_as_texts_and_as_bytes() {
         ("copy (select 1) to '{}/y' (format blob)", "expected parquet, csv, tsv, json or arrow"),
         (
             "create external table t stored as xml location '{}/a.txt'",
-            "expected parquet, csv, tsv, json, arrow, text or blob",
+            "expected parquet, csv, tsv, json, arrow, xlsx, text or blob",
         ),
-        ("select * from '{}/a.txt'", "read_arrow, read_text or read_blob"),
+        ("select * from '{}/a.txt'", "read_arrow, read_xlsx, read_text or read_blob"),
         ("select * from read_txt('{}/a.txt')", "read_text"),
     ] {
         let error = answer(folder.path(), sql).unwrap_err();

@@ -17,6 +17,7 @@ mod objects;
 mod one_evaluator;
 mod panics;
 mod parameters;
+mod plan_cache;
 mod plans;
 mod queries;
 mod rewrites;

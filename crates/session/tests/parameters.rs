@@ -2,9 +2,9 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int32Type, Int64Type};
+use tessera_binder::{Constant, Parameters};
 use tessera_plan::Scalar;
 use tessera_session::{Config, Session, StatementOutput, StatementResult};
-use tessera_sql::{Constant, Parameters};
 use tessera_types::{Atom, Slot, SqlState};
 
 fn session() -> Session {
@@ -45,7 +45,7 @@ fn question_marks_count_in_the_order_of_the_text() {
     let values = Parameters::positional([1, 2, 3, 4].map(Constant::from));
     let sql = "with c as (select ? as a) select a, ? as b from c where a < ? limit ?";
     assert_eq!(shown(&mut session, sql, &values).as_deref(), Ok("1 2"));
-    let statements = tessera_sql::parse("select ?; select $b, $2, $a; select 1").unwrap();
+    let statements = tessera_parser::parse("select ?; select $b, $2, $a; select 1").unwrap();
     let names: Vec<_> = statements.iter().map(|statement| statement.parameters()).collect();
     assert_eq!(names, [vec!["1"], vec!["1", "2", "a", "b"], vec![]]);
 }

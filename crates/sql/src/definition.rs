@@ -3,55 +3,15 @@
 
 use sqlparser::ast::{
     Analyze, CreateTable, CreateTableOptions, CreateView, HiveDistributionStyle, HiveFormat, Ident,
-    ObjectName, ObjectType, Query, Statement as SqlStatement, ViewColumnDef,
+    ObjectType, Query, Statement as SqlStatement, ViewColumnDef,
 };
-use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use tessera_binder::{Mode, Parameters, PlanContext, PlannedQuery};
+use tessera_parser::NamedColumns;
 use tessera_types::{Error, Result, SqlState};
 
-use crate::parameters::Parameters;
-use crate::statement::{CreateTableAs, Mode, PlanContext, PlannedQuery, Statement, parts};
+use crate::statement::{CreateTableAs, Statement, parts};
 
-/// `CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (columns) AS query`, with columns that
-/// have no types.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedColumns {
-    name: ObjectName,
-    columns: Vec<Ident>,
-    pub(crate) query: Box<Query>,
-    temporary: bool,
-    if_not_exists: bool,
-    or_replace: bool,
-}
-
-/// Parses the statement if it starts at the parser's position.
-pub(crate) fn parse(
-    parser: &mut Parser<'_>,
-) -> std::result::Result<Option<NamedColumns>, ParserError> {
-    use Keyword::{AS, CREATE, EXISTS, IF, NOT, OR, REPLACE, TABLE, TEMP, TEMPORARY};
-    if !parser.peek_keyword(CREATE) {
-        return Ok(None);
-    }
-    let head = parser.maybe_parse(|parser| {
-        parser.expect_keyword(CREATE)?;
-        let or_replace = parser.parse_keywords(&[OR, REPLACE]);
-        let temporary = parser.parse_one_of_keywords(&[TEMP, TEMPORARY]).is_some();
-        parser.expect_keyword(TABLE)?;
-        let if_not_exists = parser.parse_keywords(&[IF, NOT, EXISTS]);
-        let name = parser.parse_object_name(false)?;
-        parser.expect_token(&Token::LParen)?;
-        let columns = parser.parse_comma_separated(Parser::parse_identifier)?;
-        parser.expect_token(&Token::RParen)?;
-        parser.expect_keyword(AS)?;
-        Ok((or_replace, temporary, if_not_exists, name, columns))
-    })?;
-    let Some((or_replace, temporary, if_not_exists, name, columns)) = head else { return Ok(None) };
-    let query = parser.parse_query()?;
-    Ok(Some(NamedColumns { name, columns, query, temporary, if_not_exists, or_replace }))
-}
-
-/// Plans the statement.
+/// Plans `CREATE TABLE … AS` with columns that have no types.
 pub(crate) fn named_columns(create: &NamedColumns, context: &PlanContext<'_>) -> Result<Statement> {
     let NamedColumns { name, columns, query, temporary, if_not_exists, or_replace } = create;
     let query = &*renamed(query, columns, context)?;
@@ -72,7 +32,7 @@ fn renamed(query: &Query, columns: &[Ident], context: &PlanContext<'_>) -> Resul
         return Err(Error::semantic(message).with_state(SqlState::SYNTAX_ERROR));
     }
     let columns = columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ");
-    crate::parse::query(&format!("SELECT * FROM ({query}) AS v ({columns})"))
+    tessera_parser::query(&format!("SELECT * FROM ({query}) AS v ({columns})"))
 }
 
 fn table_as(

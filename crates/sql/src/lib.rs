@@ -1,48 +1,24 @@
-//! Turns SQL text into plans of sub-operators.
+//! Statements of SQL: turns parsed ones into the actions that a session takes.
 //!
-//! [`parse`] splits a script into [`ParsedStatement`]s. [`plan`] turns one of them, with the tables
-//! of a [`TableCatalog`](tessera_optimizer::table::TableCatalog), into a [`Statement`]: the action
-//! that the session takes. A query becomes a [`PlannedQuery`]: a plan and the display names of its
-//! columns.
+//! [`plan`] turns a [`ParsedStatement`](tessera_parser::ParsedStatement), with the tables of a
+//! [`TableCatalog`](tessera_optimizer::table::TableCatalog), into a [`Statement`]. A query in it is a
+//! [`PlannedQuery`](tessera_binder::PlannedQuery): a plan and the display names of its columns.
 //!
-//! The binder (`bind`) resolves names and types as PostgreSQL does (see `docs/dialect.md`) and
-//! produces relations, which [`tessera_optimizer::plan`] turns into the plan.
+//! The parser (`tessera_parser`) reads the text, and the binder (`tessera_binder`) resolves the names
+//! and types of queries.
 //!
 //! Non-goals: running plans, finding files, storing tables; these belong to the session.
 
 #![forbid(unsafe_code)]
 
-mod bind;
-mod change;
-mod clock;
 mod definition;
-mod definitions;
-mod dialect;
-mod effort;
-mod error;
 mod external_table;
-mod file_functions;
-#[cfg(test)]
-mod grammar_tests;
-mod long_lists;
 mod macro_definition;
-mod numbers;
-mod parameters;
-mod parse;
-mod postgres;
 mod prepare;
-mod signature;
 mod statement;
 mod user_function;
 
-pub use definitions::{Definitions, Environment, SettingValue};
-pub use file_functions::{parse_names, parse_type};
-pub use macro_definition::{CreateMacro, Macro};
-pub use parameters::{Constant, Parameters};
-pub use parse::{ParsedStatement, SQL_DEPTH_MAX, STANDARD_OUTPUT, parse};
-pub use prepare::Prepared;
 pub use statement::{
-    CopyTo, CreateExternalTable, CreateTableAs, Explain, ExplainFormat, PlannedQuery, Settings,
-    Statement, plan, plan_in,
+    CopyTo, CreateExternalTable, CreateTableAs, Explain, Statement, plan, plan_in,
 };
 pub use user_function::CreateFunction;

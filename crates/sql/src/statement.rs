@@ -1,51 +1,18 @@
-//! PlannedQuery statements: the actions that a session takes.
-
-use std::collections::HashSet;
-use std::sync::Arc;
+//! Statements: the actions that a session takes.
 
 use sqlparser::ast::{
-    ContextModifier, Expr as SqlExpr, ObjectName, Query, Set, Statement as SqlStatement, Value,
+    ContextModifier, Expr as SqlExpr, ObjectName, Set, Statement as SqlStatement, Value,
 };
-use tessera_functions::{Library, SessionZone};
+use tessera_binder::{
+    Definitions, Environment, Parameters, PlanContext, PlannedQuery, Prepared, Settings,
+};
 use tessera_operator::Registry;
-use tessera_optimizer::logical::relation::Name;
 use tessera_optimizer::table::TableCatalog;
-use tessera_plan::{Plan, Rules};
-use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_parser::{CreateMacro, ExplainFormat, ParsedStatement, StatementKind};
+use tessera_types::{Atom, Error, Field, Result};
 
-use crate::bind::{Binder, BoundQuery};
-use crate::clock::StatementTime;
-use crate::definition;
-use crate::definitions::{Definitions, Environment, SettingValue};
-use crate::external_table;
-use crate::macro_definition::{self, CreateMacro};
-use crate::parameters::{Inference, Parameters};
-use crate::parse::{ParsedStatement, StatementKind};
-use crate::prepare::{self, Prepared};
 use crate::user_function::{self, CreateFunction};
-
-/// A query's plan and the display names of its columns.
-#[derive(Debug, Clone)]
-pub struct PlannedQuery {
-    /// The platform-independent plan.
-    pub plan: Plan,
-    /// The tuple type of the result; field names are unique.
-    pub tuple: Tuple,
-    /// The display name of each column, as SQL defines it; names may repeat.
-    pub names: Vec<String>,
-}
-
-/// The output format of EXPLAIN.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ExplainFormat {
-    /// Readable text.
-    #[default]
-    Text,
-    /// JSON.
-    Json,
-    /// An HTML page.
-    Html,
-}
+use crate::{definition, external_table, macro_definition, prepare};
 
 /// `EXPLAIN [ANALYZE] [VERBOSE] [(option [value], …)] query`.
 #[derive(Debug, Clone)]
@@ -218,23 +185,6 @@ pub enum Statement {
     },
 }
 
-/// Session settings that affect planning.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Whether to order joins by estimated cost instead of as written.
-    pub join_order: bool,
-    /// The enabled rewrite rules.
-    pub rules: Rules,
-    /// The time zone of timestamps with time zone.
-    pub time_zone: SessionZone,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings { join_order: true, rules: Rules::ALL, time_zone: SessionZone::default() }
-    }
-}
-
 /// Plans a parsed statement of a session that has defined nothing.
 ///
 /// # Errors
@@ -248,7 +198,7 @@ pub fn plan(
     let environment = Environment {
         definitions: &Definitions::default(),
         parameters: &Parameters::default(),
-        settings: &Vec::<SettingValue>::new,
+        settings: &Vec::new,
     };
     plan_in(statement, catalog, registry, settings, environment)
 }
@@ -268,37 +218,8 @@ pub fn plan_in(
     if *environment.parameters != Parameters::default() {
         environment.parameters.check(&statement.parameters(), "the statement")?;
     }
-    plan_kind(
-        &statement.kind,
-        &PlanContext {
-            catalog,
-            library: registry.library(),
-            settings,
-            start_time: StatementTime::now(),
-            environment,
-            mode: Mode::Given(environment.parameters),
-        },
-    )
-}
-
-/// The context in which a statement is planned.
-#[derive(Clone, Copy)]
-pub(crate) struct PlanContext<'a> {
-    catalog: &'a dyn TableCatalog,
-    library: &'a Arc<Library>,
-    settings: &'a Settings,
-    start_time: StatementTime,
-    pub(crate) environment: Environment<'a>,
-    mode: Mode<'a>,
-}
-
-/// What is known about the parameters of a statement.
-#[derive(Clone, Copy)]
-pub(crate) enum Mode<'a> {
-    /// Their values.
-    Given(&'a Parameters),
-    /// Nothing: their types are to be found.
-    Inferred(&'a Inference),
+    let context = PlanContext::new(catalog, registry.library(), settings, environment);
+    plan_kind(&statement.kind, &context)
 }
 
 pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Result<Statement> {
@@ -334,7 +255,7 @@ pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Resu
         }
         StatementKind::Tables => Ok(Statement::ShowTables),
         StatementKind::Describe(name) => {
-            let query = Box::new(context.query(&*crate::parse::table_query(name)?)?);
+            let query = Box::new(context.query(&*tessera_parser::table_query(name)?)?);
             Ok(Statement::Describe { query })
         }
         StatementKind::DescribeQuery(query) => {
@@ -348,7 +269,7 @@ pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Resu
         StatementKind::Prepare(prepare) => prepare::plan_prepare(prepare, context),
         StatementKind::Execute(execute) => prepare::plan_execute(execute, context),
         StatementKind::Deallocate(name) => {
-            Ok(Statement::Deallocate { name: name.as_ref().map(crate::bind::normalized) })
+            Ok(Statement::Deallocate { name: name.as_ref().map(tessera_parser::normalized) })
         }
         StatementKind::SetVariable { name, value } => {
             prepare::plan_set_variable(name, value, context)
@@ -357,42 +278,6 @@ pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Resu
         StatementKind::CreateMacro(create) => macro_definition::create(create, context),
         StatementKind::DropMacro(dropped) => Ok(macro_definition::drop(dropped)),
         StatementKind::Sql(statement) => plan_sql(statement, context),
-    }
-}
-
-impl<'a> PlanContext<'a> {
-    /// Returns the same context with other parameters.
-    pub(crate) fn in_mode(self, mode: Mode<'a>) -> PlanContext<'a> {
-        PlanContext { mode, ..self }
-    }
-
-    /// Returns a binder for a part of the statement.
-    pub(crate) fn binder(&self) -> Binder<'a> {
-        let PlanContext { catalog, library, settings, start_time, environment, mode } = *self;
-        Binder::new(catalog, library, start_time, settings, environment, mode)
-    }
-
-    /// Binds and plans a query; duplicate column names get a numeric suffix in its tuple.
-    pub(crate) fn query(&self, query: &Query) -> Result<PlannedQuery> {
-        let mut binder = self.binder();
-        let BoundQuery { relation, columns } = binder.statement(query)?;
-        let mut used = HashSet::new();
-        let output: Vec<(Name, Name)> = columns
-            .iter()
-            .map(|column| {
-                let mut unique: Name = column.name.clone();
-                let mut number = 2;
-                while !used.insert(unique.clone()) {
-                    unique = Arc::from(format!("{}_{number}", column.name));
-                    number += 1;
-                }
-                (unique, column.field.clone())
-            })
-            .collect();
-        let (plan, tuple) =
-            tessera_optimizer::plan(relation, &output, binder.fields, self.settings.join_order)?;
-        let names = columns.iter().map(|column| column.name.to_string()).collect();
-        Ok(PlannedQuery { plan, tuple, names })
     }
 }
 
@@ -415,7 +300,7 @@ fn plan_sql(statement: &SqlStatement, context: &PlanContext<'_>) -> Result<State
         }
         SqlStatement::Analyze(analyze) => definition::analyze(analyze),
         other => {
-            if let Some(error) = crate::change::unsupported(other) {
+            if let Some(error) = tessera_parser::unsupported_change(other) {
                 return Err(error);
             }
             let text = other.to_string();

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array};
+use tessera_binder::Settings;
 use tessera_operator::Registry;
 use tessera_optimizer::sample::{Sample, SampledRows, Sampler};
 use tessera_optimizer::table::{Table, TableCatalog};
+use tessera_parser::parse;
 use tessera_plan::{ColumnStatistics, Params, Scalar, Statistics, Value};
-use tessera_sql::{Settings, Statement, parse, plan};
+use tessera_sql::{Statement, plan};
 use tessera_testing::standard_registry;
 use tessera_types::{Result, Tuple};
 

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
+use tessera_binder::{PlannedQuery, Settings};
 use tessera_operator::Registry;
+use tessera_parser::parse;
 use tessera_plan::{NodeId, Plan, Rules, verify};
-use tessera_sql::{PlannedQuery, Settings, Statement, parse, plan};
+use tessera_sql::{Statement, plan};
 use tessera_testing::standard_registry;
 
 use crate::tables::Tables;

@@ -111,7 +111,7 @@ impl SinkRun for MaterializeRun {
         }
         // The sort is stable, so the blocks of a morsel keep their order.
         blocks.sort_by_key(|(position, _)| *position);
-        let blocks = blocks.into_iter().map(|(_, block)| block).collect();
+        let blocks = blocks.into_iter().map(|(_, block)| Arc::new(block)).collect();
         let chunk =
             Chunk::new(vec![Column::handle(Blocks { blocks, memory: Mutex::new(memory) })], 1);
         Ok(Finish {

@@ -73,12 +73,25 @@ impl Block {
 /// A collection of tuples as encoded blocks, in order.
 #[derive(Debug)]
 pub struct Blocks {
-    blocks: Vec<Block>,
+    blocks: Vec<Arc<Block>>,
     /// The memory reservations of the query that encoded the blocks.
     memory: Mutex<Vec<Reservation>>,
 }
 
 impl Blocks {
+    /// Encodes tuples behind those of `before`, a block for each chunk. The caller accounts for
+    /// them.
+    ///
+    /// # Errors
+    /// A column cannot be encoded.
+    pub fn append(before: Option<&Blocks>, chunks: &[Chunk], tuple: &Tuple) -> Result<Blocks> {
+        let mut blocks = before.map(|before| before.blocks.clone()).unwrap_or_default();
+        for chunk in chunks {
+            blocks.push(Arc::new(Block::new(chunk, tuple)?));
+        }
+        Ok(Blocks { blocks, memory: Mutex::default() })
+    }
+
     /// The number of tuples.
     pub fn rows(&self) -> usize {
         self.blocks.iter().map(|block| block.rows).sum()
@@ -86,7 +99,7 @@ impl Blocks {
 
     /// The bytes of memory that the blocks use.
     pub fn bytes(&self) -> usize {
-        self.blocks.iter().map(Block::bytes).sum()
+        self.blocks.iter().map(|block| block.bytes()).sum()
     }
 
     /// Releases the reservations, when the blocks outlive their query; the new owner accounts for

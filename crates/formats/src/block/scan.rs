@@ -186,7 +186,8 @@ impl ScanRun {
 
 impl Scan {
     fn block(&self, number: usize) -> Result<&Block> {
-        self.blocks.blocks.get(number).ok_or_else(|| Error::internal("the morsel does not exist"))
+        let block = self.blocks.blocks.get(number).map(|block| &**block);
+        block.ok_or_else(|| Error::internal("the morsel does not exist"))
     }
 
     /// Returns the statistics of a column in a block.

@@ -79,6 +79,39 @@ pub(super) fn sniffed(files: &TableFiles<'_>) -> Result<FileFacts> {
     Ok(FileFacts { columns, rows: vec![row] })
 }
 
+/// How a file is read, for the table of scans that have rejects.
+pub(super) fn described(
+    options: &CsvOptions,
+    reader: &dyn RangeReader,
+    columns: &Tuple,
+) -> Result<Vec<(&'static str, Option<String>)>> {
+    let named =
+        |byte: Option<u8>| Some(byte.map_or(NONE.to_string(), |byte| char::from(byte).to_string()));
+    let escape = options.escape.filter(|_| options.escape != options.quote);
+    Ok(vec![
+        ("delimiter", named(Some(options.delimiter))),
+        ("quote", named(options.quote)),
+        ("escape", named(escape)),
+        ("newline_delimiter", Some(line_end(reader)?.to_string())),
+        ("skip_rows", Some(options.skip.to_string())),
+        ("has_header", Some(options.header.unwrap_or(true).to_string())),
+        ("columns", Some(format!("{{{}}}", names_and_types(columns).join(",")))),
+    ])
+}
+
+/// Names and types of columns, as the option `columns` has them.
+fn names_and_types(tuple: &Tuple) -> Vec<String> {
+    let columns = tuple.fields().iter().map(|field| {
+        let name = field.atom().map(duckdb_name).unwrap_or_default();
+        format!("{}: {}", quoted(&field.name), quoted(&name))
+    });
+    columns.collect()
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 fn text(text: &str) -> Scalar {
     Scalar::String(text.into())
 }
@@ -108,14 +141,9 @@ fn given(params: &Params) -> String {
 
 /// The call that reads the file with these options.
 fn prompt(path: &str, options: &CsvOptions, has_header: bool, tuple: &Tuple) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let byte = |byte: Option<u8>| {
         quoted(&byte.map_or_else(String::new, |byte| char::from(byte).to_string()))
     };
-    let columns = tuple.fields().iter().map(|field| {
-        let name = field.atom().map(duckdb_name).unwrap_or_default();
-        format!("{}: {}", quoted(&field.name), quoted(&name))
-    });
     let mut call = format!(
         "FROM read_csv({}, delim={}, quote={}, escape={}, skip={}, header={has_header}",
         quoted(path),
@@ -127,7 +155,7 @@ fn prompt(path: &str, options: &CsvOptions, has_header: bool, tuple: &Tuple) -> 
     if options.comment.is_some() {
         call.push_str(&format!(", comment={}", byte(options.comment)));
     }
-    let columns: Vec<String> = columns.collect();
+    let columns = names_and_types(tuple);
     call.push_str(&format!(", columns={{{}}});", columns.join(", ")));
     call
 }

@@ -2,8 +2,8 @@
 
 use tessera_operator::Registry;
 use tessera_operator::format::{
-    ColumnTypes, FirstRead, Format, FormatEntry, FormatOption, OptionKind, ReadOptions, StartMatch,
-    TEXT, TableDescription, TableFiles,
+    COMPRESSION, ColumnTypes, FirstRead, Format, FormatEntry, FormatOption, OptionKind,
+    ReadOptions, StartMatch, TEXT, TableDescription, TableFiles,
 };
 use tessera_plan::{FileFacts, Value};
 use tessera_types::{Error, Result};
@@ -11,6 +11,7 @@ use tessera_types::{Error, Result};
 use super::{CsvMaterialize, CsvScan, facts, flag, infer};
 use crate::file::UNION;
 use crate::table::{SAMPLE, UNION_BY_NAME, sampled, text_start};
+use crate::text::{IGNORE_ERRORS, Leniency, MAX_LINE_SIZE, REJECTS};
 
 /// Comma-separated values, or with another delimiter.
 #[derive(Debug, Clone, Copy)]
@@ -75,12 +76,13 @@ const NAMES: FormatOption = typed("names", &[], "names of the columns", OptionKi
 const ALL_VARCHAR: FormatOption =
     typed("all_varchar", &[], "whether all columns are text", OptionKind::AllText);
 
-static READ_OPTIONS: [FormatOption; 13] = read_options(DELIMITER);
-static TSV_READ_OPTIONS: [FormatOption; 13] = read_options(TAB);
+static READ_OPTIONS: [FormatOption; 20] = read_options(DELIMITER);
+static TSV_READ_OPTIONS: [FormatOption; 20] = read_options(TAB);
 static WRITE_OPTIONS: [FormatOption; 5] = write_options(DELIMITER);
 static TSV_WRITE_OPTIONS: [FormatOption; 5] = write_options(TAB);
 
-const fn read_options(delimiter: FormatOption) -> [FormatOption; 13] {
+const fn read_options(delimiter: FormatOption) -> [FormatOption; 20] {
+    let [store, scans, errors, limit] = REJECTS;
     [
         HEADER,
         delimiter,
@@ -95,6 +97,13 @@ const fn read_options(delimiter: FormatOption) -> [FormatOption; 13] {
         NAMES,
         ALL_VARCHAR,
         UNION_BY_NAME,
+        COMPRESSION,
+        MAX_LINE_SIZE,
+        IGNORE_ERRORS,
+        store,
+        scans,
+        errors,
+        limit,
     ]
 }
 
@@ -137,6 +146,7 @@ impl Format for Csv {
     }
 
     fn check_options(&self, options: &mut ReadOptions) -> Result<()> {
+        Leniency::check(options)?;
         let Some(columns) = &options.columns else { return Ok(()) };
         if options.types != ColumnTypes::Inferred || options.params.get("names").is_some() {
             let message = "option columns gives names and types of all columns; remove names, types and all_varchar";

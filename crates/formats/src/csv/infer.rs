@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tessera_context::RangeReader;
 use tessera_plan::{Params, Value};
-use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
+use tessera_types::{Atom, Code, Error, Field, Result, TimeUnit, Tuple};
 
 use super::header::is_header;
 use super::header::{column_name, unnamed};
@@ -231,12 +231,23 @@ fn infer_file(
     let mut kinds = vec![Kinds::default(); names.len()];
     let mut rows = 0;
     while rows < limit {
-        let Some((end, next)) = head.record(options, position)? else { break };
+        let ends = match head.record(options, position) {
+            // A record that is too long is skipped when it is read.
+            Err(error) if options.ignores && error.code() == Code::Limit => break,
+            ends => ends?,
+        };
+        let Some((end, next)) = ends else { break };
         let record = &head.bytes()[position..end];
         if !(record.is_empty() && names.len() != 1 || options.is_comment(record)) {
-            add_record(options, record, &mut kinds)
-                .map_err(|what| wrong(head.path(), line, what))?;
-            rows += 1;
+            let added = match options.ignores {
+                true => add_good_record(options, record, &mut kinds),
+                false => add_record(options, record, &mut kinds),
+            };
+            match added {
+                Ok(()) => rows += 1,
+                Err(_) if options.ignores => {}
+                Err(what) => return Err(wrong(head.path(), line, what)),
+            }
         }
         line += line_ends(&head.bytes()[position..next], None);
         position = head.passed(next);
@@ -350,6 +361,12 @@ pub(super) fn add_record(
         return Err("a field is not valid UTF-8; convert the file to UTF-8".to_string());
     }
     check_count(count, is_empty, kinds.len())
+}
+
+/// Adds the values of a record if all of it can be read.
+fn add_good_record(options: &CsvOptions, record: &[u8], kinds: &mut [Kinds]) -> Result<(), String> {
+    add_record(options, record, &mut vec![Kinds::default(); kinds.len()])?;
+    add_record(options, record, kinds)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape`
 //! (the quote), `null` (more texts that represent NULL), `names` (the fields in order, regardless
 //! of a header), `skip` (lines before the header), `comment` (lines that begin with this character
-//! are skipped). An empty field is NULL, a quoted one (`""`) the empty string. A record with too
+//! are skipped), `compression`, `max_line_size`. An empty field is NULL, a quoted one (`""`) the empty string. A record with too
 //! many or too few fields is an error, as is a value that is not of the declared type: nothing is
 //! dropped or cast silently. One more empty field, after a delimiter at the end, is ignored. A
-//! blank line is a record only in files of one field.
+//! blank line is a record only in files of one field. With `ignore_errors`, what would be an error of a
+//! record skips it; with `store_rejects` and the names of two tables, it is listed.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 
-use tessera_context::RangeReader;
+use tessera_context::{RangeReader, RejectKind};
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{ColumnPush, Descriptor, Edge, Inputs, Node, Params, Pushes, Role, Value};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
@@ -31,7 +32,7 @@ use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 use crate::file::{self, FilePredicate, FileScan, UNION, joined_conjuncts};
 use crate::text::cells::Cells;
 use crate::text::quotes::Transition;
-use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
+use crate::text::{BadRecord, Head, IGNORE_ERRORS, Layout, Leniency, TextFormat, TextScanOperator};
 
 pub use format::{Csv, Tsv};
 pub(crate) use header::header_names;
@@ -64,7 +65,15 @@ impl Descriptor for CsvScan {
             "sample",
             "skip",
             "comment",
-            "union_by_name"
+            "union_by_name",
+            "compression",
+            "max_line_size",
+            "ignore_errors",
+            "store_rejects",
+            "rejects_scan",
+            "rejects_table",
+            "rejects_limit",
+            "checked"
         ],
         0,
         0
@@ -72,6 +81,7 @@ impl Descriptor for CsvScan {
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         CsvOptions::new(&node.params)?;
+        Leniency::new(&node.params)?;
         file::derive(node, inputs)
     }
 
@@ -91,7 +101,14 @@ impl SubOperator for CsvScan {
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let format = Arc::new(CsvOptions::new(&node.params)?);
         let files = FilePredicate::new(&scan, lowering)?;
-        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, files, format })))
+        let leniency = Leniency::new(&node.params)?;
+        Ok(Operator::Source(Arc::new(TextScanOperator {
+            scan,
+            conjuncts,
+            files,
+            format,
+            leniency,
+        })))
     }
 }
 
@@ -112,6 +129,8 @@ pub(crate) struct CsvOptions {
     pub(crate) comment: Option<u8>,
     /// Whether a file may lack columns of other files.
     pub(crate) is_union: bool,
+    /// Whether records that cannot be read are skipped.
+    pub(crate) ignores: bool,
 }
 
 impl CsvOptions {
@@ -162,6 +181,7 @@ impl CsvOptions {
             skip: lines(params, "skip")?,
             comment,
             is_union: flag(params, UNION)? == Some(true),
+            ignores: flag(params, IGNORE_ERRORS.name)? == Some(true),
         })
     }
 
@@ -293,7 +313,9 @@ impl TextFormat for CsvOptions {
         if record.is_empty() && layout.targets.len() != 1 || self.is_comment(record) {
             return Ok(false);
         }
-        layout.check_text(record)?;
+        layout
+            .check_text(record)
+            .map_err(|bad| BadRecord { field: invalid_field(self, record), ..bad })?;
         let before = cells.first().map_or(0, Cells::len);
         let expected = layout.targets.len();
         let (mut position, mut is_empty) = (0, false);
@@ -309,8 +331,19 @@ impl TextFormat for CsvOptions {
             }
             position += 1;
         });
-        result.map_err(BadRecord)?;
-        check_count(position, is_empty, expected).map_err(BadRecord)?;
+        result.map_err(|what| BadRecord {
+            kind: RejectKind::UnquotedValue,
+            what,
+            field: Some(position),
+        })?;
+        check_count(position, is_empty, expected).map_err(|what| BadRecord {
+            kind: match position > expected {
+                true => RejectKind::TooManyColumns,
+                false => RejectKind::MissingColumns,
+            },
+            what,
+            field: Some(position.min(expected)),
+        })?;
         debug_assert!(cells.iter().all(|cells| cells.len() == before + 1));
         Ok(true)
     }
@@ -318,6 +351,38 @@ impl TextFormat for CsvOptions {
     fn hint(&self) -> &'static str {
         "declare the column as string, or, where its type was inferred from the first rows, set the option sample to all"
     }
+
+    fn state_after(&self, start: &[u8]) -> u8 {
+        match self.is_comment(start) {
+            true => tokenizer::UNQUOTED,
+            false => tokenizer::transition(self, start)[0],
+        }
+    }
+
+    fn field_start(&self, record: &[u8], field: usize) -> Option<usize> {
+        tokenizer::field_start(self, record, field)
+    }
+
+    fn described(
+        &self,
+        reader: &dyn RangeReader,
+        columns: &Tuple,
+    ) -> Result<Vec<(&'static str, Option<String>)>> {
+        facts::described(self, reader, columns)
+    }
+}
+
+/// Returns the first field of a record that is not UTF-8.
+fn invalid_field(options: &CsvOptions, record: &[u8]) -> Option<usize> {
+    let (mut position, mut found) = (0, None);
+    // The error of a quote comes after the fields before it.
+    let _ = tokenizer::fields(options, record, &mut |text, _| {
+        if found.is_none() && std::str::from_utf8(text).is_err() {
+            found = Some(position);
+        }
+        position += 1;
+    });
+    found
 }
 
 impl CsvOptions {

@@ -156,7 +156,7 @@ fn best(dialects: Vec<(CsvOptions, RecordShape)>) -> Option<(CsvOptions, RecordS
 
 fn shape(options: &CsvOptions, bytes: &[u8], at_end: bool) -> RecordShape {
     let mut shape = RecordShape { is_even: true, is_well_formed: true, ..RecordShape::default() };
-    let (mut position, mut records) = (0, 0);
+    let (mut position, mut records, mut odd, mut malformed) = (0, 0, 0, 0);
     while records < SNIFFED_RECORDS {
         let Some((end, next)) = tokenizer::record_end(options, bytes, position, at_end) else {
             // A quote that is not closed within the sample is not a quote.
@@ -173,13 +173,17 @@ fn shape(options: &CsvOptions, bytes: &[u8], at_end: bool) -> RecordShape {
             fields += 1;
             shape.has_quotes |= quoted;
         });
-        shape.is_well_formed &= read.is_ok();
+        malformed += usize::from(read.is_err());
         match records {
             0 => shape.fields = fields,
-            _ => shape.is_even &= fields == shape.fields,
+            _ => odd += usize::from(fields != shape.fields),
         }
         records += 1;
     }
+    // Where records may be skipped, most of them must fit.
+    let tolerated = if options.ignores { records / 2 } else { 0 };
+    shape.is_even = odd <= tolerated;
+    shape.is_well_formed &= malformed <= tolerated;
     shape
 }
 

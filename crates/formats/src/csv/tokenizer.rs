@@ -13,7 +13,7 @@ use crate::text::quotes::{STATES, Transition};
 /// The state after a byte. The first state is the one at the start of a file.
 const FIELD_START: u8 = 0;
 /// In a field without quotes, or after the closing quote.
-const UNQUOTED: u8 = 1;
+pub(super) const UNQUOTED: u8 = 1;
 const QUOTED: u8 = 2;
 /// After a quote in a quoted field: it closes the field, or is escaped by the next quote.
 const QUOTE_SEEN: u8 = 3;
@@ -176,6 +176,19 @@ pub(crate) fn fields(
             Some((_, next)) => rest = next,
         }
     }
+}
+
+/// Returns the start of a field in a record. A field that cannot be read is the last one.
+pub(super) fn field_start(options: &CsvOptions, record: &[u8], field: usize) -> Option<usize> {
+    let (mut rest, mut unescaped) = (record, Vec::new());
+    for _ in 0..field {
+        let after = match opened(options, rest) {
+            Some((quote, inside)) => quoted(options, quote, inside, &mut unescaped).ok()?.1,
+            None => &rest[memchr(options.delimiter, rest).unwrap_or(rest.len())..],
+        };
+        rest = after.split_first()?.1;
+    }
+    Some(record.len() - rest.len())
 }
 
 /// Returns the quote that a field begins with, and the bytes after it.

@@ -111,6 +111,7 @@ fn default_options() -> CsvOptions {
         comment: None,
         names: Vec::new(),
         is_union: false,
+        ignores: false,
     }
 }
 

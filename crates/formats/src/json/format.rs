@@ -2,8 +2,8 @@
 
 use tessera_operator::Registry;
 use tessera_operator::format::{
-    FirstRead, Format, FormatEntry, FormatOption, OptionKind, StartMatch, TEXT, TableDescription,
-    TableFiles,
+    COMPRESSION, FirstRead, Format, FormatEntry, FormatOption, OptionKind, StartMatch, TEXT,
+    TableDescription, TableFiles,
 };
 use tessera_plan::Value;
 use tessera_types::Result;
@@ -11,6 +11,7 @@ use tessera_types::Result;
 use super::write::ARRAY;
 use super::{JsonMaterialize, JsonScan, infer, without_columns};
 use crate::table::{SAMPLE, UNION_BY_NAME, sampled, take_union, text_start};
+use crate::text::IGNORE_ERRORS;
 
 /// JSON objects, in lines or in a list.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ static ENTRY: FormatEntry = FormatEntry {
     read_options: &[
         SAMPLE,
         UNION_BY_NAME,
+        COMPRESSION,
+        IGNORE_ERRORS,
         FormatOption {
             name: "columns",
             aliases: &[],

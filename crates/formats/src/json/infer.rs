@@ -10,8 +10,8 @@ use tessera_types::{Atom, Error, Field, Result, Slot, Tuple};
 use super::keys::duplicate_key;
 use super::layout::Arrangement;
 use super::tokenizer::{Kind, elements, object, unescape};
-use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, samples_whole_file};
-use crate::text::{BLOCK_BYTES, Head, RECORD_BYTES_MAX, line_ends, too_long};
+use crate::csv::{Kinds, SAMPLE_ROWS, WHOLE_BYTES_MAX, flag, samples_whole_file};
+use crate::text::{BLOCK_BYTES, Head, IGNORE_ERRORS, RECORD_BYTES_MAX, line_ends, too_long};
 
 /// The most columns.
 const KEYS_MAX: usize = 10_000;
@@ -175,12 +175,13 @@ fn add(slots: &mut Vec<(String, JsonType)>, key: &[u8], shape: JsonType) -> Resu
 /// A file cannot be read, or its sample is not JSON objects.
 pub fn infer(readers: &[Arc<dyn RangeReader>], options: &Params) -> Result<(Tuple, Params)> {
     let everything = samples_whole_file(options)?;
+    let ignores = flag(options, IGNORE_ERRORS.name)? == Some(true);
     let mut slots = Vec::new();
     for reader in readers {
         let mut head = Head::new(&**reader, None);
         let limit =
             if everything || reader.len() <= WHOLE_BYTES_MAX { usize::MAX } else { SAMPLE_ROWS };
-        infer_file(&mut head, limit, &mut slots)?;
+        infer_file(&mut head, limit, ignores, &mut slots)?;
     }
     let field = |(key, shape): &(String, JsonType)| {
         Field::nullable(key.as_str(), shape.atom().unwrap_or(Atom::String))
@@ -198,9 +199,13 @@ pub(super) fn without_columns(path: &str) -> Error {
 fn infer_file(
     head: &mut Head<'_>,
     limit: usize,
+    ignores: bool,
     slots: &mut Vec<(String, JsonType)>,
 ) -> Result<()> {
     let (arrangement, mut position) = Arrangement::of(head)?;
+    if ignores {
+        arrangement.check_lines(head.path())?;
+    }
     let mut line = 1 + line_ends(&head.bytes()[..position], None);
     let mut rows = 0;
     while rows < limit {
@@ -210,7 +215,10 @@ fn infer_file(
                 break;
             }
             if head.bytes().len() - position > RECORD_BYTES_MAX {
-                return Err(too_long(head.path(), head.offset(position)));
+                if ignores {
+                    break;
+                }
+                return Err(too_long(head.path(), head.offset(position), RECORD_BYTES_MAX));
             }
             position = head.passed(position);
             let len = (head.bytes().len() * 2).max(BLOCK_BYTES as usize);
@@ -218,6 +226,14 @@ fn infer_file(
             continue;
         };
         let record = &head.bytes()[position..end];
+        if ignores
+            && (!is_utf8(record) || arrangement.members(record, &mut |_, _, _| Ok(())).is_err())
+        {
+            // None of its keys is a column.
+            line += line_ends(&head.bytes()[position..next], None);
+            position = next;
+            continue;
+        }
         // The keys of this record, as positions in `slots`.
         let (mut expected, mut seen) = (0, vec![false; slots.len()]);
         let mut member = |key: &[u8], kind, text: &[u8]| {
@@ -241,9 +257,13 @@ fn infer_file(
             true => arrangement.members(record, &mut member),
             false => Err("the record is not valid UTF-8; convert the file to UTF-8".to_string()),
         };
-        let found =
-            found.map_err(|what| Error::data(format!("'{}', line {line}: {what}", head.path())))?;
-        rows += usize::from(found);
+        match found {
+            Ok(found) => rows += usize::from(found),
+            Err(_) if ignores => {}
+            Err(what) => {
+                return Err(Error::data(format!("'{}', line {line}: {what}", head.path())));
+            }
+        }
         line += line_ends(&head.bytes()[position..next], None);
         position = next;
     }

@@ -1,6 +1,6 @@
 //! The arrangement of objects in a JSON file: one per line, in sequence, or in a list.
 
-use tessera_types::Result;
+use tessera_types::{Error, Result};
 
 use super::tokenizer::{blank, members, object, object_end, record_end};
 use crate::text::Head;
@@ -44,6 +44,19 @@ impl Arrangement {
         match !is_line && is_object {
             true => Ok((Arrangement::Objects, first)),
             false => Ok((Arrangement::Lines, start)),
+        }
+    }
+
+    /// Checks that records are lines, so that one that cannot be read can be skipped.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(super) fn check_lines(self, path: &str) -> Result<()> {
+        match self {
+            Arrangement::Lines => Ok(()),
+            _ => Err(Error::unsupported(format!(
+                "option ignore_errors cannot skip records of '{path}', whose objects are not one per line; remove the option"
+            ))),
         }
     }
 

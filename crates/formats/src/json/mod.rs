@@ -3,6 +3,8 @@
 //!
 //! A missing key is NULL. With `keys` (all keys that inference found), a record with another key is
 //! an error that names it, so that no data is dropped silently; without, other keys are ignored.
+//! With `ignore_errors`, a line that is no such record is skipped; `checked` are then all columns of the
+//! table, since a record is skipped for any of its values, whatever the statement reads.
 //! Columns of type string take any value: strings unchanged, others as JSON text. Lists, structs
 //! and maps are decoded by Arrow's reader.
 //!
@@ -24,10 +26,11 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_types::{Atom, Result, Tuple};
 
+use crate::csv::flag;
 use crate::file::{self, FilePredicate, FileScan, joined_conjuncts};
 use crate::text::cells::{Cells, shown};
 use crate::text::quotes::{STATES, Transition};
-use crate::text::{BadRecord, Head, Layout, TextFormat, TextScanOperator};
+use crate::text::{BadRecord, Head, IGNORE_ERRORS, Layout, Leniency, TextFormat, TextScanOperator};
 
 pub use format::Json;
 pub use infer::infer;
@@ -56,7 +59,18 @@ impl Descriptor for JsonScan {
     tessera_operator::describe!(
         "json_scan",
         "Reads the tuples of JSON files: objects in lines, one after the other, or in a list.",
-        ["paths", "columns", "fields", "filter", "partitions", "keys", "sample"],
+        [
+            "paths",
+            "columns",
+            "fields",
+            "filter",
+            "partitions",
+            "keys",
+            "sample",
+            "compression",
+            "ignore_errors",
+            "checked"
+        ],
         0,
         0
     );
@@ -90,9 +104,17 @@ impl SubOperator for JsonScan {
             .collect();
         let columns = scan.columns.fields().iter().map(|field| field.name.clone());
         let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
-        let format = Arc::new(JsonFormat { keys: known, types });
+        let ignores = flag(&node.params, IGNORE_ERRORS.name)? == Some(true);
+        let format = Arc::new(JsonFormat { keys: known, types, ignores });
         let files = FilePredicate::new(&scan, lowering)?;
-        Ok(Operator::Source(Arc::new(TextScanOperator { scan, conjuncts, files, format })))
+        let leniency = Leniency::new(&node.params)?;
+        Ok(Operator::Source(Arc::new(TextScanOperator {
+            scan,
+            conjuncts,
+            files,
+            format,
+            leniency,
+        })))
     }
 }
 
@@ -103,6 +125,8 @@ struct JsonFormat {
     keys: Option<Keys>,
     /// The type of each column of the scan.
     types: Vec<Atom>,
+    /// Whether records that cannot be read are skipped.
+    ignores: bool,
 }
 
 impl TextFormat for JsonFormat {
@@ -142,6 +166,9 @@ impl TextFormat for JsonFormat {
             (0..columns.len()).filter(|&column| constants[column].is_none()).collect();
         let names = read.iter().map(|&column| columns.fields()[column].name.clone()).collect();
         let (arrangement, header_bytes) = Arrangement::of(head)?;
+        if self.ignores {
+            arrangement.check_lines(head.path())?;
+        }
         Ok(Layout {
             header_bytes: header_bytes as u64,
             read,
@@ -180,7 +207,7 @@ impl TextFormat for JsonFormat {
             }
             push(cells, atom, key, kind, value)
         };
-        if !arrangement(layout).members(record, &mut member).map_err(BadRecord)? {
+        if !arrangement(layout).members(record, &mut member)? {
             return Ok(false);
         }
         cells.iter_mut().filter(|cells| cells.len() == before).for_each(Cells::push_null);

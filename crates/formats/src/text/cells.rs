@@ -1,5 +1,7 @@
 //! The cells of a text format, and their conversion to typed columns.
 
+mod bad;
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -57,9 +59,21 @@ impl Cells {
         self.valid.push(false);
     }
 
+    /// The bytes of all cells.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
     /// The number of cells.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Removes all cells but the first ones.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.valid.truncate(len);
+        self.data.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
     /// Removes all cells.

@@ -28,7 +28,7 @@ pub(super) fn first_error(
             match run.format.cells(&file.layout, record, &mut cells) {
                 Ok(true) => starts.push(start),
                 Ok(false) => {}
-                Err(BadRecord(what)) => failed = Some((start, what)),
+                Err(BadRecord { what, .. }) => failed = Some((start, what)),
             }
         }
         let is_last = next.is_none() || failed.is_some();

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use tessera_context::{Context, RangeReader, Reservation, interrupt};
+use tessera_context::{Context, Interrupt, RangeReader, Reservation, interrupt};
 use tessera_types::{Error, Result};
 
 use super::{BEYOND_BYTES, BLOCK_BYTES, Layout, PIECE_BYTES, RECORD_BYTES_MAX, TextFormat};
 use crate::file::read_now;
+
+/// The bytes at the start of a file that tell its encoding and compression.
+const MARK_BYTES: usize = 10;
 
 /// The head of a file, read as far as needed. Its bytes count against the memory budget of the
 /// query.
@@ -99,7 +102,7 @@ impl<'a> Head<'a> {
                 return Ok(None);
             }
             if self.bytes.len() - start.min(self.bytes.len()) > RECORD_BYTES_MAX {
-                return Err(too_long(self.path(), self.offset(start)));
+                return Err(too_long(self.path(), self.offset(start), RECORD_BYTES_MAX));
             }
             let len = (self.bytes.len() * 2).max(BEYOND_BYTES as usize);
             self.read_to(len)?;
@@ -119,7 +122,7 @@ impl<'a> Head<'a> {
                 _ => {}
             }
             if rest.len() > RECORD_BYTES_MAX {
-                return Err(too_long(self.path(), self.offset(start)));
+                return Err(too_long(self.path(), self.offset(start), RECORD_BYTES_MAX));
             }
             self.read_to((self.bytes.len() * 2).max(BEYOND_BYTES as usize))?;
         }
@@ -130,12 +133,23 @@ impl<'a> Head<'a> {
     /// # Errors
     /// The file is UTF-16, UTF-32 or compressed.
     pub(crate) fn mark_bytes(&mut self) -> Result<usize> {
-        self.read_to(4)?;
+        self.read_to(MARK_BYTES)?;
         let found = match self.bytes.as_slice() {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16; convert it to UTF-8 first",
-            [0x1f, 0x8b, ..] => "compressed with gzip; to read it, rename it to end in .gz",
+            [0x1f, 0x8b, ..] => {
+                "compressed with gzip; to read it, set the option compression, or rename it to end in .gz"
+            }
             [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                "compressed with Zstandard; to read it, rename it to end in .zst"
+                "compressed with Zstandard; to read it, set the option compression, or rename it to end in .zst"
+            }
+            [b'B', b'Z', b'h', _, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => {
+                "compressed with bzip2; to read it, set the option compression, or rename it to end in .bz2"
+            }
+            [0xfd, b'7', b'z', b'X', b'Z', 0x00, ..] => {
+                "compressed with xz; to read it, set the option compression, or rename it to end in .xz"
+            }
+            [b'P', b'K', 0x03, 0x04, ..] => {
+                "a ZIP archive; unpack it, or read it with read_xlsx if it is a workbook"
             }
             [0xef, 0xbb, 0xbf, ..] => return Ok(3),
             _ => return Ok(0),
@@ -172,12 +186,13 @@ fn line_ends_of(bytes: &[u8], next: Option<u8>) -> usize {
 }
 
 /// The error of the record at byte `offset`.
-pub(crate) fn too_long(path: &str, offset: u64) -> Error {
+pub(crate) fn too_long(path: &str, offset: u64, max: usize) -> Error {
+    let limit = if max == RECORD_BYTES_MAX { "RECORD_BYTES_MAX" } else { "option max_line_size" };
     Error::new(
         tessera_types::Code::Limit,
         format!(
-            "the record of '{path}' that starts at byte {offset} is longer than {RECORD_BYTES_MAX} bytes \
-             (RECORD_BYTES_MAX); is a closing quote missing?"
+            "the record of '{path}' that starts at byte {offset} is longer than {max} bytes ({limit}); is a closing \
+             quote missing?"
         ),
     )
 }
@@ -196,6 +211,30 @@ pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u
         start = end;
     }
     Some(line)
+}
+
+/// Returns the numbers, from 1, of the lines that contain the bytes at `offsets`, which are in order.
+///
+/// # Errors
+/// The file cannot be read, or the statement is cancelled.
+pub fn count_lines(
+    reader: &dyn RangeReader,
+    offsets: impl IntoIterator<Item = u64>,
+    interrupt: &Interrupt,
+) -> Result<Vec<u64>> {
+    let (mut line, mut start, mut lines) = (1, 0, Vec::new());
+    for offset in offsets {
+        while start < offset {
+            interrupt.check()?;
+            let end = (start + BLOCK_BYTES).min(offset);
+            let bytes = read_now(reader, start..(end + 1).min(reader.len()), None)?;
+            let (bytes, behind) = bytes.split_at(((end - start) as usize).min(bytes.len()));
+            line += line_ends(bytes, behind.first().copied()) as u64;
+            start = end;
+        }
+        lines.push(line);
+    }
+    Ok(lines)
 }
 
 #[cfg(test)]

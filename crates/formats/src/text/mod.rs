@@ -8,8 +8,10 @@ mod first_error;
 mod head;
 #[cfg(test)]
 pub(crate) mod in_memory;
+mod leniency;
 pub(crate) mod quotes;
 mod reader;
+mod skipped;
 pub(crate) mod times;
 
 use std::ops::Range;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 
-use tessera_context::Run;
 use tessera_context::interrupt::is_utf8;
+use tessera_context::{Compression, RangeReader, RejectFile, RejectKind, RejectScan, Run};
 use tessera_operator::{Reader, Source, SourceRun};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple, quote_name};
@@ -27,7 +29,9 @@ use tessera_vector::{CHUNK_ROWS, Column};
 use crate::file::{Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, start_conjuncts};
 
 use cells::Cells;
+pub use head::count_lines;
 pub(crate) use head::{Head, line_ends, too_long};
+pub(crate) use leniency::{IGNORE_ERRORS, Leniency, MAX_LINE_SIZE, REJECTS};
 use quotes::{Quotes, Transition};
 use reader::TextReader;
 
@@ -81,6 +85,25 @@ pub(crate) trait TextFormat: Send + Sync + std::fmt::Debug {
 
     /// Returns advice for a value that does not fit its type.
     fn hint(&self) -> &'static str;
+
+    /// Returns the state after these bytes, with which a record starts.
+    fn state_after(&self, _start: &[u8]) -> u8 {
+        0
+    }
+
+    /// Returns the start of a field in a record.
+    fn field_start(&self, _record: &[u8], _field: usize) -> Option<usize> {
+        None
+    }
+
+    /// Returns how a file is read, for the table of scans that have rejects: names and texts.
+    fn described(
+        &self,
+        _reader: &dyn RangeReader,
+        _columns: &Tuple,
+    ) -> Result<Vec<(&'static str, Option<String>)>> {
+        Ok(Vec::new())
+    }
 }
 
 /// The mapping of one file's fields to columns.
@@ -108,13 +131,25 @@ impl Layout {
         if self.has_bytes || is_utf8(record) {
             return Ok(());
         }
-        Err(BadRecord("the record is not valid UTF-8; convert the file to UTF-8".to_string()))
+        let what = "the record is not valid UTF-8; convert the file to UTF-8".to_string();
+        Err(BadRecord { kind: RejectKind::Encoding, what, field: None })
     }
 }
 
 /// The error of a malformed record.
 #[derive(Debug)]
-pub(crate) struct BadRecord(pub(crate) String);
+pub(crate) struct BadRecord {
+    pub(crate) kind: RejectKind,
+    pub(crate) what: String,
+    /// The number of the field, from 0, if the error is about one.
+    pub(crate) field: Option<usize>,
+}
+
+impl From<String> for BadRecord {
+    fn from(what: String) -> BadRecord {
+        BadRecord { kind: RejectKind::State, what, field: None }
+    }
+}
 
 /// A lowered scan of a text format.
 #[derive(Debug)]
@@ -123,6 +158,7 @@ pub(crate) struct TextScanOperator {
     pub(crate) conjuncts: Arc<[Conjunct]>,
     pub(crate) files: FilePredicate,
     pub(crate) format: Arc<dyn TextFormat>,
+    pub(crate) leniency: Leniency,
 }
 
 #[derive(Debug)]
@@ -134,11 +170,15 @@ struct TextRun {
     format: Arc<dyn TextFormat>,
     files: Vec<TextFile>,
     morsels: Vec<(usize, Range<u64>)>,
+    leniency: Leniency,
+    /// The list of what is skipped, if it is kept.
+    rejects: Option<Arc<RejectScan>>,
 }
 
 #[derive(Debug)]
 struct TextFile {
     path: Arc<str>,
+    compression: Option<Compression>,
     len: u64,
     is_remote: bool,
     layout: Layout,
@@ -150,6 +190,8 @@ struct TextFile {
 enum ConversionError {
     /// A value, given by its row, is not of its column's type.
     Cell(usize, String),
+    /// A column that is declared NOT NULL holds NULL.
+    Null(Error),
     Other(Error),
 }
 
@@ -183,7 +225,7 @@ impl TextRun {
                 )
             })?;
             check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)
-                .map_err(ConversionError::Other)?;
+                .map_err(ConversionError::Null)?;
             columns.push(Column::new(array));
         }
         Ok(columns)
@@ -193,11 +235,15 @@ impl TextRun {
 impl Source for TextScanOperator {
     fn start(&self, run: &Run, _sides: &[Arc<Collected>]) -> Result<Arc<dyn SourceRun>> {
         let mut files = Vec::with_capacity(self.scan.paths.len());
-        let mut morsels = Vec::new();
+        let (mut morsels, mut described) = (Vec::new(), Vec::new());
         for position in self.files.wanted(&self.scan, run)? {
             run.context.check()?;
             let path = &self.scan.paths[position];
-            let reader = run.open(path)?;
+            let compression = match &self.scan.compression {
+                Some(compression) => *compression,
+                None => Compression::of_path(path),
+            };
+            let reader = run.open_as(path, compression)?;
             let mut constants = self.scan.constants(position)?;
             let mut head = Head::new(&*reader, Some(&run.context));
             let layout = self.format.layout(&mut head, &self.scan.columns, &constants)?;
@@ -220,8 +266,13 @@ impl Source for TextScanOperator {
                 start = end;
             }
             let blocks = len.div_ceil(BLOCK_BYTES) as usize + 1;
+            if self.leniency.rejects.is_some() {
+                let options = self.format.described(&*reader, &self.scan.columns)?;
+                described.push(RejectFile { path: path.clone(), compression, options });
+            }
             files.push(TextFile {
                 path: path.clone(),
+                compression,
                 len,
                 is_remote: reader.is_remote(),
                 layout,
@@ -229,8 +280,11 @@ impl Source for TextScanOperator {
                 quotes: Quotes::new(blocks),
             });
         }
+        let rejects = self.leniency.begin(described, &*run.context);
         Ok(Arc::new(OpenTextRun(Arc::new(TextRun {
             run: run.clone(),
+            leniency: self.leniency.clone(),
+            rejects,
             columns: self.scan.columns.clone(),
             fields: self.scan.fields.clone(),
             conjuncts: start_conjuncts(&self.conjuncts, run),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use tessera_context::{RangeReader, Read, ReadBuffer, Reservation, file_changed};
+use tessera_context::{RangeReader, Read, ReadBuffer, RejectKind, Reservation, file_changed};
 use tessera_operator::stream_util::{Cutter, Packer};
 use tessera_operator::{Reader, Step};
 use tessera_types::{Error, Result};
@@ -14,9 +14,10 @@ use super::cells::Cells;
 use super::first_error::first_error;
 use super::head::{copied_bytes, line_of, too_long};
 use super::quotes::{Block, BlockClaims};
+use super::skipped::{BadValue, Skipped};
 use super::{
     BATCH_ROWS, BEYOND_BYTES, BLOCK_BYTES, BLOCKS_AHEAD, BadRecord, ConversionError, PIECE_BYTES,
-    RECORD_BYTES_MAX, TextFile, TextRun, block_of,
+    TextFile, TextRun, block_of,
 };
 use crate::file::filter_and_project;
 
@@ -38,6 +39,7 @@ pub(super) struct TextReader {
     packer: Packer,
     reservation: Reservation,
     cutter: Cutter,
+    skipped: Skipped,
     done: bool,
 }
 
@@ -73,6 +75,7 @@ impl TextReader {
             packer: Packer::new(run.run.context.chunk_rows()),
             reservation: Reservation::new(run.run.context.clone()),
             cutter: Cutter::default(),
+            skipped: Skipped::new(Reservation::new(run.run.context.clone())),
             done: false,
             run,
             file,
@@ -85,7 +88,7 @@ impl TextReader {
             return Ok(source.clone());
         }
         let file = &self.run.files[self.file];
-        let source = self.run.run.open(&file.path)?;
+        let source = self.run.run.open_as(&file.path, file.compression)?;
         if source.len() != file.len {
             return Err(file_changed(&file.path));
         }
@@ -221,11 +224,24 @@ impl TextReader {
             let run = self.run.clone();
             let file = &run.files[self.file];
             let ends = run.format.record_end(&file.layout, &self.bytes, position, self.at_end());
+            let max = run.leniency.record_bytes_max;
             let Some((end, next)) = ends else {
-                if self.bytes.len() - position > RECORD_BYTES_MAX {
-                    return Err(
-                        too_long(&run.files[self.file].path, self.base + position as u64).into()
-                    );
+                if self.bytes.len() - position > max {
+                    let offset = self.base + position as u64;
+                    if !run.leniency.ignores {
+                        return Err(too_long(&file.path, offset, max).into());
+                    }
+                    // The rows before it need the bytes that are dropped here.
+                    if !self.starts.is_empty() {
+                        return Ok(false);
+                    }
+                    self.skip_record(offset, position..self.bytes.len(), over_long(max))?;
+                    position = self.pass_record(position)?;
+                    self.position = Some(position);
+                    continue;
+                }
+                if file.layout.is_whole && run.rejects.is_some() && !self.starts.is_empty() {
+                    return Ok(false);
                 }
                 // Drops consumed bytes, so that the buffer of an unsplit file does not grow.
                 if file.layout.is_whole && position > 0 {
@@ -242,10 +258,23 @@ impl TextReader {
                 continue;
             };
             let offset = self.base + position as u64;
-            match run.format.cells(&file.layout, &self.bytes[position..end], &mut self.cells) {
+            let record = &self.bytes[position..end];
+            let read = match record.len() > max {
+                true => Err(over_long(max)),
+                false => run.format.cells(&file.layout, record, &mut self.cells),
+            };
+            match read {
                 Ok(true) => self.starts.push(offset),
                 Ok(false) => {}
-                Err(BadRecord(what)) => return Err(self.at_line(offset, what).into()),
+                Err(bad) if run.leniency.ignores => {
+                    // Some of its cells may be there.
+                    self.cells.iter_mut().for_each(|cells| cells.truncate(self.starts.len()));
+                    self.skip_record(offset, position..end, bad)?;
+                }
+                Err(BadRecord { kind: RejectKind::LineSize, .. }) => {
+                    return Err(too_long(&file.path, offset, max).into());
+                }
+                Err(BadRecord { what, .. }) => return Err(self.at_line(offset, what).into()),
             }
             position = next;
             self.position = Some(position);
@@ -253,21 +282,77 @@ impl TextReader {
         Ok(false)
     }
 
+    /// Lists a record that is skipped.
+    fn skip_record(&mut self, offset: u64, range: Range<usize>, bad: BadRecord) -> Result<()> {
+        match self.run.rejects {
+            Some(_) => {
+                let record = (offset, &self.bytes[range]);
+                self.skipped.add_record(&self.run, self.file, record, bad)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Passes the rest of a record that is too long to be held. Returns the start of the next one.
+    fn pass_record(&mut self, position: usize) -> Result<usize, Stop> {
+        let run = self.run.clone();
+        let mut state = run.format.state_after(&self.bytes[position..]);
+        loop {
+            // The byte before decides whether a record starts.
+            let last = self.bytes.len().saturating_sub(1);
+            self.bytes.drain(..last);
+            self.bytes.shrink_to(BLOCK_BYTES as usize);
+            self.base += last as u64;
+            if !self.extend(BLOCK_BYTES)? {
+                return Ok(self.bytes.len());
+            }
+            if let Some(next) = run.format.first_record(&self.bytes, state, self.at_end()) {
+                return Ok(next);
+            }
+            let after = run.format.transition(&self.bytes[1..]);
+            state = after.get(usize::from(state)).copied().unwrap_or_default();
+        }
+    }
+
     /// Converts, filters and packs the collected records.
     fn emit(&mut self) -> Result<()> {
         let rows = self.starts.len();
         let run = self.run.clone();
         let file = &run.files[self.file];
-        let columns = run.columns_of(file, &self.cells, rows).map_err(|unfit| match unfit {
-            ConversionError::Cell(row, what) => {
-                self.at_line(self.starts.get(row).copied().unwrap_or(self.base), what)
+        let (columns, rows) = match run.columns_of(file, &self.cells, rows) {
+            Ok(columns) => (columns, rows),
+            Err(ConversionError::Cell(..) | ConversionError::Null(_)) if run.leniency.ignores => {
+                let (columns, kept, bad) = run.good_columns(file, &mut self.cells, rows)?;
+                if run.rejects.is_some() {
+                    self.skip_values(bad)?;
+                }
+                (columns, kept)
             }
-            ConversionError::Other(error) => error,
-        })?;
+            Err(ConversionError::Cell(row, what)) => {
+                let start = self.starts.get(row).copied().unwrap_or(self.base);
+                return Err(self.at_line(start, what));
+            }
+            Err(ConversionError::Null(error) | ConversionError::Other(error)) => return Err(error),
+        };
         let chunk = filter_and_project(&columns, rows, &run.conjuncts, &run.fields)?;
         self.cells.iter_mut().for_each(Cells::clear);
         self.starts.clear();
         self.packer.push(chunk)
+    }
+
+    /// Lists values for which their records are skipped.
+    fn skip_values(&mut self, values: Vec<BadValue>) -> Result<()> {
+        let run = self.run.clone();
+        let layout = &run.files[self.file].layout;
+        for value in values {
+            let offset = self.starts.get(value.row).copied().unwrap_or(self.base);
+            let start = (offset - self.base) as usize;
+            let ends = run.format.record_end(layout, &self.bytes, start, self.at_end());
+            let end = ends.map_or(self.bytes.len(), |(end, _)| end);
+            let record = (offset, self.bytes.get(start..end).unwrap_or_default());
+            self.skipped.add_value(&run, self.file, record, value)?;
+        }
+        Ok(())
     }
 
     /// The error of the record at `offset`, with its line. An earlier malformed record takes
@@ -304,9 +389,16 @@ impl TextReader {
             }
             if self.done {
                 self.packer.flush()?;
+                self.skipped.flush(&self.run)?;
             }
         }
     }
+}
+
+/// The error of a record of more than `max` bytes.
+fn over_long(max: usize) -> BadRecord {
+    let what = format!("the record is longer than {max} bytes");
+    BadRecord { kind: RejectKind::LineSize, what, field: None }
 }
 
 impl Reader for TextReader {

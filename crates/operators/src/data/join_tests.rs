@@ -1,5 +1,6 @@
 //! Tests joins against a reference that tries every pair, for all kinds, keys and residuals.
 
+mod inequalities;
 mod reference;
 
 use tessera_context::testing::{TestContext, batch, rows};

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::BooleanArray;
-
 use tessera_context::{Reservation, Run};
 use tessera_functions::BoundExpr;
 use tessera_operator::stream_util::{Packer, pairs_with_row};
 use tessera_operator::{
-    Lowering, Operator, Reader, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator,
-    describe,
+    Lowering, Operator, SourceRun, Step, Stream, StreamRun, StreamWorker, SubOperator, describe,
 };
 use tessera_plan::{Descriptor, Edge, Expr, Inputs, Node, Order, Role};
 use tessera_rows::{Collected, SpillableChunk};
-use tessera_state::join::{JoinKind, MatchBitmap, null_columns, select_positions};
+use tessera_state::join::{JoinKind, MatchBitmap};
 use tessera_types::{Error, Result, Tuple};
-use tessera_vector::{Chunk, Column};
+use tessera_vector::Chunk;
+
+use super::unkeyed::{SideRest, decided, numbered_chunks};
 
 /// `nested_loop`: joins its stream `L` with a side `R` on any condition, by trying every pair.
 ///
@@ -69,8 +68,8 @@ struct Shared {
     stream: Tuple,
     build: Tuple,
     /// The chunks of the side, each with the number of its first tuple.
-    side: Vec<(u64, SpillableChunk)>,
-    matched: MatchBitmap,
+    side: Arc<[(u64, SpillableChunk)]>,
+    matched: Arc<MatchBitmap>,
     run: Run,
     _reservation: Reservation,
 }
@@ -142,13 +141,8 @@ impl Stream for LoopStream {
     fn start(&self, run: &Run, sides: &[Arc<Collected>]) -> Result<Arc<dyn StreamRun>> {
         let collected =
             sides.first().ok_or_else(|| Error::internal("a nested loop without a side"))?;
-        let mut side = Vec::new();
-        let mut rows = 0;
-        for kept in collected.spillable_chunks().iter().filter(|kept| !kept.is_empty()) {
-            side.push((rows, kept.compact()?));
-            rows += kept.rows() as u64;
-        }
-        let marked = if self.kind.marks_build() { rows as usize } else { 0 };
+        let (side, rows) = numbered_chunks(collected)?;
+        let marked = if self.kind.marks_build() { rows } else { 0 };
         let mut reservation = Reservation::new(run.context.clone());
         reservation.grow(MatchBitmap::bytes(marked))?;
         let shared = Shared {
@@ -157,8 +151,8 @@ impl Stream for LoopStream {
             kind: self.kind,
             stream: self.stream.clone(),
             build: self.build.clone(),
-            side,
-            matched: MatchBitmap::new(marked),
+            side: side.into(),
+            matched: Arc::new(MatchBitmap::new(marked)),
             run: run.clone(),
             _reservation: reservation,
         };
@@ -181,8 +175,14 @@ impl StreamRun for LoopRun {
     }
 
     fn rest(&self) -> Result<Option<Arc<dyn SourceRun>>> {
-        let marks = self.shared.kind.marks_build();
-        Ok(marks.then(|| Arc::new(LoopRest { shared: self.shared.clone() }) as Arc<dyn SourceRun>))
+        let Shared { kind, stream, side, matched, .. } = &*self.shared;
+        let rest = || SideRest {
+            kind: *kind,
+            stream: stream.clone(),
+            chunks: side.clone(),
+            matched: matched.clone(),
+        };
+        Ok(kind.marks_build().then(|| Arc::new(rest()) as Arc<dyn SourceRun>))
     }
 }
 
@@ -268,30 +268,9 @@ impl LoopWorker {
 
     /// Yields the results for the input after all its pairs have been tried.
     fn finish_input(&mut self, input: &Chunk) -> Result<()> {
-        let kind = self.shared.kind;
-        if kind == JoinKind::Mark {
-            let mut columns = input.stored().to_vec();
-            let known = self.found.iter().zip(&self.possible);
-            let marks = known.map(|(found, possible)| (*found || !possible).then_some(*found));
-            columns.push(Column::Plain(Arc::new(marks.collect::<BooleanArray>())));
-            return self.packer.push(input.with_stored(columns));
-        }
-        if !kind.keeps_stream() && !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
-            return Ok(());
-        }
-        let wanted = kind == JoinKind::Semi;
-        let is_kept = |row: &usize| self.found[*row] == wanted && (wanted || !self.possible[*row]);
-        let positions: Vec<u32> = (0..input.rows()).filter(is_kept).map(|row| row as u32).collect();
-        if positions.is_empty() {
-            return Ok(());
-        }
-        let chunk = select_positions(input, &positions);
-        if !kind.keeps_stream() {
-            return self.packer.push(chunk);
-        }
-        let mut columns = chunk.stored().to_vec();
-        columns.extend(null_columns(&self.shared.build, chunk.rows_stored())?);
-        self.packer.push(chunk.with_stored(columns))
+        let (shared, marks) = (&self.shared, (&*self.found, &*self.possible));
+        let decided = decided(shared.kind, input, marks, &shared.build)?;
+        decided.map_or(Ok(()), |chunk| self.packer.push(chunk))
     }
 }
 
@@ -300,45 +279,5 @@ fn each_place(chunk: &Chunk, mut at: impl FnMut(usize)) {
     match chunk.selection() {
         None => (0..chunk.rows()).for_each(at),
         Some(selection) => selection.values().iter().for_each(|place| at(*place as usize)),
-    }
-}
-
-/// The matched or unmatched tuples of the side; one morsel per chunk of the side.
-#[derive(Debug)]
-struct LoopRest {
-    shared: Arc<Shared>,
-}
-
-struct LoopRestReader {
-    chunk: Option<Chunk>,
-}
-
-impl SourceRun for LoopRest {
-    fn morsels(&self) -> usize {
-        self.shared.side.len()
-    }
-
-    fn open(&self, morsel: usize) -> Result<Box<dyn Reader>> {
-        let Some((first, kept)) = self.shared.side.get(morsel) else {
-            return Err(Error::internal("a morsel that does not exist"));
-        };
-        let side = kept.chunk()?;
-        let wanted = self.shared.kind == JoinKind::BuildSemi;
-        let positions: Vec<u32> = (0..side.rows() as u32)
-            .filter(|position| self.shared.matched.get(first + u64::from(*position)) == wanted)
-            .collect();
-        let mut columns = Vec::new();
-        if self.shared.kind.yields_pairs() {
-            columns = null_columns(&self.shared.stream, side.rows_stored())?;
-        }
-        columns.extend(side.stored().iter().cloned());
-        let chunk = select_positions(&side.with_stored(columns), &positions);
-        Ok(Box::new(LoopRestReader { chunk: Some(chunk).filter(|chunk| !chunk.is_empty()) }))
-    }
-}
-
-impl Reader for LoopRestReader {
-    fn step(&mut self) -> Result<Step> {
-        Ok(self.chunk.take().map_or(Step::Done, Step::HasOutput))
     }
 }

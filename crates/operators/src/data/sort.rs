@@ -1,16 +1,18 @@
 //! `sort`: sorts all tuples by keys.
 
+mod entries;
 mod output;
+mod packed;
 mod partition;
+mod parts;
 mod runs;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use arrow::row::Rows;
 
-use tessera_context::interrupt::Every;
 use tessera_context::{Context, Reservation, Run, lock};
-use tessera_operator::describe::{count, edge, require_all, single_edge};
+use tessera_operator::describe::{count, edge, require_all_unless_partial, single_edge};
 use tessera_operator::{Finish, Lowering, Operator, Sink, SinkRun, SinkWorker, SubOperator, Task};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
@@ -20,16 +22,16 @@ use tessera_vector::{Chunk, concat_chunks};
 
 use super::sort_keys::{KeyEncoder, checked_keys};
 use super::sort_spilled::{SpilledOutput, SpilledRuns};
+use entries::{PrefixSorter, sort_keys};
 use output::Output;
-use runs::{SortedRun, compare_prefixes, is_whole, prefix, prefix_words};
+use runs::{Entry, SortedRun, is_whole, prefix_words};
 
 use partition::PartitionLimit;
 
 pub(super) use partition::PartitionKeys;
-pub(super) use runs::{Entry, SortedRuns};
+pub(super) use parts::Parts;
+pub(super) use runs::SortedRuns;
 
-/// A task with fewer tuples than this is not worth its overhead.
-const TASK_ROWS_MIN: usize = 16_384;
 /// Unsorted tuples take at most this fraction of the memory budget.
 const UNSORTED_SHARE: usize = 32;
 /// The most bytes of unsorted tuples: encoding their keys is one call that cannot be interrupted.
@@ -43,15 +45,15 @@ const LIMIT: &str = "limit";
 ///
 /// `(b, 1), (a, 2), (b, 0)` with `keys = [{field = k}]` gives `(a, 2), (b, 1), (b, 0)`. The order
 /// is PostgreSQL's: NaN above all numbers, strings by their bytes, NULLs last unless a key has
-/// `nulls_first`. Each morsel is sorted into a run as it arrives. At the end, sampled keys split
-/// the key range between tasks, and each task merges its range of all runs. Tuples are gathered
-/// when they are read. Holds all tuples, as runs; runs that exceed the budget are merged and
+/// `nulls_first`. Each morsel is sorted into a run as it arrives. At the end, sampled keys cut all
+/// tuples into parts; each is merged and gathered when it is read. Holds all tuples, as runs; runs that exceed the budget are merged and
 /// spilled, and merged again when they are read. Ends its pipeline.
 ///
 /// With `partition = n`, no morsel of the output ends between tuples whose first `n` keys are
 /// equal, so that one worker sees each partition whole; with 0, the output is one morsel. With
 /// `limit`, it drops tuples beyond the first so many of a partition in each run and in the merge of
-/// runs in memory; a consumer drops those that remain.
+/// runs in memory; a consumer drops those that remain. With `partial`, each worker sorts its own
+/// tuples, which promises no order, but brings similar keys together.
 ///
 /// ```
 /// # use tessera_testing::run_text;
@@ -68,14 +70,14 @@ impl Descriptor for Sort {
     tessera_operator::describe!(
         "sort",
         "Sorts tuples by keys.",
-        ["keys", "partition", "limit"],
+        ["keys", "partition", "limit", "partial"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         let edge = edge(inputs)?;
-        require_all(edge, 0)?;
+        require_all_unless_partial(node, edge, 0)?;
         let keys = checked_keys(node, &edge.tuple)?;
         if let Some(partition) = count(node, PARTITION)?.filter(|partition| *partition > keys.len())
         {
@@ -89,7 +91,9 @@ impl Descriptor for Sort {
                 "parameter limit needs parameter partition; to limit all tuples use top_k",
             ));
         }
-        Ok(single_edge(edge, edge.tuple.clone(), Order::Sorted(keys)))
+        // Several workers that sort their own tuples yield no order.
+        let order = if node.params.flag("partial")? { Order::None } else { Order::Sorted(keys) };
+        Ok(single_edge(edge, edge.tuple.clone(), order))
     }
 
     fn role(&self, _node: &Node) -> Role {
@@ -180,6 +184,7 @@ struct SortWorker<const W: usize> {
     chunks: Vec<Chunk>,
     rows: usize,
     memory: Reservation,
+    sorter: PrefixSorter<W>,
 }
 
 impl<const W: usize> SinkRun for SortRun<W> {
@@ -195,6 +200,7 @@ impl<const W: usize> SinkRun for SortRun<W> {
             chunks: Vec::new(),
             rows: 0,
             memory: Reservation::new(self.context.clone()),
+            sorter: PrefixSorter::default(),
         }))
     }
 
@@ -204,32 +210,19 @@ impl<const W: usize> SinkRun for SortRun<W> {
         }
         let runs = std::mem::take(&mut *lock(&self.runs));
         let limit = self.limit.as_ref();
-        let sorted = Arc::new(SortedRuns::new(runs, &self.encoder, limit, &self.context));
+        let sorted = SortedRuns::new(runs, &self.encoder, limit, &self.context);
         if let Some(spilled) = self.spilled.as_ref().filter(|spilled| !spilled.is_empty()) {
             let output = SpilledOutput::new(spilled.clone(), self.partition.clone());
-            let (last, prepared) = (sorted, output.clone());
-            return Ok(Finish { tasks: vec![Box::new(move || prepared.prepare(&last))], output });
+            let prepared = output.clone();
+            return Ok(Finish { tasks: vec![Box::new(move || prepared.prepare(sorted))], output });
         }
-        let parts = (sorted.rows() / TASK_ROWS_MIN).clamp(1, self.context.workers());
-        let borders = sorted.borders(parts);
-        let output = Arc::new(Output {
-            parts: (0..parts).map(|_| OnceLock::new()).collect(),
-            morsels: OnceLock::new(),
-            partition: self.partition.clone(),
-            sorted: sorted.clone(),
-        });
+        let parts = Arc::new(Parts::new(sorted, self.partition.as_deref())?);
         let task = |part: usize| -> Task {
-            let (sorted, output, borders) = (sorted.clone(), output.clone(), borders.clone());
-            Box::new(move || {
-                let part_of_all = sorted.merge(
-                    part.checked_sub(1).and_then(|before| borders.get(before)),
-                    borders.get(part),
-                )?;
-                let _ = output.parts[part].set(part_of_all);
-                Ok(())
-            })
+            let parts = parts.clone();
+            Box::new(move || parts.merge_ahead(part))
         };
-        Ok(Finish { tasks: (0..parts).map(task).collect(), output })
+        let ahead = if parts.merges_ahead() { parts.len() } else { 0 };
+        Ok(Finish { tasks: (0..ahead).map(task).collect(), output: Arc::new(Output(parts)) })
     }
 }
 
@@ -263,7 +256,7 @@ impl<const W: usize> SinkWorker for SortWorker<W> {
         }
         // A concatenated column refers to the string buffers of all its chunks, and gathering from
         // several runs would carry all of them along.
-        let tuples = concat_chunks(&std::mem::take(&mut self.chunks))?.with_compact_strings();
+        let mut tuples = concat_chunks(&std::mem::take(&mut self.chunks))?.with_compact_strings();
         let rows = std::mem::take(&mut self.rows);
         self.context.check()?;
         let keys = self.encoder.encode(&tuples)?;
@@ -271,23 +264,10 @@ impl<const W: usize> SinkWorker for SortWorker<W> {
         let whole = is_whole(self.encoder.fixed_bytes(), W);
         let key_bytes = if whole { 0 } else { keys.size() };
         self.hold(rows * size_of::<Entry<W>>() + key_bytes)?;
-        let mut entries: Vec<Entry<W>> = (0..rows)
-            .map(|row| Entry { prefix: prefix(keys.row(row).data()), run: 0, row: row as u32 })
-            .collect();
-        let every = Every::default();
-        if whole {
-            entries.sort_by(|a, b| {
-                every.pass();
-                compare_prefixes(&a.prefix, &b.prefix)
-            });
-        } else {
-            entries.sort_by(|a, b| {
-                every.pass();
-                let keys = || keys.row(a.row as usize).cmp(&keys.row(b.row as usize));
-                compare_prefixes(&a.prefix, &b.prefix).then_with(keys)
-            });
-        }
-        let (mut tuples, mut keys) = (tuples, (!whole).then_some(keys));
+        let (mut entries, mut keys) = match whole {
+            true => (self.sorter.sort_prefixes(keys), None),
+            false => (sort_keys(&keys), Some(keys)),
+        };
         if let Some(limit) = self.limit.clone() {
             limit.retain(&mut entries, &tuples)?;
             if entries.len() <= rows / 2 {
@@ -356,7 +336,7 @@ impl<const W: usize> SortWorker<W> {
         if runs.is_empty() {
             return Ok(());
         }
-        spilled.write(&SortedRuns::new(runs, &self.encoder, self.limit.as_ref(), &self.context))
+        spilled.write(SortedRuns::new(runs, &self.encoder, self.limit.as_ref(), &self.context))
     }
 }
 

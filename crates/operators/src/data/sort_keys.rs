@@ -65,6 +65,11 @@ impl KeyEncoder {
     pub(crate) fn leading(node: &Node, tuple: &Tuple, count: usize) -> Result<Self> {
         let mut keys = sort_keys(node, tuple)?;
         keys.truncate(count);
+        KeyEncoder::of_keys(keys, tuple)
+    }
+
+    /// Creates an encoder for keys, each with the position of its field.
+    pub(crate) fn of_keys(keys: Vec<(usize, SortKey)>, tuple: &Tuple) -> Result<Self> {
         let converter = RowConverter::new(sort_fields(tuple, &keys)?)?;
         let mut fixed_bytes = Some(0);
         let mut decoders = Vec::new();

@@ -12,7 +12,7 @@ use tessera_state::loser_tree::LoserTree;
 use tessera_types::{Error, Result};
 use tessera_vector::{Chunk, Column, interleave_columns};
 
-use super::sort::{PartitionKeys, SortedRuns};
+use super::sort::{PartitionKeys, Parts, SortedRuns};
 
 /// Approximate bytes of a block; a merge has one block of each run in memory.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -86,15 +86,17 @@ impl SpilledRuns {
     }
 
     /// Merges runs and spills the result as one run.
-    pub(super) fn write<const W: usize>(&self, sorted: &SortedRuns<W>) -> Result<()> {
-        let (entries, bytes) = (sorted.merge(None, None)?, sorted.bytes());
-        let rows =
-            (BLOCK_BYTES * entries.len() / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+    pub(super) fn write<const W: usize>(&self, sorted: SortedRuns<W>) -> Result<()> {
+        let (rows, bytes) = (sorted.rows(), sorted.bytes());
+        let block_rows = (BLOCK_BYTES * rows / bytes.max(1)).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+        let parts = Parts::new(sorted, None)?;
         let mut run = SpilledRun::default();
-        for entries in entries.chunks(rows) {
-            let mut keys = BinaryBuilder::new();
-            entries.iter().for_each(|entry| keys.append_value(sorted.whole_key(entry)));
-            run.push(&self.file, &with_keys(sorted.gather(entries)?, keys.finish()))?;
+        for part in 0..parts.len() {
+            for entries in parts.entries(part)?.chunks(block_rows) {
+                let mut keys = BinaryBuilder::new();
+                entries.iter().for_each(|entry| keys.append_value(parts.runs.whole_key(entry)));
+                run.push(&self.file, &with_keys(parts.runs.gather(entries)?, keys.finish()))?;
+            }
         }
         self.lock().push(run);
         self.shrink(bytes);
@@ -186,7 +188,7 @@ impl SpilledOutput {
     }
 
     /// Spills the last runs and prepares all for reading; called once.
-    pub(super) fn prepare<const W: usize>(&self, last: &SortedRuns<W>) -> Result<()> {
+    pub(super) fn prepare<const W: usize>(&self, last: SortedRuns<W>) -> Result<()> {
         if last.rows() > 0 {
             self.spilled.write(last)?;
         }

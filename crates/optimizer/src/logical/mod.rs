@@ -1,6 +1,7 @@
 //! Logical optimization: rewrites of relations.
 
 pub mod as_of;
+pub(crate) mod copies;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct;
 pub(crate) mod estimate;

@@ -108,7 +108,7 @@ fn reduce(
 }
 
 /// The number of rows that the scans of a relation read.
-fn scanned(relation: &Relation) -> f64 {
+pub(super) fn scanned(relation: &Relation) -> f64 {
     match relation {
         Relation::Scan { table, .. } => table.statistics.rows.unwrap_or_default(),
         other => other.inputs().into_iter().map(scanned).sum(),

@@ -121,8 +121,8 @@ pub enum Relation {
         /// The fields, with their positions in the output of the recursive query.
         columns: Vec<(Name, usize)>,
     },
-    /// A volatile relation with several readers, which must all see the same tuples. Relations with
-    /// the same `id` are computed once.
+    /// A relation with several readers: relations with the same `id` are computed once. One that is
+    /// volatile must be, so that all readers see the same tuples.
     Shared {
         /// The identity of the relation.
         id: Name,
@@ -473,7 +473,8 @@ impl Call {
         self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
     }
 
-    fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+    /// Returns mutable references to all expressions of the call.
+    pub(crate) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let Call { args, filter, order_by, .. } = self;
         args.iter_mut().chain(filter).chain(order_by.iter_mut().map(|key| &mut key.expr))
     }

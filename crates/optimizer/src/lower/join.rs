@@ -1,4 +1,4 @@
-//! Lowering of joins: hash joins by keys, or nested loops over all pairs.
+//! Lowering of joins: hash joins by keys, joins by inequalities, or nested loops over all pairs.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,12 @@ impl Lowering<'_> {
         let only =
             |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
         if keyed.left.is_empty() {
-            return self.unkeyed_join(join, &only(&left_names), &only(&right_names), needed, level);
+            let (left_needed, right_needed) = (only(&left_names), only(&right_names));
+            let inputs = (&left_needed, &right_needed, needed);
+            return match self.inequalities(join, &left_names, &right_names) {
+                Some(found) => self.inequality_join(join, found, inputs, level),
+                None => self.unkeyed_join(join, inputs, level),
+            };
         }
         // Besides the keys, keep only the fields that the output or the residual condition reads.
         let mut kept = with_fields(needed, &keyed.residual);
@@ -75,16 +80,14 @@ impl Lowering<'_> {
         self.prune(level, lowered, needed)
     }
 
-    fn may_flip(&self) -> bool {
+    pub(super) fn may_flip(&self) -> bool {
         self.types.uses(Rule::BuildSmallerSide)
     }
 
-    pub(super) fn unkeyed_join(
+    fn unkeyed_join(
         &mut self,
         join: &Join,
-        left_needed: &HashSet<Name>,
-        right_needed: &HashSet<Name>,
-        needed: &HashSet<Name>,
+        (left_needed, right_needed, needed): JoinInputs<'_>,
         level: &mut Level,
     ) -> Result<LoweredNode> {
         let left = self.lower(&join.left, left_needed, level)?;
@@ -108,17 +111,24 @@ impl Lowering<'_> {
             let lowered = nested_loop(level, &side, &stream, "inner", join);
             return self.prune(level, lowered, needed);
         }
-        let name = match join.kind {
-            Kind::Inner => "inner",
-            Kind::Left => "left",
-            Kind::Full => "full",
-            Kind::Semi => "semi",
-            Kind::Anti => "anti",
-            Kind::Mark => "mark",
-            Kind::Single => "single",
-        };
-        let lowered = nested_loop(level, &right, &left, name, join);
+        let lowered = nested_loop(level, &right, &left, kind_name(join.kind), join);
         self.prune(level, lowered, needed)
+    }
+}
+
+/// The fields that are needed of the left input, of the right input, and of the join.
+pub(super) type JoinInputs<'a> = (&'a HashSet<Name>, &'a HashSet<Name>, &'a HashSet<Name>);
+
+/// Returns the name in plans of a kind of join whose stream is the left input.
+pub(super) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Inner => "inner",
+        Kind::Left => "left",
+        Kind::Full => "full",
+        Kind::Semi => "semi",
+        Kind::Anti => "anti",
+        Kind::Mark => "mark",
+        Kind::Single => "single",
     }
 }
 
@@ -171,7 +181,7 @@ impl JoinKeys {
 
 /// Returns the left and the right side of an equality between both inputs; with `constants`, one
 /// side may read no field.
-fn pair(
+pub(super) fn pair(
     condition: &Expr,
     left_names: &HashSet<Name>,
     right_names: &HashSet<Name>,
@@ -207,7 +217,7 @@ pub(super) fn nested_loop(
     add(level, "nested_loop", &[side.id, stream.id], params, tuple)
 }
 
-fn set_mark(params: &mut Params, join: &Join) {
+pub(super) fn set_mark(params: &mut Params, join: &Join) {
     if let Some(mark) = &join.mark {
         params.set("mark", Value::string(mark.clone()));
     }
@@ -216,7 +226,7 @@ fn set_mark(params: &mut Params, join: &Join) {
     }
 }
 
-fn joined_tuple(name: &str, stream: &Tuple, build: &Tuple, join: &Join) -> Tuple {
+pub(super) fn joined_tuple(name: &str, stream: &Tuple, build: &Tuple, join: &Join) -> Tuple {
     let nullable = |tuple: &Tuple| {
         Tuple::new(tuple.fields().iter().map(|field| field.with_nullable(true)).collect::<Vec<_>>())
     };

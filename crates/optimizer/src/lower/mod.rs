@@ -3,6 +3,7 @@
 mod aggregate;
 mod as_of;
 mod correlated;
+mod inequality;
 mod join;
 mod node;
 mod recursive;

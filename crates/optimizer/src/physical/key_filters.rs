@@ -231,7 +231,7 @@ fn filter_of(
         }
         match &*provenance.plan.node(place.node).operator {
             "exchange" => path.exchanges.push(place.node),
-            "probe" | "nested_loop" => path.joins += 1.0,
+            "probe" | "nested_loop" | "inequality_join" => path.joins += 1.0,
             _ => {}
         }
         let Some(above) = provenance.source_of(&place) else { break };

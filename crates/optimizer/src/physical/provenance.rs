@@ -64,7 +64,7 @@ impl<'a> Provenance<'a> {
                 Some(NodeFields { node: input(0)?, fields })
             }
             "cartesian_product" => same(input(1)?).filter(|place| self.has(place)),
-            "probe" | "nested_loop" => {
+            "probe" | "nested_loop" | "inequality_join" => {
                 let Some(Value::Name(join)) = node.param("join") else { return None };
                 let stream = same(input(1)?).filter(|place| self.has(place));
                 match stream {

@@ -97,6 +97,7 @@ fn projects_input(operator: &str) -> bool {
             | "merge"
             | "merge_join"
             | "nested_loop"
+            | "inequality_join"
             | "cartesian_product"
             | "zip"
             | "unnest"
@@ -161,7 +162,10 @@ impl RequiredFields<'_> {
                     wants[position] = Some(self.some(*input, &output));
                 }
             }
-            ("cartesian_product" | "nested_loop" | "merge_join" | "zip", inputs) => {
+            (
+                "cartesian_product" | "nested_loop" | "inequality_join" | "merge_join" | "zip",
+                inputs,
+            ) => {
                 for (position, input) in inputs.iter().enumerate() {
                     wants[position] = Some(self.some(*input, &read));
                 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tessera_operator::format::FormatEntry;
+use tessera_parser::parse_names;
 use tessera_plan::Value;
-use tessera_sql::parse_names;
 use tessera_types::{Error, Result, did_you_mean, quote_name};
 
 use crate::source::flag;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tessera_files::Compression;
+use tessera_context::Compression;
 use tessera_operator::format::{Format, Formats};
 use tessera_types::{Error, Result};
 
-/// Returns the format of the file at `path` by its extension, before an optional `.gz` or `.zst`.
+/// Returns the format of the file at `path` by its extension, before an optional `.gz`
+/// or the like.
 ///
 /// # Errors
 /// The extension is unknown, or that of an unsupported compression.
@@ -17,8 +18,9 @@ pub(crate) fn format_of_path<'a>(formats: &'a Formats, path: &str) -> Result<&'a
         return Ok(format);
     }
     match extension.to_ascii_lowercase().as_str() {
-        "bz2" | "xz" | "zip" => Err(Error::unsupported(format!(
-            "'{path}' has an unsupported compression; expected .gz or .zst, or decompress it first"
+        "zip" | "lzma" | "lz" | "7z" => Err(Error::unsupported(format!(
+            "'{path}' has an unsupported compression; expected {}, or decompress it first",
+            Compression::EXTENSIONS
         ))),
         _ => Err(Error::semantic(format!(
             "cannot tell the format of '{path}': its name must end in {}; or name the format with {}",
@@ -83,6 +85,7 @@ mod tests {
         for json in ["{\"a\": 1}", " { \"a\"", "{}", "[{", "[\n]", "\u{feff}{\"a\""] {
             assert_eq!(of(json.as_bytes()), Some("json"), "{json}");
         }
+        assert_eq!(of(b"PK\x03\x04\x14"), Some("xlsx"));
         for csv in ["a,b\n1,2\n", "", "{a},b", "[1]", "\"{\"", "ä"] {
             assert_eq!(of(csv.as_bytes()), Some("csv"), "{csv}");
         }
@@ -105,12 +108,14 @@ mod tests {
         for unknown in ["dir.csv/plain", "x.gz", "x.text", "x.blob", "text"] {
             assert!(of(unknown).is_err(), "{unknown}");
         }
-        assert!(of("x.csv.xz").unwrap_err().to_string().contains("decompress"));
+        assert_eq!(of("x.csv.xz").unwrap(), "csv");
+        assert_eq!(of("x.ndjson.BZ2").unwrap(), "json");
+        assert!(of("x.csv.zip").unwrap_err().to_string().contains("decompress"));
         assert_eq!(
             of("x").unwrap_err().message(),
             "cannot tell the format of 'x': its name must end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, \
-             .arrow, .ipc or .feather; or name the format with read_parquet('x'), read_csv, read_json, read_arrow, \
-             read_text or read_blob"
+             .arrow, .ipc, .feather or .xlsx; or name the format with read_parquet('x'), read_csv, read_json, \
+             read_arrow, read_xlsx, read_text or read_blob"
         );
     }
 
@@ -124,7 +129,7 @@ mod tests {
             message(true),
             "unknown format 'xml'; expected parquet, csv, tsv, json or arrow"
         );
-        assert!(message(false).ends_with("json, arrow, text or blob"));
+        assert!(message(false).ends_with("json, arrow, xlsx, text or blob"));
         assert!(named(&formats, "text", true).is_err());
     }
 }

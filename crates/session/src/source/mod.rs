@@ -117,7 +117,9 @@ impl Source {
                 paths: &self.paths,
                 params: &self.options,
                 declared: self.declared.as_deref(),
-                open: &|paths| storage.open_all(paths, self.format.entry().first_read),
+                open: &|paths| {
+                    storage.open_all(paths, self.format.entry().first_read, &self.options)
+                },
             })?;
         let columns = match &self.declared {
             Some(fields) => self.apply_declared(fields, &columns, &mut statistics)?,
@@ -132,6 +134,13 @@ impl Source {
         }
         if !partitions.fields.is_empty() {
             params.set("partitions", partitions.to_value());
+        }
+        if params.get("store_rejects").is_some() {
+            storage.check_rejects()?;
+        }
+        // A record is skipped for any of its values, also those that a statement does not read.
+        if params.get("ignore_errors").is_some() {
+            params.set("checked", tuple.clone());
         }
         Ok(Table {
             name: self.name.clone(),

@@ -5,8 +5,8 @@ use tessera_operator::format::{
     set_defaults,
 };
 use tessera_optimizer::table::{FileOption, OptionValue};
+use tessera_parser::parse_type;
 use tessera_plan::{Params, Value};
-use tessera_sql::parse_type;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, quote_name};
 
 /// Returns `columns` with the types from options.

@@ -304,6 +304,20 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
             let inner = format!("select *, {number} as n from t x");
             format!("select x.* from ({inner}) x where {bound} and {}", r.test(&["x"]))
         }
+        Rule::ShareCopies => {
+            let inner = format!(
+                "select x.e, x.c, sum(x.a) as a, count(*) as b, min(x.d) as d from t x where {} group by x.e, x.c",
+                r.test(&["x"])
+            );
+            let outer = r.pick(&[
+                "select x.a, y.b from s x join s y on x.c = y.c",
+                "select x.a, y.b from s x left join s y on x.e = y.e and x.b < y.a",
+                "select e, a from s union all select e, b from s",
+                "select a from s where a > (select avg(b) from s)",
+                "select a, d from s where exists (select 1 from s y where y.c = s.c and y.b > s.b)",
+            ]);
+            format!("with s as ({inner}) {outer}")
+        }
         Rule::OrderJoins => {
             let join = r.pick(&["join", "join", "left join"]);
             let (one, two) = (r.test(&["x", "y"]), r.test(&["x", "z"]));

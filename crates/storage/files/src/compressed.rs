@@ -1,9 +1,11 @@
-//! Files that are compressed as a whole: `x.csv.gz`, `x.json.zst`.
+//! Files that are compressed as a whole: `x.csv.gz`, `x.json.xz`.
 //!
 //! Scans read ranges, in any order and concurrently, which such files do not support. So a file is
 //! decompressed once per statement into an unnamed file in the temporary directory, and read from
 //! there. Memory stays bounded for any file content, and nothing remains when the program ends,
 //! even by a crash.
+
+mod xz;
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tessera_context::{RangeReader, Read, ReadBuffer};
+use tessera_context::{Compression, RangeReader, Read, ReadBuffer};
 use tessera_types::{Error, Result, io_cause};
 
 use crate::reader::FileReader;
@@ -22,39 +24,12 @@ const STEP_BYTES: usize = 1 << 20;
 /// The number of concurrent reads of a remote object.
 const READS_AHEAD: u64 = 8;
 
-/// The compression of a whole file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// `.gz`, with one or more members.
-    Gzip,
-    /// `.zst`, with one or more frames.
-    Zstandard,
-}
-
-impl Compression {
-    /// Returns the compression by the extension of a path.
-    pub fn of_path(path: &str) -> Option<Compression> {
-        match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
-            "gz" => Some(Compression::Gzip),
-            "zst" => Some(Compression::Zstandard),
-            _ => None,
-        }
-    }
-
-    /// Removes the extension of the compression from a path.
-    pub fn strip(path: &str) -> &str {
-        match Compression::of_path(path) {
-            Some(_) => path.rsplit_once('.').map_or(path, |(stem, _)| stem),
-            None => path,
-        }
-    }
-}
-
 /// Decompresses a file into an unnamed file in `directory`. Calls `check` repeatedly to see whether
-/// to continue.
+/// to continue. The dictionary of an `.xz` file, which may be large, counts for the memory of the
+/// query that the thread works for.
 ///
 /// # Errors
-/// The file is damaged, the disk is full, or `check` fails.
+/// The file is damaged, the disk is full, the memory of the query is too small, or `check` fails.
 pub fn decompress(
     source: Arc<dyn RangeReader>,
     compression: Compression,
@@ -71,7 +46,7 @@ pub fn decompress(
         ))
     };
     let mut file = tempfile::tempfile_in(directory).map_err(no_room)?;
-    let mut failed = None;
+    let (mut failed, mut refused) = (None, None);
     let input = BufReader::with_capacity(
         STEP_BYTES,
         SequentialReader { source, position: 0, failed: &mut failed, check },
@@ -82,8 +57,10 @@ pub fn decompress(
             Ok(decoder) => unpack(decoder, &mut file, check),
             Err(error) => Err(DecompressError::Read(error)),
         },
+        Compression::Bzip2 => unpack(bzip2::bufread::MultiBzDecoder::new(input), &mut file, check),
+        Compression::Xz => unpack(xz::Decoder::new(input, &mut refused), &mut file, check),
     };
-    match (unpacked, failed) {
+    match (unpacked, failed.or(refused.map(|error| error.context(format!("'{path}'"))))) {
         (Ok(len), _) => Ok(Arc::new(FileReader { path, file, len, modified, version: None })),
         (Err(_), Some(error)) | (Err(DecompressError::Interrupted(error)), None) => Err(error),
         (Err(DecompressError::Write(error)), None) => Err(no_room(error)),
@@ -93,7 +70,7 @@ pub fn decompress(
     }
 }
 
-/// The reason why decompression stopped.
+/// The reason for which decompression stopped.
 enum DecompressError {
     Read(io::Error),
     Write(io::Error),
@@ -170,12 +147,29 @@ impl io::Read for SequentialReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tessera_context::interrupt::within;
+    use tessera_context::testing::TestContext;
+    use tessera_types::Code;
+
     use super::*;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
+    }
+
+    fn bzip2(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn xz(bytes: &[u8]) -> Vec<u8> {
+        let options = lzma_rust2::XzOptions::with_preset(1);
+        let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        writer.write_all(bytes).unwrap();
+        writer.finish().unwrap()
     }
 
     fn unpacked(bytes: &[u8], compression: Compression) -> Result<Vec<u8>> {
@@ -192,17 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn endings_tell_the_compression() {
-        assert_eq!(Compression::of_path("a.csv.GZ"), Some(Compression::Gzip));
-        assert_eq!(Compression::of_path("a.json.zst"), Some(Compression::Zstandard));
-        assert_eq!(Compression::of_path("a.gz/b.csv"), None);
-        assert_eq!(
-            (Compression::strip("a.csv.gz"), Compression::strip("a.csv")),
-            ("a.csv", "a.csv")
-        );
-    }
-
-    #[test]
     fn members_and_frames_follow_each_other() {
         let long = b"0123456789".repeat(300_000);
         let two = [gzip(&long), gzip(b"end")].concat();
@@ -211,16 +194,52 @@ mod tests {
         let two = [frame(&long), frame(b"end")].concat();
         assert_eq!(unpacked(&two, Compression::Zstandard).unwrap(), [&long[..], b"end"].concat());
         assert_eq!(unpacked(&gzip(b""), Compression::Gzip).unwrap(), b"");
+        let two = [bzip2(&long), bzip2(b""), bzip2(b"end")].concat();
+        assert_eq!(unpacked(&two, Compression::Bzip2).unwrap(), [&long[..], b"end"].concat());
+        // Between streams of xz, there may be zeros.
+        let two = [&xz(&long)[..], &[0; 8], &xz(b""), &xz(b"end"), &[0; 4]].concat();
+        assert_eq!(unpacked(&two, Compression::Xz).unwrap(), [&long[..], b"end"].concat());
     }
 
     #[test]
     fn damaged_files_are_errors() {
-        let whole = gzip(&b"0123456789".repeat(1_000));
-        for bytes in [&whole[..whole.len() / 2], &whole[..whole.len() - 1], b"a,b\n1,2\n"] {
-            let error = unpacked(bytes, Compression::Gzip).unwrap_err();
-            assert!(error.message().contains("cannot decompress"), "{error}");
+        let text = b"0123456789".repeat(1_000);
+        let wholes = [
+            (Compression::Gzip, gzip(&text)),
+            (Compression::Zstandard, zstd::encode_all(&text[..], 1).unwrap()),
+            (Compression::Bzip2, bzip2(&text)),
+            (Compression::Xz, xz(&text)),
+        ];
+        for (compression, whole) in wholes {
+            let behind = [&whole[..], b"a,b\n1,2\n"].concat();
+            let (half, short) = (&whole[..whole.len() / 2], &whole[..whole.len() - 1]);
+            for bytes in [half, short, &behind, b"a,b\n1,2\n"] {
+                let error = unpacked(bytes, compression).unwrap_err();
+                assert!(error.message().contains("x.packed"), "{compression:?}: {error}");
+                assert!(error.message().contains("cannot decompress"), "{compression:?}: {error}");
+            }
         }
-        assert!(unpacked(b"a,b\n1,2\n", Compression::Zstandard).is_err());
+    }
+
+    #[test]
+    fn a_dictionary_beyond_the_budget_is_refused() {
+        let mut options = lzma_rust2::XzOptions::with_preset(1);
+        options.lzma_options.dict_size = 256 << 20;
+        let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        writer.write_all(b"a few bytes").unwrap();
+        let bytes = writer.finish().unwrap();
+        let within = |budget| {
+            let context = TestContext::with_budget(7, 1, budget);
+            let shared: Arc<dyn tessera_context::Context> = context.clone();
+            let unpacked = within(&shared, || unpacked(&bytes, Compression::Xz));
+            assert_eq!(context.used(), 0);
+            unpacked
+        };
+        assert_eq!(within(300 << 20).unwrap(), b"a few bytes");
+        let error = within(200 << 20).unwrap_err();
+        assert_eq!(error.code(), Code::Limit);
+        let message = error.to_string();
+        assert!(message.contains("x.packed") && message.contains("dictionary"), "{message}");
     }
 
     #[test]

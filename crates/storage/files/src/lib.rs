@@ -37,7 +37,7 @@ mod stream;
 mod target;
 
 pub use atomic::AtomicFile;
-pub use compressed::{Compression, decompress};
+pub use compressed::decompress;
 pub use folder::StagedFolder;
 pub use listing::{expand, glob, is_pattern, list};
 pub use partitions::{HIVE_NULL, Partitions};

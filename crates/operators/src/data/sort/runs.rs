@@ -1,23 +1,20 @@
-//! Sorted runs in memory, and their merge.
+//! Sorted runs in memory, and the merge of what lies between two borders.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::row::Rows;
+use arrow::row::{Row, Rows};
 
 use tessera_context::{Context, Reservation};
-use tessera_state::loser_tree::LoserTree;
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column, interleave_columns};
 
-use super::TASK_ROWS_MIN;
-use super::partition::PartitionLimit;
+use super::packed::Packed;
+use super::partition::{PartitionKeys, PartitionLimit};
 use crate::data::sort_keys::KeyEncoder;
 
 /// Approximate bytes of an output chunk.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Keys sampled for each border between tasks: enough that tasks get about equal shares.
-const SAMPLES_PER_BORDER: usize = 64;
 /// Bytes of a word of a prefix.
 const WORD_BYTES: usize = size_of::<u64>();
 /// The fewest and the most words of a prefix.
@@ -58,12 +55,16 @@ pub(super) fn is_whole(key_bytes: Option<usize>, words: usize) -> bool {
 }
 
 /// The first bytes of a key as numbers with the same order; zero-padded.
+#[inline]
 pub(super) fn prefix<const W: usize>(key: &[u8]) -> [u64; W] {
-    let mut bytes = [0; WORDS_MAX * WORD_BYTES];
-    let len = key.len().min(W * WORD_BYTES);
-    bytes[..len].copy_from_slice(&key[..len]);
-    let (words, _) = bytes.as_chunks::<WORD_BYTES>();
-    std::array::from_fn(|word| u64::from_be_bytes(words[word]))
+    let (words, rest) = key.as_chunks::<WORD_BYTES>();
+    std::array::from_fn(|word| match words.get(word) {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None if word == words.len() => rest.iter().enumerate().fold(0, |sum, (place, byte)| {
+            sum | u64::from(*byte) << (u64::BITS - 8 - 8 * place as u32)
+        }),
+        None => 0,
+    })
 }
 
 /// The bytes of a prefix.
@@ -97,17 +98,21 @@ pub(super) fn compare_prefixes<const W: usize>(a: &[u64; W], b: &[u64; W]) -> Or
     }
 }
 
-/// The rest of a run in a merge.
-struct Cursor<'a, const W: usize> {
-    run: u32,
-    entries: &'a [Entry<W>],
+/// A place between sorted tuples: in front of those with a key that are not before a place in the
+/// source.
+#[derive(Debug)]
+pub(super) struct Border<const W: usize> {
+    prefix: [u64; W],
+    /// The whole key, unless prefixes hold it.
+    key: Option<Box<[u8]>>,
+    /// The run and the row.
+    place: (u32, u32),
 }
 
-impl<const W: usize> Cursor<'_, W> {
-    fn take(&mut self) -> Option<Entry<W>> {
-        let (first, rest) = self.entries.split_first()?;
-        self.entries = rest;
-        Some(Entry { run: self.run, ..*first })
+impl<const W: usize> Border<W> {
+    pub(super) fn compare(&self, other: &Border<W>) -> Ordering {
+        compare_prefixes(&self.prefix, &other.prefix)
+            .then_with(|| (&self.key, self.place).cmp(&(&other.key, other.place)))
     }
 }
 
@@ -162,28 +167,25 @@ impl<const W: usize> SortedRuns<W> {
         bytes
     }
 
-    /// Returns whether the key of a tuple begins with these bytes.
-    pub(super) fn begins_with(&self, entry: &Entry<W>, bytes: &[u8]) -> bool {
-        match &self.runs[entry.run as usize].keys {
-            Some(keys) => keys.row(entry.row as usize).data().starts_with(bytes),
-            None => prefix_bytes(&entry.prefix).starts_with(bytes),
-        }
+    /// The number of runs.
+    pub(super) fn len(&self) -> usize {
+        self.runs.len()
     }
 
     /// Compares two tuples of any runs by their keys.
     #[inline(always)]
-    fn compare(&self, (a_run, a): (u32, &Entry<W>), (b_run, b): (u32, &Entry<W>)) -> Ordering {
-        compare_prefixes(&a.prefix, &b.prefix).then_with(|| {
-            let key = |run: u32, entry: &Entry<W>| {
-                let keys = self.runs[run as usize].keys.as_ref();
-                keys.map(|keys| keys.row(entry.row as usize))
-            };
-            key(a_run, a).cmp(&key(b_run, b))
-        })
+    fn compare(&self, a: &Entry<W>, b: &Entry<W>) -> Ordering {
+        compare_prefixes(&a.prefix, &b.prefix).then_with(|| self.key(a).cmp(&self.key(b)))
+    }
+
+    /// The key of a tuple, if its prefix does not hold it.
+    fn key(&self, entry: &Entry<W>) -> Option<Row<'_>> {
+        let keys = self.runs[entry.run as usize].keys.as_ref();
+        keys.map(|keys| keys.row(entry.row as usize))
     }
 
     /// The entries of a run.
-    pub(super) fn of_run(
+    fn of_run(
         &self,
         run: usize,
         range: std::ops::Range<usize>,
@@ -191,79 +193,92 @@ impl<const W: usize> SortedRuns<W> {
         self.runs[run].entries[range].iter().map(move |entry| Entry { run: run as u32, ..*entry })
     }
 
-    /// Returns keys that split all tuples into about equal parts.
-    pub(super) fn borders(&self, parts: usize) -> Arc<[Entry<W>]> {
-        let step = (self.rows() / (parts * SAMPLES_PER_BORDER)).max(1);
-        let mut samples: Vec<Entry<W>> = if parts > 1 {
-            let run = |run: usize| self.of_run(run, 0..self.runs[run].entries.len()).step_by(step);
-            (0..self.runs.len()).flat_map(run).collect()
-        } else {
-            Vec::new()
+    /// Returns about `count` tuples that are evenly spread over each run, in order.
+    pub(super) fn samples(&self, count: usize) -> Vec<Entry<W>> {
+        let step = (self.rows() / count.max(1)).max(1);
+        let of_run = |run: usize| {
+            let rows = self.runs[run].entries.len();
+            self.of_run(run, (step / 2).min(rows)..rows).step_by(step)
         };
-        samples.sort_by(|a, b| self.compare((a.run, a), (b.run, b)));
-        (1..parts).filter_map(|part| samples.get(part * samples.len() / parts).copied()).collect()
+        let mut samples: Vec<Entry<W>> = (0..self.runs.len()).flat_map(of_run).collect();
+        samples.sort_by(|a, b| self.compare(a, b));
+        samples
     }
 
-    /// Merges the tuples from one border up to, not including, the next.
-    pub(in crate::data) fn merge(
+    /// The border in front of a tuple.
+    pub(super) fn border(&self, entry: &Entry<W>) -> Border<W> {
+        let key = self.key(entry).map(|key| key.data().into());
+        Border { prefix: entry.prefix, key, place: (entry.run, entry.row) }
+    }
+
+    /// The border in front of a tuple's partition; `None` if all tuples are one partition.
+    pub(super) fn partition_border(
         &self,
-        from: Option<&Entry<W>>,
-        upto: Option<&Entry<W>>,
+        entry: &Entry<W>,
+        keys: &PartitionKeys,
+    ) -> Result<Option<Border<W>>> {
+        let key = keys.key(&self.gather(std::slice::from_ref(entry))?)?;
+        let prefix = prefix(&key);
+        let is_whole = is_whole(self.encoder.fixed_bytes(), W);
+        let border = (!key.is_empty()).then(|| Border {
+            prefix,
+            key: (!is_whole).then_some(key),
+            place: (0, 0),
+        });
+        Ok(border)
+    }
+
+    /// Returns whether a tuple comes before a border.
+    fn is_before(&self, entry: &Entry<W>, border: &Border<W>) -> bool {
+        let keys = || self.key(entry).as_ref().map(Row::data).cmp(&border.key.as_deref());
+        compare_prefixes(&entry.prefix, &border.prefix)
+            .then_with(keys)
+            .then((entry.run, entry.row).cmp(&border.place))
+            .is_lt()
+    }
+
+    /// Sorts the tuples of several runs.
+    fn sorted(&self, mut entries: Vec<Entry<W>>) -> Vec<Entry<W>> {
+        if is_whole(self.encoder.fixed_bytes(), W)
+            && let Some(order) =
+                Packed::default().order(entries.iter().map(|entry| &entry.prefix), true)
+        {
+            return order.map(|place| entries[place as usize]).collect();
+        }
+        entries.sort_by(|a, b| self.compare(a, b));
+        entries
+    }
+
+    /// Merges the tuples from one border up to, not including, the next. Sorting finds the runs and
+    /// merges them in pairs: in the cache, that is faster than a tree over all runs.
+    pub(super) fn merge(
+        &self,
+        from: Option<&Border<W>>,
+        upto: Option<&Border<W>>,
     ) -> Result<Vec<Entry<W>>> {
-        let mut cursors = Vec::new();
-        for (run, sorted) in self.runs.iter().enumerate() {
-            let place = |border: &Entry<W>| {
-                let before = |entry: &Entry<W>| {
-                    self.compare((run as u32, entry), (border.run, border)) == Ordering::Less
-                };
+        self.context.check()?;
+        let range = |(run, sorted): (usize, &SortedRun<W>)| {
+            let place = |border: &Border<W>| {
+                let before =
+                    |entry: &Entry<W>| self.is_before(&Entry { run: run as u32, ..*entry }, border);
                 sorted.entries.partition_point(before)
             };
-            let range = from.map_or(0, place)..upto.map_or(sorted.entries.len(), place);
-            if !range.is_empty() {
-                cursors.push(Cursor { run: run as u32, entries: &sorted.entries[range] });
-            }
+            from.map_or(0, place)..upto.map_or(sorted.entries.len(), place)
+        };
+        let ranges: Vec<_> = self.runs.iter().enumerate().map(range).collect();
+        let mut merged = Vec::with_capacity(ranges.iter().map(ExactSizeIterator::len).sum());
+        let mut pieces = 0;
+        for (run, range) in ranges.into_iter().enumerate() {
+            pieces += usize::from(!range.is_empty());
+            merged.extend(self.of_run(run, range));
         }
-        let mut merged = self.merge_cursors(cursors)?;
+        if pieces > 1 {
+            merged = self.sorted(merged);
+        }
         if let Some(limit) = &self.limit {
             limit.retain_of_prefixes(&mut merged);
         }
         Ok(merged)
-    }
-
-    /// Merges with a tree of losers: each tuple is compared only with the heads of other runs,
-    /// whose keys stay in the cache. Sorting again would fetch every key in each of its passes.
-    fn merge_cursors(&self, mut cursors: Vec<Cursor<'_, W>>) -> Result<Vec<Entry<W>>> {
-        let count = cursors.len();
-        let mut merged =
-            Vec::with_capacity(cursors.iter().map(|cursor| cursor.entries.len()).sum());
-        if count < 2 {
-            merged
-                .extend(cursors.iter_mut().flat_map(|cursor| std::iter::from_fn(|| cursor.take())));
-            return Ok(merged);
-        }
-        let mut tree = LoserTree::new(count, |a, b| self.is_first(&cursors, a, b));
-        while let Some(entry) = cursors[tree.winner()].take() {
-            merged.push(entry);
-            if merged.len() % TASK_ROWS_MIN == 0 {
-                self.context.check()?;
-            }
-            tree.replay(|a, b| self.is_first(&cursors, a, b));
-        }
-        Ok(merged)
-    }
-
-    /// Returns whether the next tuple of cursor `a` comes before that of `b`; the earlier run wins
-    /// ties.
-    #[inline(always)]
-    fn is_first(&self, cursors: &[Cursor<'_, W>], a: usize, b: usize) -> bool {
-        let (x, y) = (&cursors[a], &cursors[b]);
-        match (x.entries.first(), y.entries.first()) {
-            (Some(first), Some(second)) => {
-                self.compare((x.run, first), (y.run, second)).then(a.cmp(&b)) == Ordering::Less
-            }
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
     }
 
     /// Gathers the tuples of these entries. Keys that entries hold are read from them: the tuples

@@ -98,6 +98,11 @@ fn load_samples(relation: &Relation) {
     });
 }
 
+/// Whether a function compares values by their order.
+fn is_inequality(function: &str) -> bool {
+    matches!(function, "lt" | "lt_eq" | "gt" | "gt_eq")
+}
+
 struct JoinOrdering<'a> {
     types: Types<'a>,
     counts: &'a Counts,
@@ -113,13 +118,13 @@ impl JoinOrdering<'_> {
             && self.is_region(input)
         {
             let (mut go, mut stay) = (Vec::new(), Vec::new());
-            // An equality that can raise errors stays behind another predicate, which may drop the
+            // A comparison that can raise errors stays behind another predicate, which may drop the
             // tuples for which it raises one.
             let mut follows = false;
             for predicate in std::mem::take(predicates) {
                 let must_stay = self.counts.must_stay(&predicate, self.types);
                 let is_free = !predicate.fields().is_empty() && !must_stay;
-                if is_free || !follows && self.is_deferred_equality(&predicate) {
+                if is_free || !follows && self.is_deferred_comparison(&predicate) {
                     go.push(predicate);
                     follows |= is_free;
                 } else {
@@ -142,10 +147,12 @@ impl JoinOrdering<'_> {
             && self.units(relation, UNITS_MAX) <= UNITS_MAX
     }
 
-    /// Whether the predicate is an equality that can raise an error.
-    fn is_deferred_equality(&self, predicate: &Expr) -> bool {
-        let is_equal = matches!(predicate, Expr::Call { function, .. } if &**function == "eq");
-        is_equal && self.types.must_stay(predicate) && !self.types.volatile(predicate)
+    /// Whether the predicate is a comparison that can raise an error, and that may join two sets.
+    fn is_deferred_comparison(&self, predicate: &Expr) -> bool {
+        let Expr::Call { function, .. } = predicate else { return false };
+        let may_join = &**function == "eq"
+            || self.types.uses(Rule::InequalityJoins) && is_inequality(function);
+        may_join && self.types.must_stay(predicate) && !self.types.volatile(predicate)
     }
 
     /// Orders the joins of a region; `above` are predicates on its result.

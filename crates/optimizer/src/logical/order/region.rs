@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use tessera_plan::Expr;
+use tessera_plan::{Expr, Rule};
 use tessera_types::{Error, Result};
 
 use super::counts::Counts;
 use super::search::BestTrees;
-use super::{BUILD_COST, PAIR_COST, PROBE_COST, UnitSet};
+use super::{BUILD_COST, PAIR_COST, PROBE_COST, UnitSet, is_inequality};
 use crate::logical::estimate::{Estimates, Profile, join_profiles};
 use crate::logical::relation::{Join, Kind, Name, Relation};
 use crate::logical::types::Types;
@@ -152,26 +152,35 @@ impl Region<'_> {
         }
     }
 
-    /// Uses deferred equalities as join conditions where the join would otherwise be a cross
-    /// product. Their sides are then computed for each tuple, as for a join that is written with
-    /// one condition.
+    /// Uses deferred comparisons as join conditions where the join would otherwise be a cross
+    /// product: equalities, then inequalities. Their sides are then computed for each tuple, as for
+    /// a join that is written with one condition.
     pub(super) fn connect(&mut self) {
         let classes = self.classes.iter().map(|class| self.mask(class.iter().cloned()));
         let mut joined: Vec<UnitSet> = Vec::new();
         for mask in classes.chain(self.predicates.iter().map(|(_, mask)| *mask)) {
             merge(&mut joined, mask);
         }
+        self.connect_by(&mut joined, &|function| function == "eq");
+        if self.types.uses(Rule::InequalityJoins) {
+            self.connect_by(&mut joined, &is_inequality);
+        }
+    }
+
+    /// Moves deferred comparisons by some functions to the predicates if they connect sets of
+    /// units.
+    fn connect_by(&mut self, joined: &mut Vec<UnitSet>, wanted: &dyn Fn(&str) -> bool) {
         for predicate in std::mem::take(&mut self.deferred) {
             let mask = self.mask(predicate.fields().into_iter());
             let whole = |side: UnitSet| {
                 side.is_power_of_two() || joined.iter().any(|set| set & side == side)
             };
-            let connects = self.sides(&predicate).is_some_and(|(left, right)| {
+            let connects = self.sides(&predicate, wanted).is_some_and(|(left, right)| {
                 let apart = joined.iter().all(|set| set & left == 0 || set & right == 0);
                 apart && whole(left) && whole(right)
             });
             if connects {
-                merge(&mut joined, mask);
+                merge(joined, mask);
                 self.predicates.push((predicate, mask));
             } else {
                 self.deferred.push(predicate);
@@ -179,11 +188,11 @@ impl Region<'_> {
         }
     }
 
-    /// Returns the base units of both sides of an equality, if each side reads some and they are
-    /// disjoint.
-    fn sides(&self, predicate: &Expr) -> Option<(UnitSet, UnitSet)> {
+    /// Returns the base units of both sides of a comparison by a wanted function, if each side
+    /// reads some and they are disjoint.
+    fn sides(&self, predicate: &Expr, wanted: &dyn Fn(&str) -> bool) -> Option<(UnitSet, UnitSet)> {
         let Expr::Call { function, args } = predicate else { return None };
-        let ([left, right], "eq") = (args.as_slice(), &**function) else { return None };
+        let ([left, right], true) = (args.as_slice(), wanted(function)) else { return None };
         let (left, right) =
             (self.mask(left.fields().into_iter()), self.mask(right.fields().into_iter()));
         let usable =

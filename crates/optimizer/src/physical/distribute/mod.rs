@@ -193,6 +193,7 @@ impl Distributor<'_> {
             "sort" if node.params.integer_opt("partition")?.is_some_and(|count| count > 0) => {
                 self.sort_partitions(node)?
             }
+            "sort" if node.params.flag("partial")? => self.stream(id, node, 0)?,
             "limit" | "top_k" => self.top_k(node)?,
             "union" => self.union(node)?,
             _ if node.inputs.is_empty() => {
@@ -430,7 +431,8 @@ fn renames(node: &Node, output: &Edge) -> Vec<(Arc<str>, Arc<str>)> {
             fields.filter(|name| !changed.contains(name)).map(same).collect()
         }
         "filter" | "projection" | "sample" | "series" | "cartesian_product" | "nested_loop"
-        | "window_bounds" | "window_scan" | "window_frame" | "asof_scan" => all(),
+        | "inequality_join" | "sort" | "window_bounds" | "window_scan" | "window_frame"
+        | "asof_scan" => all(),
         _ => Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tessera_context::Compression;
 use tessera_formats::csv::field_positions;
 use tessera_formats::parquet::{FileSummary, discover};
 use tessera_formats::{RecordFormat, json};
@@ -98,9 +99,11 @@ impl Table {
         };
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
-        // Objects that are compressed as a whole are not pushed down.
-        let is_packed = |path: &Arc<str>| path.ends_with(".gz") || path.ends_with(".zst");
-        let is_odd = node.param("partitions").is_some() || paths.iter().any(is_packed);
+        // Objects that are compressed as a whole are not pushed down, nor are scans that skip records.
+        let is_packed = |path: &Arc<str>| Compression::of_path(path).is_some();
+        let odd = ["partitions", "compression", "ignore_errors"];
+        let is_odd =
+            odd.iter().any(|name| node.param(name).is_some()) || paths.iter().any(is_packed);
         if paths.is_empty() || paths.len() > OBJECTS_MAX || is_odd {
             return Ok(None);
         }

@@ -1,0 +1,63 @@
+//! The sorted entries of a run.
+
+use std::mem::take;
+
+use arrow::row::Rows;
+use tessera_context::interrupt::Every;
+
+use super::packed::Packed;
+use super::runs::{Entry, compare_prefixes, prefix};
+
+/// The memory for a longer run than this is given back after it.
+const KEPT_ROWS_MAX: usize = 1 << 18;
+
+/// Sorts runs one after the other in the same memory, by keys that prefixes hold.
+#[derive(Debug, Default)]
+pub(super) struct PrefixSorter<const W: usize> {
+    prefixes: Vec<[u64; W]>,
+    packed: Packed,
+}
+
+impl<const W: usize> PrefixSorter<W> {
+    /// Returns the entries of tuples with these keys in order.
+    pub(super) fn sort_prefixes(&mut self, keys: Rows) -> Vec<Entry<W>> {
+        self.prefixes.clear();
+        self.prefixes.extend(keys.iter().map(|key| prefix(key.data())));
+        drop(keys);
+        let prefixes = &self.prefixes;
+        let entry = |row: u32| Entry { prefix: prefixes[row as usize], run: 0, row };
+        let entries = match self.packed.order(prefixes.iter(), false) {
+            Some(order) => order.map(entry).collect(),
+            None => {
+                let mut entries: Vec<_> = (0..prefixes.len() as u32).map(entry).collect();
+                let every = Every::default();
+                entries.sort_by(|a, b| {
+                    every.pass();
+                    compare_prefixes(&a.prefix, &b.prefix)
+                });
+                entries
+            }
+        };
+        if entries.len() > KEPT_ROWS_MAX {
+            drop(take(self));
+        }
+        entries
+    }
+}
+
+/// Returns the entries of tuples with these keys in order.
+pub(super) fn sort_keys<const W: usize>(keys: &Rows) -> Vec<Entry<W>> {
+    let entry = |(row, key): (usize, arrow::row::Row<'_>)| Entry {
+        prefix: prefix(key.data()),
+        run: 0,
+        row: row as u32,
+    };
+    let mut entries: Vec<Entry<W>> = keys.iter().enumerate().map(entry).collect();
+    let every = Every::default();
+    entries.sort_by(|a, b| {
+        every.pass();
+        let keys = || keys.row(a.row as usize).cmp(&keys.row(b.row as usize));
+        compare_prefixes(&a.prefix, &b.prefix).then_with(keys)
+    });
+    entries
+}
