@@ -28,7 +28,7 @@ STATEMENTS = {
     "left": "select count(o_comment) from lineitem left join orders on l_comment = o_comment",
     "full": "select count(*) from lineitem full join orders on l_comment = o_comment",
     "nested_loop": "select count(*) from supplier a join customer b on a.s_name || '0' <> b.c_name",
-    "inequality_join": "select count(*), max(l_comment), max(o_comment) from lineitem join orders on l_orderkey > o_orderkey - 1 and l_orderkey < o_orderkey + 1",
+    "inequality_join": "select count(*), max(l_comment), max(o_comment) from lineitem join orders on l_orderkey >= o_orderkey and l_orderkey <= o_orderkey",
     "inequality_join of one": "select count(*) from supplier a join customer b on a.s_name < b.c_name",
     "inequality_join that keeps both": "select count(*), max(c_comment), max(o_comment) from customer full join orders on c_comment > o_comment and c_comment < o_comment || 'a'",
     "cartesian_product": "select count(a.l_comment), count(b.s_name) from lineitem a, supplier b where b.s_suppkey < 20",

@@ -35,9 +35,9 @@ impl Compression {
     /// Returns the compression with this name: `gzip`, `bz2`.
     pub fn named(name: &str) -> Option<Compression> {
         let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-        let known = KNOWN.iter().find(|(_, extension, names)| {
-            is_name(extension) || names.iter().any(|known| is_name(known))
-        });
+        let known = KNOWN
+            .iter()
+            .find(|(_, extension, names)| is_name(extension) || names.iter().any(is_name));
         known.map(|(compression, ..)| *compression)
     }
 

@@ -7,7 +7,7 @@ use tessera_testing::{run_text, standard_registry};
 
 /// Sub-operators of which an example needs more than a plan: files, or tables that a session keeps.
 /// `docs/guide/files.md` has statements for them.
-const NOT_ALONE: [&str; 14] = [
+const NOT_ALONE: [&str; 15] = [
     "arrow_to_collection",
     "block_materialize",
     "block_scan",
@@ -20,6 +20,7 @@ const NOT_ALONE: [&str; 14] = [
     "json_scan",
     "parquet_materialize",
     "parquet_scan",
+    "xlsx_scan",
     // Workers that share no memory have them; each platform tests its own.
     "exchange",
     "executor",

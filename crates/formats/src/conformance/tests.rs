@@ -42,7 +42,8 @@ fn text_and_blob_conform() {
 fn xlsx_conforms() {
     let head = "<row r='1'><c t='s'><v>0</v></c><c t='s'><v>1</v></c></row>";
     let row = |row: usize| {
-        let number = (row % 3 != 0).then(|| format!("<c r='A{row}'><v>{}</v></c>", row % 50));
+        let number =
+            (!row.is_multiple_of(3)).then(|| format!("<c r='A{row}'><v>{}</v></c>", row % 50));
         let text = format!("<c r='B{row}' t='inlineStr'><is><t>text {}</t></is></c>", row % 7);
         format!("<row r='{row}'>{}{text}</row>", number.unwrap_or_default())
     };

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
+use super::levenshtein::collected;
 use crate::rowwise::{OutputValue, fault, signature, strict};
 use crate::types::{Arg, ResolvedCall};
 
@@ -150,7 +151,7 @@ pub(super) fn jaccard(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 }
 
 fn characters(text: &str) -> Vec<char> {
-    text.chars().collect()
+    collected(text.chars(), text.len())
 }
 
 #[cfg(test)]

@@ -304,6 +304,20 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
             let inner = format!("select *, {number} as n from t x");
             format!("select x.* from ({inner}) x where {bound} and {}", r.test(&["x"]))
         }
+        Rule::InequalityJoins => {
+            let join = r.pick(&["join", "left join", "right join", "semi join", "anti join"]);
+            let mut test = || {
+                let compare = r.pick(&["<", "<=", ">", ">="]);
+                format!("{} {compare} {}", r.number(&["x"]), r.number(&["y"]))
+            };
+            let (one, two) = (test(), test());
+            let test = r.test(&["x", "y"]);
+            let more = r.pick(&["", "and two", "and two", "and two and test"]);
+            let on = format!("{one} {more}").replace("two", &two).replace("test", &test);
+            format!(
+                "select * from (select * from w where a < 150) x {join} (select * from w where a < 120) y on {on}"
+            )
+        }
         Rule::ShareCopies => {
             let inner = format!(
                 "select x.e, x.c, sum(x.a) as a, count(*) as b, min(x.d) as d from t x where {} group by x.e, x.c",
