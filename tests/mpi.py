@@ -342,6 +342,12 @@ def main() -> int:
         copied = directory / "copied.parquet"
         done = program.run(directory, f"copy (select * from many where v < 100) to '{copied}'; select count(*) from '{copied}'", 3)
         note(None if done.stdout == "count(*)\n100\n" else done.stdout + done.stderr, "a file written by the driver")
+        # MPICH's mpiexec ends a rank that leaves much of its input unread for a moment.
+        script = f"select 1 as x; /* {'x' * 300_000} */ select 2 as y;\n"
+        for how in (["-f", "-"], ["-f", "/dev/stdin"], []):
+            command = [*program.command(directory, "", 3)[:-2], *how]
+            done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=LONGEST_S)
+            note(None if done.stdout == "x\n1\ny\n2\n" else done.stdout + done.stderr, f"a long script on the standard input {how}")
     if options.data:
         check_ends(program, options, checks)
     return checks.end()

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
             extension: Arc::new(Mpi::new(link)),
             index,
             count,
+            input: std::env::var_os(tessera_platform_mpi::launcher::INPUT).map(Into::into),
             is_watched: std::env::var_os(tessera_platform_mpi::launcher::CONTROL).is_some(),
         };
         let code = tessera_cli::part(part, |session| with(&state, |state| state.begin(session)));

@@ -64,6 +64,13 @@ impl Command {
         }
     }
 
+    /// Sets the socket where the standard input comes from.
+    pub(crate) fn set_input(&mut self, socket: Option<PathBuf>) {
+        if let Command::Query(query) = self {
+            query.input_socket = socket;
+        }
+    }
+
     /// The configuration of the session.
     pub(crate) fn config(&self) -> Config {
         match self {
@@ -105,6 +112,8 @@ pub(crate) struct Query {
     pub(crate) inputs: Vec<Input>,
     pub(crate) format: Format,
     pub(crate) timing: Timing,
+    /// The socket where a launcher passes the standard input on.
+    pub(crate) input_socket: Option<PathBuf>,
 }
 
 /// A source of statements.
@@ -310,6 +319,7 @@ fn parse_from(
             config.sql_from_stdin =
                 inputs.is_empty() || inputs.iter().any(Input::is_standard_input);
             Command::Query(Query {
+                input_socket: None,
                 config,
                 inputs,
                 format: query.output.format,

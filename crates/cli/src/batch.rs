@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use tessera_session::{Config, Session};
@@ -37,16 +38,26 @@ pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>
     let stdin_alone = [Input::Stdin];
     let inputs = if query.inputs.is_empty() { &stdin_alone[..] } else { &query.inputs[..] };
     for input in inputs {
+        let socket = query.input_socket.as_ref().filter(|_| input.is_standard_input());
         let outcome = match input {
             Input::Text(sql) => script(&mut runner, sql),
-            Input::File(path) => match read(path) {
-                Ok(sql) => script(&mut runner, &sql),
-                Err(error) => {
-                    print_stderr(&format!("error: {error}"));
+            Input::File(path) => {
+                match socket.map_or_else(|| read(path), |path| read_passed(path)) {
+                    Ok(sql) => script(&mut runner, &sql),
+                    Err(error) => {
+                        print_stderr(&format!("error: {error}"));
+                        Outcome::Failed
+                    }
+                }
+            }
+            Input::Stdin => match socket.map(UnixStream::connect) {
+                None => standard_input(&mut runner, io::stdin().lock()),
+                Some(Ok(passed)) => standard_input(&mut runner, io::BufReader::new(passed)),
+                Some(Err(error)) => {
+                    print_stderr(&format!("error: {}", unreadable(&error)));
                     Outcome::Failed
                 }
             },
-            Input::Stdin => standard_input(&mut runner),
         };
         if outcome != Outcome::Done {
             return outcome.exit_code();
@@ -117,6 +128,19 @@ fn read(path: &Path) -> Result<String> {
     })
 }
 
+/// Reads the whole standard input of the launcher.
+fn read_passed(socket: &Path) -> Result<String> {
+    let mut sql = String::new();
+    UnixStream::connect(socket)
+        .and_then(|mut passed| passed.read_to_string(&mut sql))
+        .map_err(|error| unreadable(&error))?;
+    Ok(sql)
+}
+
+fn unreadable(error: &io::Error) -> Error {
+    Error::io(format!("cannot read the standard input: {error}"))
+}
+
 /// Runs the statements of a text until one fails.
 fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
     let mut script = Script::default();
@@ -132,10 +156,9 @@ fn script<W: Write + Send>(runner: &mut Runner<W>, sql: &str) -> Outcome {
 
 /// Runs each statement of the standard input as soon as it is complete. Continues after a failed
 /// statement.
-fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
+fn standard_input<W: Write + Send>(runner: &mut Runner<W>, mut input: impl BufRead) -> Outcome {
     let mut failed = false;
     let mut script = Script::default();
-    let mut input = io::stdin().lock();
     let mut line = Vec::new();
     loop {
         if runner.interrupt.is_to_end() {
@@ -148,7 +171,7 @@ fn standard_input<W: Write + Send>(runner: &mut Runner<W>) -> Outcome {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                print_stderr(&format!("error: cannot read the standard input: {error}"));
+                print_stderr(&format!("error: {}", unreadable(&error)));
                 return Outcome::Failed;
             }
         }

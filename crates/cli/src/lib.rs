@@ -23,6 +23,7 @@ mod shell;
 mod timeouts;
 
 use std::io::{IsTerminal, stdin};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -125,6 +126,8 @@ pub struct Part {
     pub index: usize,
     /// The number of processes on the machine.
     pub count: usize,
+    /// The socket where the first process gets the standard input, if its launcher passes it on.
+    pub input: Option<PathBuf>,
     /// Whether the launcher forwards interruptions, so that this process does not handle signals.
     pub is_watched: bool,
 }
@@ -137,6 +140,7 @@ pub fn part(part: Part, started: impl FnOnce(Cancel) + Send) -> u8 {
     }
     let (command, _) = arguments::parse();
     let mut command = command.shared_by(part.count);
+    command.set_input(part.input);
     if part.index == 0 {
         return run_on(command, part.platform, &part.extension, started);
     }

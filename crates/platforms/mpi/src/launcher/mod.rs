@@ -13,6 +13,7 @@ mod shared_memory;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -30,6 +31,8 @@ use shared_memory::remove_segments;
 
 /// The environment variable with the path of the launcher's socket.
 pub const CONTROL: &str = "TESSERA_CONTROL";
+/// The variable with the socket where rank 0 gets the standard input of the launcher.
+pub const INPUT: &str = "TESSERA_MPI_INPUT";
 /// The environment variable for the rank program. The default is `tessera-mpi` next to this program
 /// or on the path.
 const PROGRAM: &str = "TESSERA_MPI";
@@ -85,6 +88,18 @@ pub struct RunningRanks {
     errors: Option<std::thread::JoinHandle<Vec<RankMessage>>>,
 }
 
+/// Passes the standard input on to the first process that connects to a socket. MPICH's `mpiexec`
+/// ends a rank that reads it more slowly than it comes.
+fn pass_input_on(socket: &Path) -> std::io::Result<()> {
+    let listener = UnixListener::bind(socket)?;
+    std::thread::spawn(move || {
+        let (mut reader, _) = listener.accept()?;
+        // The rank that reads may end before the input does.
+        std::io::copy(&mut std::io::stdin().lock(), &mut reader)
+    });
+    Ok(())
+}
+
 /// Starts `ranks` ranks with these arguments; `canceller` cancels their statements.
 ///
 /// # Errors
@@ -108,6 +123,10 @@ pub fn launch(
     let (sender, blamed) = (events.0.clone(), events.0);
     let mut listener = Listener::bind(&socket.path(), sender, canceller.clone()).map_err(cannot)?;
     std::thread::spawn(move || listener.listen());
+    let input = with_input.then(|| socket.directory.path().join("input"));
+    if let Some(path) = &input {
+        pass_input_on(path).map_err(cannot)?;
+    }
     let mpiexec = std::env::var_os(MPIEXEC).unwrap_or_else(|| "mpiexec".into());
     let child = Command::new(&mpiexec)
         .arg("-n")
@@ -115,9 +134,10 @@ pub fn launch(
         .arg(program)
         .args(arguments)
         .env(CONTROL, socket.path())
+        .envs(input.map(|input| (INPUT, input)))
         // The launcher forwards interrupts.
         .process_group(0)
-        .stdin(if with_input { Stdio::inherit() } else { Stdio::null() })
+        .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.map_err(|error| {
