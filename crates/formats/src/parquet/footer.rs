@@ -48,20 +48,21 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
     Some(encrypted)
 }
 
-/// Rejects a schema whose traversal would overflow the stack, and lists and maps of more items than
-/// there are bytes, whose items the library would count for seconds. Another malformed footer
-/// passes, because the library reports it better.
+/// Rejects a schema whose traversal would overflow the stack, lists and maps of more items than
+/// there are bytes, and what is not Thrift: the library takes no byte for a boolean in a list or
+/// map, and would count the items of one that follows for seconds.
 ///
 /// # Errors
-/// The schema is nested too deeply, or a list is too long.
+/// The schema is nested too deeply, a list is too long, or the footer is malformed.
 pub(super) fn check_size(footer: &[u8]) -> Result<(), String> {
     let mut thrift = Thrift::new(footer);
     match is_too_deep(&mut thrift) {
         Some(true) => Err(format!("its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels")),
-        _ if thrift.is_too_long => {
+        Some(false) => Ok(()),
+        None if thrift.is_too_long => {
             Err("a list in its footer is longer than the footer".to_string())
         }
-        _ => Ok(()),
+        None => Err("its footer is malformed".to_string()),
     }
 }
 
@@ -266,6 +267,9 @@ mod tests {
             }
         }
         assert_eq!(check_size(&[0x19, 0x31, 0x01, 0x02, 0x01, 0x00]), Ok(()));
+        // A map of booleans, cut: the library takes what follows for fields.
+        let cut = [0x1b, 0x02, 0x22, 0x01, 0x02, 0x1b, 0xff, 0xff, 0xff, 0x07, 0x22];
+        assert!(check_size(&cut).unwrap_err().contains("malformed"));
     }
 
     /// A footer with a schema of nested groups, and a column.
