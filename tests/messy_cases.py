@@ -313,8 +313,8 @@ BOOKS = [
             ("nosuch = 1", "unknown option"),
         )
     ],
-    Case("from 'wrong.xlsx'", error="'wrong.xlsx': the file is no workbook", ours_only=True),
-    Case("from 'none.xlsx'", error="'none.xlsx': the file is no workbook", ours_only=True),
+    Case("from 'wrong.xlsx'", error="'wrong.xlsx': the file is not an Excel workbook", ours_only=True),
+    Case("from 'none.xlsx'", error="'none.xlsx': the file is not an Excel workbook", ours_only=True),
     Case("from 'old.xlsx'", error="without a password", ours_only=True),
     Case("from 'nosuch.xlsx'", error="nosuch.xlsx", ours_only=True),
     Case("copy (select 1) to 'x.xlsx'", error="cannot tell the format", ours_only=True, folder="x.xlsx", files=["absent"]),

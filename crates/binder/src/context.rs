@@ -75,7 +75,8 @@ impl fmt::Debug for PlanContext<'_> {
 }
 
 impl<'a> PlanContext<'a> {
-    /// The context of a statement that begins now. The environment has the values of its parameters.
+    /// The context of a statement that begins now. The environment has the values of its
+    /// parameters.
     pub fn new(
         catalog: &'a dyn TableCatalog,
         library: &'a Arc<Library>,

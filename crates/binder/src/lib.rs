@@ -2,8 +2,8 @@
 //! rewrites subqueries as joins.
 //!
 //! A statement is bound with a [`PlanContext`]: the tables, and what the session has defined. Its
-//! [`query`](PlanContext::query) binds a query and has [`tessera_optimizer::plan`] turn the relation
-//! into a plan of sub-operators.
+//! [`query`](PlanContext::query) binds a query and has [`tessera_optimizer::plan`] turn the
+//! relation into a plan of sub-operators.
 //!
 //! Names and types follow PostgreSQL; `docs/dialect.md` lists the differences. Each part of the
 //! syntax tree is either bound or rejected with an error that names it and its position.

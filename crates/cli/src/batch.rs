@@ -38,27 +38,22 @@ pub(crate) fn main(query: Query, session: impl FnOnce(Config) -> Result<Session>
     let stdin_alone = [Input::Stdin];
     let inputs = if query.inputs.is_empty() { &stdin_alone[..] } else { &query.inputs[..] };
     for input in inputs {
-        let socket = query.input_socket.as_ref().filter(|_| input.is_standard_input());
-        let outcome = match input {
-            Input::Text(sql) => script(&mut runner, sql),
-            Input::File(path) => {
-                match socket.map_or_else(|| read(path), |path| read_passed(path)) {
-                    Ok(sql) => script(&mut runner, &sql),
-                    Err(error) => {
-                        print_stderr(&format!("error: {error}"));
-                        Outcome::Failed
-                    }
-                }
+        let passed = query.input_socket.as_deref().filter(|_| input.is_standard_input());
+        let outcome = match (input, passed) {
+            (Input::Text(sql), _) => Ok(script(&mut runner, sql)),
+            (Input::File(path), None) => read(path).map(|sql| script(&mut runner, &sql)),
+            (Input::File(_), Some(socket)) => {
+                read_passed(socket).map(|sql| script(&mut runner, &sql))
             }
-            Input::Stdin => match socket.map(UnixStream::connect) {
-                None => standard_input(&mut runner, io::stdin().lock()),
-                Some(Ok(passed)) => standard_input(&mut runner, io::BufReader::new(passed)),
-                Some(Err(error)) => {
-                    print_stderr(&format!("error: {}", unreadable(&error)));
-                    Outcome::Failed
-                }
-            },
+            (Input::Stdin, None) => Ok(standard_input(&mut runner, io::stdin().lock())),
+            (Input::Stdin, Some(socket)) => UnixStream::connect(socket)
+                .map_err(|error| unreadable(&error))
+                .map(|passed| standard_input(&mut runner, io::BufReader::new(passed))),
         };
+        let outcome = outcome.unwrap_or_else(|error| {
+            print_stderr(&format!("error: {error}"));
+            Outcome::Failed
+        });
         if outcome != Outcome::Done {
             return outcome.exit_code();
         }

@@ -119,7 +119,7 @@ pub trait Context: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// Where scans list the records that they skip; `None` if nobody will read the list.
+    /// The list of the records that scans skip; `None` if it is not read.
     fn rejects(&self) -> Option<&Rejects> {
         None
     }

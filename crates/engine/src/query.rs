@@ -190,7 +190,7 @@ pub struct Settings {
     pub compiler: Option<Arc<dyn Compiler>>,
     /// Lanes of a pipeline that may wait for input at once, for each worker.
     pub lanes: usize,
-    /// Where scans list the records that they skip; `None` if nobody reads the list.
+    /// The list of the records that scans skip; `None` if it is not read.
     pub rejects: Option<Arc<Rejects>>,
 }
 

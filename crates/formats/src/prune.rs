@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use tessera_functions::scalar::compare;
+use tessera_plan::rewrite::mirrored;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
@@ -114,19 +115,6 @@ fn call(function: &str, args: &[Expr], truth: bool, lookup: Lookup<'_>) -> bool 
         // Bounds may be wider than the values, so equal bounds do not prove equal values.
         _ => true,
     }
-}
-
-/// Returns the equivalent comparison with swapped operands.
-pub(crate) fn mirrored(function: &str) -> Option<&'static str> {
-    Some(match function {
-        "eq" => "eq",
-        "not_eq" => "not_eq",
-        "lt" => "gt",
-        "lt_eq" => "gt_eq",
-        "gt" => "lt",
-        "gt_eq" => "lt_eq",
-        _ => return None,
-    })
 }
 
 fn negated(function: &str) -> Option<&'static str> {

@@ -160,6 +160,14 @@ impl Cutter {
         self.rest = Some((chunk, 0));
     }
 
+    /// Returns the next piece, of at most `rows_max` tuples; takes what `packer` has ready.
+    pub fn pop_packed(&mut self, packer: &mut Packer, rows_max: usize) -> Option<Chunk> {
+        if self.rest.is_none() {
+            self.put(packer.pop()?);
+        }
+        self.pop(rows_max)
+    }
+
     /// Returns the next piece, of at most `rows_max` tuples.
     pub fn pop(&mut self, rows_max: usize) -> Option<Chunk> {
         let (chunk, start) = self.rest.take()?;

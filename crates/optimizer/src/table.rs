@@ -83,7 +83,7 @@ pub trait TableCatalog: Sync + std::fmt::Debug {
 }
 
 /// An option of a function that reads files: `header = true`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileOption {
     /// The name in lower case.
     pub name: String,
@@ -92,7 +92,7 @@ pub struct FileOption {
 }
 
 /// The value of an option; its parts are unparsed strings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OptionValue {
     /// `';'`, `true`, `1`.
     One(String),

@@ -1,8 +1,8 @@
 //! Parses SQL: text becomes statements of the parser's syntax tree.
 //!
-//! [`parse`] splits a script into [`ParsedStatement`]s. The grammar is that of the `sqlparser` crate
-//! with patches (`vendor/README.md`); `dialect` turns on what it lets a dialect choose. Statements
-//! that it does not know have a module each and a variant of [`StatementKind`].
+//! [`parse`] splits a script into [`ParsedStatement`]s. The grammar is that of the `sqlparser`
+//! crate with patches (`vendor/README.md`); `dialect` turns on what it lets a dialect choose.
+//! Statements that it does not know have a module each and a variant of [`StatementKind`].
 //!
 //! ```
 //! use tessera_parser::parse;

@@ -8,6 +8,20 @@ use crate::operator_catalog::Functions;
 use crate::typing::{Scope, type_of};
 use crate::value::Value;
 
+/// Returns the comparison that is equivalent with exchanged operands; `None` if the function is no
+/// comparison by order or equality.
+pub fn mirrored(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "eq" => "eq",
+        "not_eq" => "not_eq",
+        "lt" => "gt",
+        "lt_eq" => "gt_eq",
+        "gt" => "lt",
+        "gt_eq" => "lt_eq",
+        _ => return None,
+    })
+}
+
 /// Rebuilds a plan node by node, inputs first. `rewrite` gets each node with translated inputs,
 /// adds nodes to the new plan and returns the id that replaces the node. Nested plans are not
 /// visited; unreachable nodes are removed.

@@ -11,7 +11,7 @@ use tessera_system_catalog::SettingValue;
 use tessera_types::{Code, Error, Result, SqlState};
 
 use crate::functions;
-use crate::plan_cache::{Lookup, Lookups};
+use crate::plan_cache::{Answers, Recorder};
 use crate::planning_catalog::PlanningCatalog;
 use crate::session::Session;
 use crate::stack::{catch_panics, with_big_stack};
@@ -73,16 +73,16 @@ impl Session {
         &self,
         statement: &ParsedStatement,
         parameters: &Parameters,
-    ) -> Result<(Statement, Option<Vec<Lookup>>)> {
+    ) -> Result<(Statement, Option<Answers>)> {
         let settings = || self.setting_values();
         let environment =
             Environment { definitions: &self.definitions, parameters, settings: &settings };
         let planning = &self.values.planning;
-        let (runner, lookups) = (self.runner(), Lookups::default());
-        let catalog = PlanningCatalog { tables: &self.catalog, runner, lookups };
+        let (runner, asked) = (self.runner(), Recorder::default());
+        let catalog = PlanningCatalog { tables: &self.catalog, runner, asked };
         let planned =
             tessera_sql::plan_in(statement, &catalog, &self.registry, planning, environment)?;
-        Ok((planned, catalog.lookups.take()))
+        Ok((planned, catalog.asked.answers()))
     }
 
     fn setting_values(&self) -> Vec<SettingValue> {

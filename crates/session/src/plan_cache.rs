@@ -1,5 +1,6 @@
 //! Plans of queries that a session has planned before.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,31 +24,33 @@ pub(crate) struct KnownPlan {
     pub(crate) names: Vec<String>,
 }
 
-/// What planning asked the catalog, and the answer. The catalog returns the same description of a
-/// table until its files change.
-#[derive(Debug)]
-pub(crate) enum Lookup {
-    /// A table or none of this name.
-    Table(Vec<String>, Option<Arc<Table>>),
-    /// Files that are read in a format with options.
-    Files(Vec<String>, String, Vec<FileOption>, Option<Arc<Table>>),
-    /// The text of a view.
-    View(Vec<String>, Option<Arc<str>>),
+/// What planning asks the catalog.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Question {
+    /// For a table of this name.
+    Table(Vec<String>),
+    /// For files that are read in a format with options.
+    Files(Vec<String>, String, Vec<FileOption>),
+    /// For a view of this name.
+    View(Vec<String>),
 }
 
-impl Lookup {
-    /// Whether the catalog would answer the same.
-    fn holds(&self, catalog: &dyn TableCatalog) -> Result<bool> {
-        let same = |before: &Option<Arc<Table>>, now: Option<Arc<Table>>| match (before, now) {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
+/// What the catalog answers. It returns the same description of a table until its files change.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Table(Option<Arc<Table>>),
+    View(Option<Arc<str>>),
+}
+
+impl Question {
+    /// Asks a catalog.
+    pub(crate) fn ask(&self, catalog: &dyn TableCatalog) -> Result<Answer> {
         Ok(match self {
-            Lookup::Table(name, table) => same(table, catalog.table(&parts(name))?),
-            Lookup::Files(paths, format, options, table) => {
-                same(table, catalog.files(paths, format, options)?)
+            Question::Table(name) => Answer::Table(catalog.table(&parts(name))?),
+            Question::Files(paths, format, options) => {
+                Answer::Table(catalog.files(paths, format, options)?)
             }
-            Lookup::View(name, text) => catalog.view(&parts(name))? == *text,
+            Question::View(name) => Answer::View(catalog.view(&parts(name))?),
         })
     }
 }
@@ -57,20 +60,46 @@ fn parts(name: &[String]) -> Vec<&str> {
     name.iter().map(String::as_str).collect()
 }
 
+impl PartialEq for Answer {
+    fn eq(&self, other: &Answer) -> bool {
+        match (self, other) {
+            (Answer::Table(Some(one)), Answer::Table(Some(other))) => Arc::ptr_eq(one, other),
+            (Answer::Table(one), Answer::Table(other)) => one.is_none() && other.is_none(),
+            (Answer::View(one), Answer::View(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The questions of planning, and their answers.
+pub(crate) type Answers = HashMap<Question, Answer>;
+
 /// Records what planning asks the catalog.
 #[derive(Debug, Default)]
-pub(crate) struct Lookups(Mutex<Recorded>);
+pub(crate) struct Recorder(Mutex<Recorded>);
 
 #[derive(Debug, Default)]
 struct Recorded {
-    lookups: Vec<Lookup>,
-    /// Whether it asked something whose answer may change at any time.
+    answers: Answers,
+    /// Whether the answer to a question may change at any time, or has changed.
     is_unrepeatable: bool,
 }
 
-impl Lookups {
-    pub(crate) fn add(&self, lookup: Lookup) {
-        lock(&self.0).lookups.push(lookup);
+impl Recorder {
+    pub(crate) fn table(&self, question: Question, table: Option<&Arc<Table>>) {
+        self.add(question, Answer::Table(table.cloned()));
+    }
+
+    pub(crate) fn view(&self, question: Question, view: Option<&Arc<str>>) {
+        self.add(question, Answer::View(view.cloned()));
+    }
+
+    fn add(&self, question: Question, answer: Answer) {
+        let Recorded { answers, is_unrepeatable } = &mut *lock(&self.0);
+        match answers.entry(question) {
+            Entry::Vacant(place) => drop(place.insert(answer)),
+            Entry::Occupied(known) => *is_unrepeatable |= *known.get() != answer,
+        }
     }
 
     /// Planning asked something whose answer may change at any time.
@@ -79,16 +108,16 @@ impl Lookups {
     }
 
     /// Returns what was asked, if all of it can be asked again.
-    pub(crate) fn take(self) -> Option<Vec<Lookup>> {
-        let Recorded { lookups, is_unrepeatable } = self.0.into_inner().unwrap_or_default();
-        (!is_unrepeatable).then_some(lookups)
+    pub(crate) fn answers(self) -> Option<Answers> {
+        let Recorded { answers, is_unrepeatable } = self.0.into_inner().unwrap_or_default();
+        (!is_unrepeatable).then_some(answers)
     }
 }
 
 /// The plans of a session by text. Whatever changes the session forgets all of them.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
-    plans: HashMap<Arc<str>, (Arc<KnownPlan>, Vec<Lookup>)>,
+    plans: HashMap<Arc<str>, (Arc<KnownPlan>, Answers)>,
     /// The texts, those that came first first.
     texts: VecDeque<Arc<str>>,
     /// How often a plan was used again.
@@ -105,9 +134,9 @@ impl PlanCache {
         text: &str,
         catalog: &dyn TableCatalog,
     ) -> Result<Option<Arc<KnownPlan>>> {
-        let Some((known, lookups)) = self.plans.get(text) else { return Ok(None) };
-        for lookup in lookups {
-            if !lookup.holds(catalog)? {
+        let Some((known, answers)) = self.plans.get(text) else { return Ok(None) };
+        for (question, answer) in answers {
+            if question.ask(catalog)? != *answer {
                 return Ok(None);
             }
         }
@@ -116,12 +145,12 @@ impl PlanCache {
     }
 
     /// Keeps a plan; the oldest one goes if there are too many.
-    pub(crate) fn insert(&mut self, text: &str, plan: Arc<KnownPlan>, lookups: Vec<Lookup>) {
+    pub(crate) fn insert(&mut self, text: &str, plan: Arc<KnownPlan>, answers: Answers) {
         if text.len() > TEXT_BYTES_MAX {
             return;
         }
         let text: Arc<str> = text.into();
-        if self.plans.insert(text.clone(), (plan, lookups)).is_none() {
+        if self.plans.insert(text.clone(), (plan, answers)).is_none() {
             self.texts.push_back(text);
         }
         if self.texts.len() > PLANS_MAX

@@ -7,7 +7,7 @@ use tessera_optimizer::table::{FileOption, Table, TableCatalog};
 use tessera_plan::{FileFacts, Plan};
 use tessera_types::{Error, Result};
 
-use crate::plan_cache::{Lookup, Lookups};
+use crate::plan_cache::{Question, Recorder};
 use crate::run::Runner;
 
 /// The tables of a session, with what runs plans over them.
@@ -16,13 +16,13 @@ pub(crate) struct PlanningCatalog<'s> {
     pub(crate) tables: &'s (dyn TableCatalog + 's),
     pub(crate) runner: Runner,
     /// What it was asked.
-    pub(crate) lookups: Lookups,
+    pub(crate) asked: Recorder,
 }
 
 impl TableCatalog for PlanningCatalog<'_> {
     fn table(&self, reference: &[&str]) -> Result<Option<Arc<Table>>> {
         let table = self.tables.table(reference)?;
-        self.lookups.add(Lookup::Table(owned(reference), table.clone()));
+        self.asked.table(Question::Table(owned(reference)), table.as_ref());
         Ok(table)
     }
 
@@ -38,7 +38,8 @@ impl TableCatalog for PlanningCatalog<'_> {
     ) -> Result<Option<Arc<Table>>> {
         let table = self.tables.files(paths, format, options)?;
         let (paths, options) = (paths.to_vec(), options.to_vec());
-        self.lookups.add(Lookup::Files(paths, format.to_string(), options, table.clone()));
+        let question = Question::Files(paths, format.to_string(), options);
+        self.asked.table(question, table.as_ref());
         Ok(table)
     }
 
@@ -47,18 +48,18 @@ impl TableCatalog for PlanningCatalog<'_> {
     }
 
     fn facts(&self, function: &str, paths: &[String], options: &[FileOption]) -> Result<FileFacts> {
-        self.lookups.unrepeatable();
+        self.asked.unrepeatable();
         self.tables.facts(function, paths, options)
     }
 
     fn view(&self, reference: &[&str]) -> Result<Option<Arc<str>>> {
         let view = self.tables.view(reference)?;
-        self.lookups.add(Lookup::View(owned(reference), view.clone()));
+        self.asked.view(Question::View(owned(reference)), view.as_ref());
         Ok(view)
     }
 
     fn texts(&self, plan: &Plan) -> Result<Vec<Arc<str>>> {
-        self.lookups.unrepeatable();
+        self.asked.unrepeatable();
         let (_, finished) = self.runner.run_with_retry(&self.runner.optimized(plan)?)?;
         let mut texts = Vec::with_capacity(finished.collected.rows());
         for chunk in finished.collected.chunks() {
@@ -72,12 +73,12 @@ impl TableCatalog for PlanningCatalog<'_> {
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.lookups.unrepeatable();
+        self.asked.unrepeatable();
         self.tables.table_names()
     }
 
     fn table_kinds(&self) -> Vec<(String, &'static str)> {
-        self.lookups.unrepeatable();
+        self.asked.unrepeatable();
         self.tables.table_kinds()
     }
 }

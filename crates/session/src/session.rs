@@ -332,7 +332,7 @@ impl Session {
         {
             return self.start_query(&known, started, registered).map(StatementOutput::Rows);
         }
-        let (planned, lookups) = self.run_interruptible(|| self.planned(statement, parameters))?;
+        let (planned, answers) = self.run_interruptible(|| self.planned(statement, parameters))?;
         if !matches!(planned, Statement::Query(_) | Statement::Explain(_)) {
             self.plans.clear();
         }
@@ -340,8 +340,8 @@ impl Session {
             Statement::Query(planned) => {
                 let PlannedQuery { plan, tuple, names, is_repeatable } = planned;
                 let plan = Arc::new(KnownPlan { plan: self.optimized(&plan)?, tuple, names });
-                if let Some(lookups) = lookups.filter(|_| reuses && is_repeatable) {
-                    self.plans.insert(&statement.text, plan.clone(), lookups);
+                if let Some(answers) = answers.filter(|_| reuses && is_repeatable) {
+                    self.plans.insert(&statement.text, plan.clone(), answers);
                 }
                 self.start_query(&plan, started, registered).map(StatementOutput::Rows)
             }

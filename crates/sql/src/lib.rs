@@ -1,11 +1,11 @@
 //! Statements of SQL: turns parsed ones into the actions that a session takes.
 //!
 //! [`plan`] turns a [`ParsedStatement`](tessera_parser::ParsedStatement), with the tables of a
-//! [`TableCatalog`](tessera_optimizer::table::TableCatalog), into a [`Statement`]. A query in it is a
-//! [`PlannedQuery`](tessera_binder::PlannedQuery): a plan and the display names of its columns.
+//! [`TableCatalog`](tessera_optimizer::table::TableCatalog), into a [`Statement`]. A query in it is
+//! a [`PlannedQuery`](tessera_binder::PlannedQuery): a plan and the display names of its columns.
 //!
-//! The parser (`tessera_parser`) reads the text, and the binder (`tessera_binder`) resolves the names
-//! and types of queries.
+//! The parser (`tessera_parser`) reads the text, and the binder (`tessera_binder`) resolves the
+//! names and types of queries.
 //!
 //! Non-goals: running plans, finding files, storing tables; these belong to the session.
 

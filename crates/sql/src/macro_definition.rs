@@ -1,5 +1,5 @@
-//! Planning of macros and of functions in SQL: `CREATE MACRO`, `CREATE FUNCTION … LANGUAGE sql`, and
-//! how they are dropped.
+//! Planning of macros and of functions in SQL: `CREATE MACRO`, `CREATE FUNCTION … LANGUAGE sql`,
+//! and how they are dropped.
 
 use sqlparser::ast::{
     CreateFunction as ParsedFunction, CreateFunctionBody, DataType, Expr as Ast,

@@ -3,12 +3,12 @@
 use tessera_codegen::Comparison;
 use tessera_functions::scalar::scalar_to_array;
 use tessera_plan::Expr;
+use tessera_plan::rewrite::mirrored;
 use tessera_types::{Result, Tuple};
 use tessera_vector::encoding::{Condition, Verdict};
 
 use super::Block;
 use crate::file::Conjunct;
-use crate::prune::mirrored;
 
 /// The parts of a conjunct that compare a column with a constant.
 #[derive(Debug)]

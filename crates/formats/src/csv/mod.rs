@@ -3,11 +3,12 @@
 //! Options: `header` (default true), `delimiter` (`,`), `quote` (`"`; empty for none), `escape`
 //! (the quote), `null` (more texts that represent NULL), `names` (the fields in order, regardless
 //! of a header), `skip` (lines before the header), `comment` (lines that begin with this character
-//! are skipped), `compression`, `max_line_size`. An empty field is NULL, a quoted one (`""`) the empty string. A record with too
-//! many or too few fields is an error, as is a value that is not of the declared type: nothing is
-//! dropped or cast silently. One more empty field, after a delimiter at the end, is ignored. A
-//! blank line is a record only in files of one field. With `ignore_errors`, what would be an error of a
-//! record skips it; with `store_rejects` and the names of two tables, it is listed.
+//! are skipped), `compression`, `max_line_size`. An empty field is NULL, a quoted one (`""`) the
+//! empty string. A record with too many or too few fields is an error, as is a value that is not of
+//! the declared type: nothing is dropped or cast silently. One more empty field, after a delimiter
+//! at the end, is ignored. A blank line is a record only in files of one field. With
+//! `ignore_errors`, what would be an error of a record skips it; with `store_rejects` and the names
+//! of two tables, it is listed.
 //!
 //! Memory: one block per worker. Order: the source's.
 
@@ -29,7 +30,7 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{ColumnPush, Descriptor, Edge, Inputs, Node, Params, Pushes, Role, Value};
 use tessera_types::{Atom, Error, Result, Tuple, quote_name, unique_names};
 
-use crate::file::{self, FilePredicate, FileScan, UNION, joined_conjuncts};
+use crate::file::{self, FileScan, UNION};
 use crate::text::cells::Cells;
 use crate::text::quotes::Transition;
 use crate::text::{BadRecord, Head, IGNORE_ERRORS, Layout, Leniency, TextFormat, TextScanOperator};
@@ -98,17 +99,8 @@ impl Descriptor for CsvScan {
 impl SubOperator for CsvScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let format = Arc::new(CsvOptions::new(&node.params)?);
-        let files = FilePredicate::new(&scan, lowering)?;
-        let leniency = Leniency::new(&node.params)?;
-        Ok(Operator::Source(Arc::new(TextScanOperator {
-            scan,
-            conjuncts,
-            files,
-            format,
-            leniency,
-        })))
+        TextScanOperator::lowered((scan, node), lowering, format)
     }
 }
 

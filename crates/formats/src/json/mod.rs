@@ -3,8 +3,8 @@
 //!
 //! A missing key is NULL. With `keys` (all keys that inference found), a record with another key is
 //! an error that names it, so that no data is dropped silently; without, other keys are ignored.
-//! With `ignore_errors`, a line that is no such record is skipped; `checked` are then all columns of the
-//! table, since a record is skipped for any of its values, whatever the statement reads.
+//! With `ignore_errors`, a line that is no such record is skipped; `checked` are then all columns
+//! of the table, since a record is skipped for any of its values, whatever the statement reads.
 //! Columns of type string take any value: strings unchanged, others as JSON text. Lists, structs
 //! and maps are decoded by Arrow's reader.
 //!
@@ -27,10 +27,10 @@ use tessera_plan::{Descriptor, Edge, Inputs, Node, Pushes, Role};
 use tessera_types::{Atom, Result, Tuple};
 
 use crate::csv::flag;
-use crate::file::{self, FilePredicate, FileScan, joined_conjuncts};
+use crate::file::{self, FileScan};
 use crate::text::cells::{Cells, shown};
 use crate::text::quotes::{STATES, Transition};
-use crate::text::{BadRecord, Head, IGNORE_ERRORS, Layout, Leniency, TextFormat, TextScanOperator};
+use crate::text::{BadRecord, Head, IGNORE_ERRORS, Layout, TextFormat, TextScanOperator};
 
 pub use format::Json;
 pub use infer::infer;
@@ -91,7 +91,6 @@ impl Descriptor for JsonScan {
 impl SubOperator for JsonScan {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let scan = FileScan::new(node)?;
-        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
         let keys = match node.params.get("keys") {
             None => None,
             Some(_) => Some(node.params.strings("keys")?),
@@ -106,15 +105,7 @@ impl SubOperator for JsonScan {
         let known = keys.map(|keys| Keys::new(keys.into_iter().chain(columns)));
         let ignores = flag(&node.params, IGNORE_ERRORS.name)? == Some(true);
         let format = Arc::new(JsonFormat { keys: known, types, ignores });
-        let files = FilePredicate::new(&scan, lowering)?;
-        let leniency = Leniency::new(&node.params)?;
-        Ok(Operator::Source(Arc::new(TextScanOperator {
-            scan,
-            conjuncts,
-            files,
-            format,
-            leniency,
-        })))
+        TextScanOperator::lowered((scan, node), lowering, format)
     }
 }
 

@@ -314,12 +314,8 @@ impl MorselReader {
 
     fn advance(&mut self) -> Result<Step> {
         loop {
-            if let Some(piece) = self.cutter.pop(self.chunk_rows) {
+            if let Some(piece) = self.cutter.pop_packed(&mut self.packer, self.chunk_rows) {
                 return Ok(Step::HasOutput(piece));
-            }
-            if let Some(chunk) = self.packer.pop() {
-                self.cutter.put(chunk);
-                continue;
             }
             if self.done {
                 return Ok(Step::Done);

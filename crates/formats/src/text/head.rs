@@ -213,7 +213,8 @@ pub(super) fn line_of(reader: Option<&dyn RangeReader>, offset: u64) -> Option<u
     Some(line)
 }
 
-/// Returns the numbers, from 1, of the lines that contain the bytes at `offsets`, which are in order.
+/// Returns the numbers, from 1, of the lines that contain the bytes at `offsets`, which are in
+/// order.
 ///
 /// # Errors
 /// The file cannot be read, or the statement is cancelled.

@@ -140,7 +140,7 @@ impl Leniency {
         }
     }
 
-    /// Begins the list of what a scan skips, if it is kept and somebody reads it.
+    /// Begins the list of the records that a scan skips, if it is kept and read.
     pub(crate) fn begin(
         &self,
         files: Vec<RejectFile>,

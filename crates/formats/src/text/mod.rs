@@ -21,12 +21,15 @@ use arrow::array::ArrayRef;
 
 use tessera_context::interrupt::is_utf8;
 use tessera_context::{Compression, RangeReader, RejectFile, RejectKind, RejectScan, Run};
-use tessera_operator::{Reader, Source, SourceRun};
+use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun};
+use tessera_plan::Node;
 use tessera_rows::Collected;
-use tessera_types::{Error, Result, Tuple, quote_name};
+use tessera_types::{Atom, Error, Field, Result, Tuple, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
-use crate::file::{Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, start_conjuncts};
+use crate::file::{
+    Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, joined_conjuncts, start_conjuncts,
+};
 
 use cells::Cells;
 pub use head::count_lines;
@@ -154,11 +157,31 @@ impl From<String> for BadRecord {
 /// A lowered scan of a text format.
 #[derive(Debug)]
 pub(crate) struct TextScanOperator {
-    pub(crate) scan: FileScan,
-    pub(crate) conjuncts: Arc<[Conjunct]>,
-    pub(crate) files: FilePredicate,
-    pub(crate) format: Arc<dyn TextFormat>,
-    pub(crate) leniency: Leniency,
+    scan: FileScan,
+    conjuncts: Arc<[Conjunct]>,
+    files: FilePredicate,
+    format: Arc<dyn TextFormat>,
+    leniency: Leniency,
+}
+
+impl TextScanOperator {
+    /// Reads the parameters that scans of all text formats have.
+    pub(crate) fn lowered(
+        (scan, node): (FileScan, &Node),
+        lowering: &Lowering<'_>,
+        format: Arc<dyn TextFormat>,
+    ) -> Result<Operator> {
+        let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?.into();
+        let files = FilePredicate::new(&scan, lowering)?;
+        let leniency = Leniency::new(&node.params)?;
+        Ok(Operator::Source(Arc::new(TextScanOperator {
+            scan,
+            conjuncts,
+            files,
+            format,
+            leniency,
+        })))
+    }
 }
 
 #[derive(Debug)]
@@ -195,6 +218,12 @@ enum ConversionError {
     Other(Error),
 }
 
+impl From<Error> for ConversionError {
+    fn from(error: Error) -> ConversionError {
+        ConversionError::Other(error)
+    }
+}
+
 impl TextRun {
     /// Converts the cells of some records to columns of the scan.
     fn columns_of(
@@ -203,20 +232,7 @@ impl TextRun {
         cells: &[Cells],
         rows: usize,
     ) -> Result<Vec<Column>, ConversionError> {
-        let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
-        for (position, field) in self.columns.fields().iter().enumerate() {
-            if let Some(constant) = &file.constants[position] {
-                columns.push(Column::Constant(constant.clone(), rows));
-                continue;
-            }
-            let source = file.layout.read.iter().position(|column| *column == position);
-            let (Some(cells), Some(atom)) =
-                (source.and_then(|source| cells.get(source)), field.atom())
-            else {
-                return Err(ConversionError::Other(Error::internal(
-                    "a column of a text file was not read",
-                )));
-            };
+        self.each_column(file, cells, rows, |cells, atom, field| {
             let array = cells.to_array(atom).map_err(|error| {
                 let name = quote_name(&field.name);
                 ConversionError::Cell(
@@ -226,9 +242,31 @@ impl TextRun {
             })?;
             check_nulls(array.as_ref(), field.nullable, &file.path, &field.name)
                 .map_err(ConversionError::Null)?;
-            columns.push(Column::new(array));
-        }
-        Ok(columns)
+            Ok(array)
+        })
+    }
+
+    /// Returns the columns of some rows: constants, and what `convert` makes of the cells of the
+    /// others.
+    fn each_column<E: From<Error>>(
+        &self,
+        file: &TextFile,
+        cells: &[Cells],
+        rows: usize,
+        convert: impl Fn(&Cells, &Atom, &Field) -> Result<ArrayRef, E>,
+    ) -> Result<Vec<Column>, E> {
+        let column = |(position, field): (usize, &Field)| {
+            if let Some(constant) = &file.constants[position] {
+                return Ok(Column::Constant(constant.clone(), rows));
+            }
+            let source = file.layout.read.iter().position(|column| *column == position);
+            let cells = source.and_then(|source| cells.get(source));
+            match (cells, field.atom()) {
+                (Some(cells), Some(atom)) => convert(cells, atom, field).map(Column::new),
+                _ => Err(Error::internal("a column of a text file was not read").into()),
+            }
+        };
+        self.columns.fields().iter().enumerate().map(column).collect()
     }
 }
 

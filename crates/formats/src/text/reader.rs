@@ -372,12 +372,8 @@ impl TextReader {
     fn advance(&mut self) -> Result<Step, Stop> {
         let limit = self.run.run.context.chunk_rows();
         loop {
-            if let Some(piece) = self.cutter.pop(limit) {
+            if let Some(piece) = self.cutter.pop_packed(&mut self.packer, limit) {
                 return Ok(Step::HasOutput(piece));
-            }
-            if let Some(chunk) = self.packer.pop() {
-                self.cutter.put(chunk);
-                continue;
             }
             if self.done {
                 return Ok(Step::Done);

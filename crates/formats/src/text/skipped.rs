@@ -55,25 +55,10 @@ impl TextRun {
         }
         let kept = keep.iter().filter(|keep| **keep).count();
         let mask = BooleanArray::from(keep);
-        let mut columns = Vec::with_capacity(self.columns.len());
-        for (position, field) in self.columns.fields().iter().enumerate() {
-            if let Some(constant) = &file.constants[position] {
-                columns.push(Column::Constant(constant.clone(), kept));
-                continue;
-            }
-            let source = file.layout.read.iter().position(|column| *column == position);
-            let (Some(cells), Some(atom)) =
-                (source.and_then(|source| cells.get(source)), field.atom())
-            else {
-                return Err(Error::internal("a column of a text file was not read"));
-            };
+        let columns = self.each_column(file, cells, kept, |cells, atom, _| {
             let array = cells.to_array(atom).map_err(|error| Error::internal(error.what))?;
-            let array = match kept == rows {
-                true => array,
-                false => filter(&array, &mask)?,
-            };
-            columns.push(Column::new(array));
-        }
+            Ok::<_, Error>(if kept == rows { array } else { filter(&array, &mask)? })
+        })?;
         bad.sort_by_key(|value| (value.row, value.source));
         Ok((columns, kept, bad))
     }

@@ -44,7 +44,9 @@ struct Part {
 
 /// The error of an archive that ends early or names places beyond its end.
 fn damaged(what: &str) -> Error {
-    Error::data(format!("the file is no workbook, or damaged: {what}"))
+    Error::data(format!(
+        "the file is not an Excel workbook, or it is damaged: {what}; save it again as .xlsx"
+    ))
 }
 
 /// A fixed part of an archive.

@@ -78,7 +78,8 @@ impl Texts {
     }
 }
 
-/// Appends the text of an element whose text may be in pieces with formats, without its reading aids.
+/// Appends the text of an element whose text may be in pieces with formats, without its reading
+/// aids.
 pub(super) fn rich_text(xml: &mut Xml, out: &mut String) -> Result<()> {
     let (start, mut depth) = (out.len(), 1);
     while depth > 0 {
@@ -127,7 +128,7 @@ impl Book {
     /// Opens a workbook. What sheets share counts for the memory of a query.
     ///
     /// # Errors
-    /// The bytes are no workbook, it is damaged, or there is not enough memory.
+    /// The bytes are not a workbook, it is damaged, or there is not enough memory.
     pub(super) fn open(bytes: Bytes, context: Option<&Arc<dyn Context>>) -> Result<Book> {
         let archive = Archive::new(bytes)?;
         let roots = relations(&archive, "_rels/.rels", "")?;
@@ -143,7 +144,9 @@ impl Book {
             archive,
         };
         let Some(mut xml) = book.part(workbook)? else {
-            return Err(Error::data("the file is no workbook: it has no list of sheets"));
+            return Err(Error::data(
+                "the file is not an Excel workbook: it has no list of sheets; save it again as .xlsx",
+            ));
         };
         loop {
             match xml.next()? {

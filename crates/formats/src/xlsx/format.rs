@@ -49,7 +49,7 @@ static ENTRY: FormatEntry = FormatEntry {
         ),
         option(
             "stop_at_empty",
-            "whether the table ends before the first row without cells; absent: if there is no range",
+            "whether the table ends before the first row without cells; absent: yes, unless a range is given",
         ),
         option("ignore_errors", "whether a cell that is not of its column's type is NULL"),
     ],

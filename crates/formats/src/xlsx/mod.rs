@@ -2,10 +2,11 @@
 //!
 //! A file is a morsel. It is held whole, with the texts that its cells share; the sheet is inflated
 //! while it is read. Options: `sheet`, `header`, `range`, `empty_as_varchar`, `stop_at_empty`,
-//! `ignore_errors`. A column has the type of its first cell. Columns of text have numbers as the file
-//! writes them.
+//! `ignore_errors`. A column has the type of its first cell. Columns of text have numbers as the
+//! file writes them.
 //!
-//! Memory, counted: for each worker, the bytes of a file, and its shared texts. Order: the source's.
+//! Memory, counted: for each worker, the bytes of a file, and its shared texts. Order: the
+//! source's.
 
 mod archive;
 mod book;
@@ -135,7 +136,7 @@ fn whole(
 /// Opens a workbook and finds the table of its sheet.
 ///
 /// # Errors
-/// The file is no workbook, it is damaged, or has no such sheet; the message names the file.
+/// The file is not a workbook, it is damaged, or it has no such sheet; the message names the file.
 fn table_of(
     path: &str,
     bytes: Bytes,
@@ -242,12 +243,8 @@ impl Reader for XlsxReader {
         context.check()?;
         let limit = context.chunk_rows();
         loop {
-            if let Some(piece) = self.cutter.pop(limit) {
+            if let Some(piece) = self.cutter.pop_packed(&mut self.packer, limit) {
                 return Ok(Step::HasOutput(piece));
-            }
-            if let Some(chunk) = self.packer.pop() {
-                self.cutter.put(chunk);
-                continue;
             }
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Unopened => {

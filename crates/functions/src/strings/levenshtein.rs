@@ -24,12 +24,12 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 fn distance(left: &str, right: &str) -> Result<u32> {
     // The row of the table is as long as the second one.
     let (left, right) = if left.len() < right.len() { (right, left) } else { (left, right) };
-    let memory = interrupt::work().map(Reservation::new);
     let is_ascii = left.is_ascii() && right.is_ascii();
     let character_bytes = size_of::<u32>() + if is_ascii { 0 } else { size_of::<char>() };
-    let _memory = memory
-        .map(|mut memory| memory.grow(character_bytes * right.len()).map(|()| memory))
-        .transpose()?;
+    let mut memory = interrupt::work().map(Reservation::new);
+    if let Some(memory) = &mut memory {
+        memory.grow(character_bytes * right.len())?;
+    }
     Ok(match is_ascii {
         true => edits(left.bytes(), right.as_bytes()),
         false => edits(left.chars(), &collected(right.chars(), right.len())),

@@ -30,7 +30,7 @@ use partition::PartitionLimit;
 
 pub(super) use partition::PartitionKeys;
 pub(super) use parts::Parts;
-pub(super) use runs::SortedRuns;
+pub(super) use runs::{SortedRuns, prefix};
 
 /// Unsorted tuples take at most this fraction of the memory budget.
 const UNSORTED_SHARE: usize = 32;
@@ -46,8 +46,9 @@ const LIMIT: &str = "limit";
 /// `(b, 1), (a, 2), (b, 0)` with `keys = [{field = k}]` gives `(a, 2), (b, 1), (b, 0)`. The order
 /// is PostgreSQL's: NaN above all numbers, strings by their bytes, NULLs last unless a key has
 /// `nulls_first`. Each morsel is sorted into a run as it arrives. At the end, sampled keys cut all
-/// tuples into parts; each is merged and gathered when it is read. Holds all tuples, as runs; runs that exceed the budget are merged and
-/// spilled, and merged again when they are read. Ends its pipeline.
+/// tuples into parts; each is merged and gathered when it is read. Holds all tuples, as runs; runs
+/// that exceed the budget are merged and spilled, and merged again when they are read. Ends its
+/// pipeline.
 ///
 /// With `partition = n`, no morsel of the output ends between tuples whose first `n` keys are
 /// equal, so that one worker sees each partition whole; with 0, the output is one morsel. With

@@ -6,6 +6,7 @@ use tessera_codegen::Comparison;
 use tessera_functions::cast::cast_raises;
 use tessera_functions::is_strict;
 use tessera_functions::scalar::per_second;
+use tessera_plan::rewrite::mirrored;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 
@@ -25,7 +26,8 @@ impl<K: TypeContext> Simplifier<'_, K> {
         let (name, left, right) = compared(expr)?;
         match (&left, &right) {
             (Expr::Constant(..), other) if !matches!(other, Expr::Constant(..)) => {
-                Ok(Expr::call(flipped(name), vec![right, left]))
+                let name = mirrored(&name).map_or(name, Arc::from);
+                Ok(Expr::call(name, vec![right, left]))
             }
             _ => Err(Expr::call(name, vec![left, right])),
         }
@@ -189,17 +191,6 @@ fn date_comparison(name: &str, unit: TimeUnit, count: i128) -> Option<(&'static 
         ("not_eq", true) => ("not_eq", day),
         _ => return None,
     })
-}
-
-/// Returns the comparison with exchanged operands.
-fn flipped(name: Arc<str>) -> Arc<str> {
-    match &*name {
-        "lt" => "gt".into(),
-        "lt_eq" => "gt_eq".into(),
-        "gt" => "lt".into(),
-        "gt_eq" => "lt_eq".into(),
-        _ => name,
-    }
 }
 
 /// Returns the negated comparison.

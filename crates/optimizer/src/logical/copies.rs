@@ -54,7 +54,8 @@ fn readers(relation: &Relation, types: Types<'_>, estimates: &Estimates) -> Hash
     if groups.is_empty() {
         return readers;
     }
-    // Larger parts first: what lies in a shared part needs no sharing. Positions make it repeatable.
+    // Larger parts first: what lies in a shared part needs no sharing. With positions, the order is
+    // always the same.
     groups.sort_by_key(|group| {
         let (size, position) = shapes.sizes[&place(group[0])];
         (Reverse(size), position)
@@ -173,50 +174,77 @@ fn is_same(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> bool 
         && is_same_node(a, b, names)
 }
 
+/// As [`is_same`], without the inputs.
 fn is_same_node(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> bool {
-    let renamed = |expr: &Expr, names: &HashMap<Name, Name>| {
+    let (Some(fields), Some(others)) = (defined(a), defined(b)) else { return false };
+    let is_union_same = match (a, b) {
+        (Relation::Union { inputs, .. }, Relation::Union { inputs: others, .. }) => {
+            let read = |inputs: &[(Relation, Vec<Name>)]| -> Vec<Name> {
+                inputs.iter().flat_map(|(_, fields)| fields).cloned().collect()
+            };
+            let (read, others) = (read(inputs), read(others));
+            read.len() == others.len()
+                && read.iter().zip(&others).all(|(a, b)| names.get(b) == Some(a))
+        }
+        _ => true,
+    };
+    let pairs: Vec<(Name, Name)> =
+        others.iter().copied().cloned().zip(fields.iter().copied().cloned()).collect();
+    // Predicates of a scan read its own fields. Others read those of the input, and a projection
+    // passes them on under the same names, perhaps in another order.
+    if matches!(a, Relation::Scan { .. }) {
+        names.extend(pairs.iter().cloned());
+    }
+    let renamed = |expr: &Expr| {
         let mut expr = expr.clone();
         substitute(&mut expr, &|name| names.get(name).cloned().map(Expr::Field));
         expr
     };
-    let mut define = |a: &Name, b: &Name| drop(names.insert(b.clone(), a.clone()));
-    if let (Relation::Scan { columns, .. }, Relation::Scan { columns: others, .. }) = (a, b) {
-        columns.iter().zip(others).for_each(|((a, _), (b, _))| define(a, b));
-    }
-    let (exprs, others) = (a.exprs(), b.exprs());
-    if exprs.len() != others.len()
-        || !exprs.into_iter().zip(others).all(|(a, b)| *a == renamed(b, names))
-    {
-        return false;
-    }
-    let mut define = |a: &Name, b: &Name| drop(names.insert(b.clone(), a.clone()));
+    let (exprs, other_exprs) = (a.exprs(), b.exprs());
+    let is_same = is_union_same
+        && fields.len() == others.len()
+        && exprs.len() == other_exprs.len()
+        && exprs.into_iter().zip(other_exprs).all(|(a, b)| *a == renamed(b))
+        && has_same_form(a, b);
+    names.extend(pairs);
+    is_same
+}
+
+/// The fields that a relation adds to those of its inputs or has instead of them; `None` for a kind
+/// of relation that is not compared.
+fn defined(relation: &Relation) -> Option<Vec<&Name>> {
+    Some(match relation {
+        Relation::Scan { columns, .. } => columns.iter().map(|(name, _)| name).collect(),
+        Relation::Filter { .. } => Vec::new(),
+        Relation::Map { exprs, .. } => exprs.iter().map(|(name, _)| name).collect(),
+        Relation::Join(join) => join.mark.iter().collect(),
+        Relation::Aggregate(aggregate) => {
+            let keys = aggregate.keys.iter().map(|(name, _)| name);
+            let calls = aggregate.calls.iter().map(|(name, _)| name);
+            let grouping = aggregate.grouping.iter().map(|(name, _)| name);
+            keys.chain(calls).chain(grouping).collect()
+        }
+        Relation::Window(window) => window.calls.iter().map(|(name, _)| name).collect(),
+        Relation::Union { names, .. } => names.iter().collect(),
+        _ => return None,
+    })
+}
+
+/// Whether two relations are equal but for their fields, expressions and inputs.
+fn has_same_form(a: &Relation, b: &Relation) -> bool {
     match (a, b) {
         (
             Relation::Scan { table, columns, .. },
             Relation::Scan { table: other, columns: others, .. },
         ) => {
-            let positions = |columns: &[(Name, usize)]| -> Vec<usize> {
-                columns.iter().map(|(_, position)| *position).collect()
-            };
-            Arc::ptr_eq(table, other) && positions(columns) == positions(others)
-        }
-        (Relation::Filter { .. }, Relation::Filter { .. }) => true,
-        (Relation::Map { exprs, .. }, Relation::Map { exprs: others, .. }) => {
-            exprs.iter().zip(others).for_each(|((a, _), (b, _))| define(a, b));
-            true
+            let positions = columns.iter().map(|(_, position)| position);
+            Arc::ptr_eq(table, other) && positions.eq(others.iter().map(|(_, position)| position))
         }
         (Relation::Join(a), Relation::Join(b)) => {
-            a.mark.iter().zip(&b.mark).for_each(|(a, b)| define(a, b));
             let form = |join: &Join| (join.kind, join.null_aware, join.correlated);
             form(a) == form(b) && !a.correlated
         }
         (Relation::Aggregate(a), Relation::Aggregate(b)) => {
-            let fields = |aggregate: &Aggregate| -> Vec<Name> {
-                let keys = aggregate.keys.iter().map(|(name, _)| name);
-                let calls = aggregate.calls.iter().map(|(name, _)| name);
-                let grouping = aggregate.grouping.iter().map(|(name, _)| name);
-                keys.chain(calls).chain(grouping).cloned().collect()
-            };
             let form = |aggregate: &Aggregate| {
                 let calls = aggregate.calls.iter().map(|(_, call)| {
                     let mut call = call.clone();
@@ -226,7 +254,6 @@ fn is_same_node(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> 
                 let grouping = aggregate.grouping.as_ref().map(|(_, atom)| atom.clone());
                 (aggregate.keys.len(), aggregate.sets.clone(), grouping, calls.collect::<Vec<_>>())
             };
-            fields(a).iter().zip(&fields(b)).for_each(|(a, b)| define(a, b));
             form(a) == form(b)
         }
         (Relation::Window(a), Relation::Window(b)) => {
@@ -240,22 +267,46 @@ fn is_same_node(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> 
                 let order: Vec<_> = order.collect();
                 (window.partition.len(), order, calls.collect::<Vec<_>>(), window.limit)
             };
-            a.calls.iter().zip(&b.calls).for_each(|((a, _), (b, _))| define(a, b));
             form(a) == form(b)
         }
-        (
-            Relation::Union { inputs, names: fields },
-            Relation::Union { inputs: others, names: other_fields },
-        ) => {
-            let same = |((_, a), (_, b)): (&(Relation, Vec<Name>), &(Relation, Vec<Name>))| {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| names.get(b) == Some(a))
-            };
-            let is_same = inputs.iter().zip(others).all(same);
-            for (a, b) in fields.iter().zip(other_fields) {
-                names.insert(b.clone(), a.clone());
-            }
-            is_same
-        }
-        _ => false,
+        (a, b) => discriminant(a) == discriminant(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tessera_plan::{Params, Statistics};
+    use tessera_types::{Atom, Field, Tuple};
+
+    use super::*;
+    use crate::table::Table;
+
+    /// A projection of two fields of a scan.
+    fn map(table: &Arc<Table>, fields: [&str; 2], read: [&str; 2]) -> Relation {
+        let columns = (0..).zip(fields).map(|(position, name)| (name.into(), position)).collect();
+        let scan = Relation::Scan { table: table.clone(), columns, predicates: Vec::new() };
+        let exprs = read.into_iter().map(|name| (name.into(), Expr::field(name))).collect();
+        Relation::Map { input: Box::new(scan), exprs }
+    }
+
+    #[test]
+    fn fields_in_another_order_are_not_the_same() {
+        let table = Arc::new(Table {
+            name: "t".to_string(),
+            tuple: Tuple::new(vec![Field::new("p", Atom::Int64), Field::new("q", Atom::Int64)]),
+            operator: "values".into(),
+            params: Params::new(),
+            filters: false,
+            statistics: Statistics::default(),
+            sample: None,
+        });
+        let first = map(&table, ["x", "y"], ["x", "y"]);
+        let same = |other: &Relation| {
+            let mut names = HashMap::new();
+            is_same(&first, other, &mut names).then_some(names)
+        };
+        let names = same(&map(&table, ["u", "v"], ["u", "v"])).unwrap();
+        assert_eq!((&*names["u"], &*names["v"]), ("x", "y"));
+        assert!(same(&map(&table, ["u", "v"], ["v", "u"])).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use tessera_plan::rewrite::mirrored;
 use tessera_plan::{Expr, Params, Rule, Value};
 use tessera_types::{Atom, Result};
 
@@ -18,9 +19,6 @@ const SIDE_ROWS_MIN: f64 = 64.0;
 /// A stream of more tuples is sorted, so that its chunks meet few of the side; one of less would
 /// come in too few morsels for all workers.
 const SORTED_ROWS_MIN: f64 = 262_144.0;
-/// Each comparison, and the one with its operands exchanged.
-const COMPARISONS: [(&str, &str); 4] =
-    [("lt", "gt"), ("lt_eq", "gt_eq"), ("gt", "lt"), ("gt_eq", "lt_eq")];
 
 /// One or two inequalities between the sides of a join, and its other conditions.
 #[derive(Debug, Default)]
@@ -72,10 +70,12 @@ fn inequality(
     right_names: &HashSet<Name>,
 ) -> Option<(Expr, (&'static str, &'static str), Expr)> {
     let Expr::Call { function, args } = condition else { return None };
-    let (name, mirrored) = *COMPARISONS.iter().find(|(name, _)| *name == &**function)?;
+    // An equality is its own mirror.
+    let mirror = mirrored(function).filter(|mirror| *mirror != &**function)?;
+    let name = mirrored(mirror)?;
     let (left, right) = pair(condition, left_names, right_names, name, false)?;
     let is_flipped = args.first() != Some(&left);
-    Some((left, if is_flipped { (mirrored, name) } else { (name, mirrored) }, right))
+    Some((left, if is_flipped { (mirror, name) } else { (name, mirror) }, right))
 }
 
 /// Whether the operator compares values of a type as `<` does.

@@ -5,8 +5,8 @@
 //! [`RangeReader`](tessera_context::RangeReader) for scans; [`AtomicFile`] writes a file completely
 //! or not at all, [`StagedFolder`] a folder of files, [`create`] writes to any kind of path;
 //! [`InputStream`] is an input that can be read only once; [`write_private`] writes files for this
-//! user alone; [`ScratchFile`] stores spilled data; [`decompress`] unpacks files that are compressed
-//! as a whole.
+//! user alone; [`ScratchFile`] stores spilled data; [`decompress`] unpacks files that are
+//! compressed as a whole.
 //!
 //! The module `descriptor` has `unsafe` code.
 //!

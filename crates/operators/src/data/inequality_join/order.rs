@@ -7,6 +7,7 @@ use arrow::row::Rows;
 use tessera_types::{Error, Result};
 use tessera_vector::Chunk;
 
+use crate::data::sort::prefix;
 use crate::data::sort_keys::KeyEncoder;
 
 /// A validity byte precedes each encoded value.
@@ -29,7 +30,7 @@ enum Keys {
     /// In the order of the tuples.
     Short(Vec<u64>),
     /// In the order of the tuples.
-    Long(Vec<u128>),
+    Long(Vec<[u64; 2]>),
     /// In the order of the chunk.
     Bytes(Rows),
 }
@@ -42,11 +43,14 @@ impl KeyOrder {
         let width = encoder.fixed_bytes().map(|bytes| bytes - VALIDITY_BYTES);
         Ok(match width {
             Some(..=8) => {
-                let (rows, keys) = sorted(rows, |row| u64::from_be_bytes(padded(bytes(row))));
+                let (rows, keys) = sorted(rows, |row| {
+                    let [key] = prefix(bytes(row));
+                    key
+                });
                 KeyOrder { rows, keys: Keys::Short(keys) }
             }
             Some(..=16) => {
-                let (rows, keys) = sorted(rows, |row| u128::from_be_bytes(padded(bytes(row))));
+                let (rows, keys) = sorted(rows, |row| prefix(bytes(row)));
                 KeyOrder { rows, keys: Keys::Long(keys) }
             }
             _ => {
@@ -77,7 +81,7 @@ impl KeyOrder {
         let key = |position: usize| -> KeyBytes {
             match &self.keys {
                 Keys::Short(keys) => keys[position].to_be_bytes().into(),
-                Keys::Long(keys) => keys[position].to_be_bytes().into(),
+                Keys::Long(keys) => keys[position].map(u64::to_be_bytes).concat().into(),
                 Keys::Bytes(keys) => keys.row(self.rows[position] as usize).data().into(),
             }
         };
@@ -100,13 +104,6 @@ impl KeyOrder {
             _ => return Err(Error::internal("keys of different types are compared")),
         })
     }
-}
-
-/// The bytes of a key, with zeros behind them.
-fn padded<const N: usize>(key: &[u8]) -> [u8; N] {
-    let mut bytes = [0; N];
-    bytes[..key.len()].copy_from_slice(key);
-    bytes
 }
 
 fn sorted<K: Ord + Copy>(rows: &[u32], key: impl Fn(u32) -> K) -> (Vec<u32>, Vec<K>) {

@@ -1,8 +1,9 @@
 //! The sorted entries of a run.
 
+use std::cmp::Ordering;
 use std::mem::take;
 
-use arrow::row::Rows;
+use arrow::row::{Row, Rows};
 use tessera_context::interrupt::Every;
 
 use super::packed::Packed;
@@ -30,11 +31,7 @@ impl<const W: usize> PrefixSorter<W> {
             Some(order) => order.map(entry).collect(),
             None => {
                 let mut entries: Vec<_> = (0..prefixes.len() as u32).map(entry).collect();
-                let every = Every::default();
-                entries.sort_by(|a, b| {
-                    every.pass();
-                    compare_prefixes(&a.prefix, &b.prefix)
-                });
+                sort(&mut entries, |_, _| Ordering::Equal);
                 entries
             }
         };
@@ -47,17 +44,21 @@ impl<const W: usize> PrefixSorter<W> {
 
 /// Returns the entries of tuples with these keys in order.
 pub(super) fn sort_keys<const W: usize>(keys: &Rows) -> Vec<Entry<W>> {
-    let entry = |(row, key): (usize, arrow::row::Row<'_>)| Entry {
+    let entry = |(row, key): (usize, Row<'_>)| Entry {
         prefix: prefix(key.data()),
         run: 0,
         row: row as u32,
     };
     let mut entries: Vec<Entry<W>> = keys.iter().enumerate().map(entry).collect();
+    sort(&mut entries, |a, b| keys.row(a.row as usize).cmp(&keys.row(b.row as usize)));
+    entries
+}
+
+/// Sorts by prefixes, and equal ones by `rest`.
+fn sort<const W: usize>(entries: &mut [Entry<W>], rest: impl Fn(&Entry<W>, &Entry<W>) -> Ordering) {
     let every = Every::default();
     entries.sort_by(|a, b| {
         every.pass();
-        let keys = || keys.row(a.row as usize).cmp(&keys.row(b.row as usize));
-        compare_prefixes(&a.prefix, &b.prefix).then_with(keys)
+        compare_prefixes(&a.prefix, &b.prefix).then_with(|| rest(a, b))
     });
-    entries
 }

@@ -56,7 +56,7 @@ pub(super) fn is_whole(key_bytes: Option<usize>, words: usize) -> bool {
 
 /// The first bytes of a key as numbers with the same order; zero-padded.
 #[inline]
-pub(super) fn prefix<const W: usize>(key: &[u8]) -> [u64; W] {
+pub(in crate::data) fn prefix<const W: usize>(key: &[u8]) -> [u64; W] {
     let (words, rest) = key.as_chunks::<WORD_BYTES>();
     std::array::from_fn(|word| match words.get(word) {
         Some(bytes) => u64::from_be_bytes(*bytes),

@@ -99,7 +99,8 @@ impl Table {
         };
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
-        // Objects that are compressed as a whole are not pushed down, nor are scans that skip records.
+        // Objects that are compressed as a whole are not pushed down, nor are scans that skip
+        // records.
         let is_packed = |path: &Arc<str>| Compression::of_path(path).is_some();
         let odd = ["partitions", "compression", "ignore_errors"];
         let is_odd =
