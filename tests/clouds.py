@@ -103,6 +103,12 @@ def check_store(program: Program, prefix: str, requests: Callable[[], int]) -> N
     # The prefix is the DATABASE; its folder of partitions is a table.
     program.same("partitions as a table", by_part.format(part="part", source="hive"), expected, prefix)
 
+    written = f"copy (select *, o_orderkey % 3 as part from '{data}/orders.parquet') to '{prefix}/parts'"
+    program.do(f"{written} (format parquet, partition_by (part))")
+    program.fails("a prefix with objects", [f"'{prefix}/parts'", "not empty"], f"{written} (format csv, partition_by (part))")
+    program.do(f"{written} (format csv, partition_by (part), overwrite, compression gzip)")
+    program.same("partitions that COPY wrote", by_part.format(part="part", source=f"'{prefix}/parts/**'"), expected)
+
     program.do(f"copy ({LONG}) to '{prefix}/long/long.csv'")
     # The same program writes and reads local files and objects; DuckDB provides the reference.
     program.same("an object in parts", LONG_CHECK.format(source=f"'{prefix}/long/long.csv'"), LONG_CHECK.format(source=f"({LONG}) y"))
@@ -188,6 +194,8 @@ def check_web(program: Program, scratch: Path) -> None:
                 program.fails("no such page", [f"'{web}/none.csv'", "file does not exist"], f"select * from '{web}/none.csv'")
                 program.fails("a web server as a database", ["no listing"], "show tables", web)
                 program.fails("writing to a web server", ["read-only"], f"copy (select 1 as a) to '{web}/x.csv'")
+                folders = f"copy (select 1 as a, 2 as b) to '{web}/x' (format csv, partition_by (a))"
+                program.fails("writing folders to a web server", ["read-only"], folders)
             else:
                 for name in ("nation.parquet", "a%20b.csv"):
                     words = [f"'{web}/{name}'", "Range request", "copy it to a file"]

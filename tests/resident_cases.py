@@ -114,7 +114,7 @@ TOO_LARGE = {
 
 # Sub-operators without a case, with the reason.
 ELSEWHERE = {
-    "xlsx_scan": "a workbook is held whole: crates/formats/src/xlsx/tests.rs, damaged.py",
+    "xlsx_scan": "a workbook is held whole: crates/xlsx/src/tests.rs, damaged.py",
     "parameter_lookup": "one tuple",
     "projection": "passes columns on",
     "executor": "holds what its plan gives: every statement",

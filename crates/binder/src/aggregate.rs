@@ -14,12 +14,13 @@ use tessera_optimizer::logical::relation::{Call, Key, Name};
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use super::enums::Called;
 use super::function::{argument, function_name};
 use super::order::direction;
 use super::scope::{Scope, as_parameter};
 use super::steps::Step;
 use super::typed::TypedExpr;
-use super::{Binder, Place, refuse, unsupported_at, with_span};
+use super::{Binder, Place, refuse, unsupported_at, with_span, without_parentheses};
 
 /// SQL names of native aggregate functions and the functions they denote.
 const NAMES: [(&str, &str); 42] = [
@@ -247,7 +248,8 @@ impl Binder<'_> {
             }
         }
         let (name, values) = self.as_percentile(name, values)?;
-        let mut values = self.call_arguments(&name, values)?;
+        let mut values =
+            self.call_arguments(&name, self.labeled(Called::Aggregate, &name, values)?)?;
         if ordered
             && !within_group.is_empty()
             && let (Some(key), Some(value)) = (keys.first_mut(), values.first())
@@ -319,7 +321,7 @@ impl Binder<'_> {
     /// Returns the number of values that LIMIT in a call allows.
     fn call_limit(&mut self, count: &Ast, place: &mut Place<'_, '_>) -> Result<u64> {
         let count = self.expr(count, place)?;
-        let value = match &self.finished(count)?.expr {
+        let value = match &self.evaluated(count)?.expr {
             Expr::Constant(Scalar::Integer(value), _) => u64::try_from(*value).ok(),
             _ => None,
         };
@@ -350,10 +352,17 @@ impl Binder<'_> {
         let inner = place.scope.without_groups();
         let mut args = Vec::with_capacity(list.args.len());
         for arg in &list.args {
+            let written = argument(arg, function)?;
+            // A key that is drawn or computed once is known by its text.
+            let key = groups.borrow().syntactic_key(without_parentheses(written));
+            if let Some(key) = key {
+                args.push(key.expr);
+                continue;
+            }
             let mut steps = Vec::new();
             let place =
                 &mut Place { scope: &inner, steps: &mut steps, clause: "grouping", unnests: None };
-            args.push(self.expr(argument(arg, function)?, place)?.expr);
+            args.push(self.expr(written, place)?.expr);
         }
         let name = self.fields.fresh("grouping", Atom::Int32);
         groups.borrow_mut().grouping(args, name.clone());

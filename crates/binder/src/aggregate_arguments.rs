@@ -155,8 +155,10 @@ impl Binder<'_> {
                 *first = self.equal_key(first.clone(), &collation)?;
                 Ok(name)
             }
-            "approx_distinct" | "approx_top_k" | "entropy" | "histogram" | "mode"
-            | "percentile_disc" => self.refuse_collation(&name, values).map(|()| name),
+            "approx_distinct" | "entropy" => self.refuse_joined(&name, values).map(|()| name),
+            "approx_top_k" | "histogram" | "mode" | "percentile_disc" => {
+                self.refuse_collation(&name, values).map(|()| name)
+            }
             _ if *distinct && collation.joins_texts() => {
                 self.refuse_collation(&format!("{name}(DISTINCT …)"), values).map(|()| name)
             }

@@ -1,8 +1,12 @@
 //! Casts, including casts to types with a length or a precision.
 
-use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
-use tessera_plan::Expr;
-use tessera_types::{Atom, Result, TimeUnit};
+use std::sync::Arc;
+
+use sqlparser::ast::{
+    Array, ArrayElemTypeDef, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo,
+};
+use tessera_plan::{Expr, Lambda};
+use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::literal::units;
 use super::typed::TypedExpr;
@@ -111,6 +115,14 @@ impl Binder<'_> {
                 };
                 self.interval_in(value, largest, smallest, *precision, read)
             }
+            DataType::Array(
+                ArrayElemTypeDef::SquareBracket(element, _)
+                | ArrayElemTypeDef::AngleBracket(element)
+                | ArrayElemTypeDef::Parenthesis(element),
+            ) if has_length(element) => {
+                let list = self.cast_to(value, &atom, safe)?;
+                self.elements_as(list, element, safe)
+            }
             // A cast literal counts as typed.
             _ if value.unknown && atom == Atom::String => {
                 let expr = Expr::Cast { input: Box::new(value.expr), to: atom.clone(), safe };
@@ -118,6 +130,22 @@ impl Binder<'_> {
             }
             _ => self.cast_to(value, &atom, safe),
         }
+    }
+
+    /// Casts the elements of a list, which have the type already, to its length or precision.
+    fn elements_as(&self, list: TypedExpr, data_type: &DataType, safe: bool) -> Result<TypedExpr> {
+        let Atom::List(slot) = &list.atom else {
+            return Err(Error::internal("a cast to a list gave no list"));
+        };
+        let element: Arc<str> = "element".into();
+        let value = TypedExpr::new(Expr::Field(element.clone()), slot.atom.clone());
+        let body = self.cast_as(value, data_type, safe)?.expr;
+        let parameters = Tuple::new(vec![
+            Field::nullable(element, slot.atom.clone()),
+            Field::nullable("position", Atom::Int64),
+        ]);
+        let lambda = Expr::Lambda(Arc::new(Lambda { parameters, body }));
+        Ok(TypedExpr::new(Expr::call("list_transform", vec![list.expr, lambda]), list.atom))
     }
 
     /// Casts a special date word, such as `'today'::date`, to a value of the statement's time.
@@ -157,6 +185,25 @@ impl Binder<'_> {
             (_, true) => Err(unsupported_at("CAST … FORMAT", inner)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a type has a length or a precision that its values must be cut or rounded to.
+fn has_length(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Varchar(length)
+        | DataType::Nvarchar(length)
+        | DataType::CharacterVarying(length)
+        | DataType::CharVarying(length) => length.as_ref().and_then(characters).is_some(),
+        DataType::Char(_) | DataType::Character(_) => true,
+        DataType::Timestamp(digits, _) | DataType::Time(digits, _) => digits.is_some(),
+        DataType::Interval { fields, precision } => fields.is_some() || precision.is_some(),
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => has_length(element),
+        _ => false,
     }
 }
 

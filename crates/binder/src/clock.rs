@@ -2,9 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tessera_functions::local_microseconds;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
+use tessera_values::temporal::session_zone::local_microseconds;
 
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 

@@ -4,10 +4,10 @@
 //! one. Values that form one column take the type that all of them convert to; `docs/dialect.md`
 //! lists the rules for decimals.
 
-use tessera_functions::cast::check_cast;
-use tessera_functions::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
+use tessera_values::cast::check_cast;
+use tessera_values::types::common_type;
 
 use super::Binder;
 use super::typed::TypedExpr;

@@ -23,6 +23,9 @@ const LANGUAGES: &str = "aa af am ar as az bal be bg blo bn bo br bs ca ceb chr 
     or pa pl ps pt ro ru sa se sgs si sk sl smn sq sr ssy st sv sw ta te th tk tn to tr ug uk und \
     ur uz vi vo wae wo xh yi yo zh zu";
 
+/// The most texts with a collation of which the greatest or least is chosen.
+const CHOSEN_MAX: usize = 16;
+
 /// How texts are compared. By default they are compared by their bytes, which is collation "C".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Collation {
@@ -352,7 +355,7 @@ impl Binder<'_> {
                 | "strpos" | "suffix",
                 _,
             ) => self.searched_keys(args),
-            ("greatest" | "least", _) => self.refuse_collation(name, &args).map(|()| args),
+            ("greatest" | "least", _) => self.chosen_text(name, args),
             // The comparison comes before the call, which then compares with NULL.
             ("nullif", [text, other]) if self.collation(&[text, other])?.is_some() => {
                 let equal = self.compared("eq", text.clone(), other.clone())?;
@@ -363,6 +366,53 @@ impl Binder<'_> {
                 Ok(vec![TypedExpr::new(value, Atom::String), TypedExpr::new(null, Atom::String)])
             }
             _ => Ok(args),
+        }
+    }
+
+    /// Computes `greatest` or `least` of texts with a collation by comparisons, and returns it as an
+    /// argument of the function that has no collation.
+    fn chosen_text(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+        let texts = args.iter().filter(|arg| arg.atom == Atom::String).collect::<Vec<_>>();
+        let Some(collation) = self.collation(&texts)? else { return Ok(args) };
+        // Both functions leave out NULLs.
+        let args: Vec<TypedExpr> = args.into_iter().filter(|arg| !arg.is_null()).collect();
+        // Each text is compared several times.
+        if args.len() > CHOSEN_MAX || args.iter().any(|arg| self.is_volatile(&arg.expr)) {
+            self.refuse_collation(&format!("{name}(…)"), &args)?;
+        }
+        let operator = if name == "greatest" { "gt" } else { "lt" };
+        let compared = |text: &TypedExpr| {
+            TypedExpr::new(mark(text.clone().known().expr, &collation), Atom::String)
+        };
+        let mut texts = args;
+        // A tree of comparisons is smaller than a chain of them.
+        while texts.len() > 1 {
+            let mut chosen = Vec::with_capacity(texts.len().div_ceil(2));
+            for pair in texts.chunks(2) {
+                let [first, second] = pair else {
+                    chosen.extend_from_slice(pair);
+                    continue;
+                };
+                let wins = self.compared(operator, compared(second), compared(first))?;
+                let is_missing = Expr::IsNull(Box::new(first.expr.clone()));
+                let branches =
+                    vec![(is_missing, second.expr.clone()), (wins.expr, second.expr.clone())];
+                let value = Expr::Case { branches, otherwise: Some(Box::new(first.expr.clone())) };
+                chosen.push(TypedExpr::new(value, Atom::String));
+            }
+            texts = chosen;
+        }
+        texts.push(TypedExpr::new(Expr::null(Atom::String), Atom::String));
+        Ok(texts)
+    }
+
+    /// Like `refuse_collation`, for constructs that only find texts equal: in a locale, texts are
+    /// equal if their bytes are.
+    pub(super) fn refuse_joined(&self, construct: &str, values: &[TypedExpr]) -> Result<()> {
+        let texts = values.iter().filter(|value| value.atom == Atom::String).collect::<Vec<_>>();
+        match self.collation(&texts)?.is_some_and(|collation| collation.joins_texts()) {
+            true => self.refuse_collation(construct, values),
+            false => Ok(()),
         }
     }
 

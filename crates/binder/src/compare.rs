@@ -1,9 +1,9 @@
 //! Comparisons in a type that holds all values of both sides.
 
-use tessera_functions::cast::whole_digits;
-use tessera_functions::common_type;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Error, Result, SqlState, TimeUnit};
+use tessera_values::cast::whole_digits;
+use tessera_values::types::common_type;
 
 use super::Binder;
 use super::coerce::{at_least_micros, number_atom};

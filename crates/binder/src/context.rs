@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use sqlparser::ast::Query;
-use tessera_functions::{Library, SessionZone};
+use sqlparser::ast::DataType;
+use tessera_functions::Library;
 use tessera_optimizer::logical::relation::Name;
 use tessera_optimizer::table::TableCatalog;
 use tessera_plan::{Plan, Rules};
-use tessera_types::{Result, Tuple};
+use tessera_types::{Atom, Result, Tuple};
+use tessera_values::temporal::session_zone::SessionZone;
 
 use super::{Binder, BoundQuery};
 use crate::clock::StatementTime;
@@ -104,13 +105,17 @@ impl<'a> PlanContext<'a> {
         Binder::new(catalog, library, start_time, settings, environment, mode)
     }
 
-    /// Binds and plans a query; duplicate column names get a numeric suffix in its tuple.
+    /// Converts a SQL type.
     ///
     /// # Errors
-    /// A name is unknown or ambiguous, types do not match, or a construct is not supported.
-    pub fn query(&self, query: &Query) -> Result<PlannedQuery> {
-        let mut binder = self.binder();
-        let BoundQuery { relation, columns } = binder.statement(query)?;
+    /// The type is not supported.
+    pub fn type_of(&self, data_type: &DataType) -> Result<Atom> {
+        self.binder().local_type(data_type)
+    }
+
+    /// Plans a bound query; duplicate column names get a numeric suffix in its tuple.
+    pub(crate) fn planned(&self, binder: Binder<'_>, query: BoundQuery) -> Result<PlannedQuery> {
+        let BoundQuery { relation, columns } = query;
         let mut used = HashSet::new();
         let output: Vec<(Name, Name)> = columns
             .iter()

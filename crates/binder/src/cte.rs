@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use sqlparser::ast::{
     Cte, CteAsMaterialized, ObjectName, Query, SetExpr, SetOperator, TableAlias, Visit, Visitor,
@@ -54,7 +53,8 @@ pub(crate) struct CteDefinition {
 #[derive(Debug)]
 pub(crate) struct WorkTable {
     pub(crate) recursion: Name,
-    pub(crate) columns: Vec<(Arc<str>, Atom)>,
+    /// The columns of the query's result.
+    pub(crate) columns: Vec<OutputColumn>,
 }
 
 impl Env {
@@ -182,21 +182,17 @@ impl Binder<'_> {
     }
 
     /// The tuples that the previous iteration of a recursive query produced.
-    pub(super) fn work_table(&mut self, work: &WorkTable) -> BoundQuery {
+    pub(super) fn work_table(&mut self, work: &WorkTable) -> Result<BoundQuery> {
         let mut columns = Vec::with_capacity(work.columns.len());
         let mut outputs = Vec::with_capacity(work.columns.len());
-        for (position, (name, atom)) in work.columns.iter().enumerate() {
-            let field = self.fields.fresh(name, atom.clone());
+        for (position, column) in work.columns.iter().enumerate() {
+            let field = self.fields.fresh(&column.name, column.atom.clone());
+            self.keep_collation(&field, [&Expr::Field(column.field.clone())])?;
             columns.push((field.clone(), position));
-            outputs.push(OutputColumn {
-                name: name.clone(),
-                field,
-                atom: atom.clone(),
-                literal: None,
-            });
+            outputs.push(OutputColumn { field, ..column.clone() });
         }
         let recursion = work.recursion.clone();
-        BoundQuery { relation: Relation::WorkingTable { recursion, columns }, columns: outputs }
+        Ok(BoundQuery { relation: Relation::WorkingTable { recursion, columns }, columns: outputs })
     }
 }
 

@@ -15,6 +15,7 @@ pub struct Definitions {
     macros: BTreeMap<String, Vec<Arc<Macro>>>,
     variables: BTreeMap<String, Constant>,
     prepared: BTreeMap<String, Arc<Prepared>>,
+    types: BTreeMap<String, Atom>,
 }
 
 /// A prepared statement. It is bound anew each time that it is executed, so that it sees the tables
@@ -92,6 +93,41 @@ impl Definitions {
         let hint = did_you_mean(name, self.prepared.keys().map(String::as_str));
         Error::semantic(format!("unknown prepared statement '{name}'{hint}; PREPARE it first"))
             .with_state(SqlState::INVALID_SQL_STATEMENT_NAME)
+    }
+
+    /// Adds a type of the user.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn define_type(&mut self, name: &str, atom: Atom, or_replace: bool) -> Result<()> {
+        if self.types.contains_key(name) && !or_replace {
+            return Err(Error::semantic(format!(
+                "type {name} already exists; write CREATE OR REPLACE, or drop it first"
+            ))
+            .with_state(SqlState::DUPLICATE_OBJECT));
+        }
+        self.types.insert(name.to_string(), atom);
+        Ok(())
+    }
+
+    /// Removes a type of the user.
+    ///
+    /// # Errors
+    /// The name is unknown.
+    pub fn drop_type(&mut self, name: &str) -> Result<()> {
+        match self.types.remove(name) {
+            Some(_) => Ok(()),
+            None => {
+                let hint = did_you_mean(name, self.types.keys().map(String::as_str));
+                Err(Error::semantic(format!("unknown type '{name}'{hint}"))
+                    .with_state(SqlState::UNDEFINED_OBJECT))
+            }
+        }
+    }
+
+    /// Returns the type of the user with a name.
+    pub fn named_type(&self, name: &str) -> Option<&Atom> {
+        self.types.get(name)
     }
 
     /// Gives a variable a value.

@@ -180,6 +180,7 @@ impl Binder<'_> {
             field: column.field,
             atom: column.atom,
             hidden: false,
+            pseudo: false,
             extended: false,
         });
         let tables = Tables { columns: columns.collect(), relation: input.relation };

@@ -1,8 +1,8 @@
 //! Scalar expressions.
 
 use sqlparser::ast::{
-    CaseWhen, CeilFloorKind, DateTimeField, Expr as Ast, TrimWhereField, TypedString, Value,
-    ValueWithSpan,
+    CaseWhen, CeilFloorKind, DataType, DateTimeField, Expr as Ast, TrimWhereField, TypedString,
+    Value, ValueWithSpan,
 };
 use tessera_plan::Expr;
 use tessera_types::{Error, Result, SqlState};
@@ -40,7 +40,11 @@ impl Binder<'_> {
             Ast::Value(value) => self.literal(value),
             Ast::TypedString(TypedString { data_type, value, uses_odbc_syntax: _ }) => {
                 let text = self.literal(value)?;
-                self.cast_as(text, data_type, false)
+                match data_type {
+                    // As in PostgreSQL, the word before a literal sets no length.
+                    DataType::Char(None) | DataType::Character(None) => Ok(text.known()),
+                    _ => self.cast_as(text, data_type, false),
+                }
             }
             Ast::Interval(interval) => self.interval(interval, place),
             Ast::UnaryOp { op, expr: operand } => self.unary(*op, operand, place),

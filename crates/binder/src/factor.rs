@@ -4,8 +4,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Ident, NullInclusion, ObjectName, Query, Spanned, TableAlias, TableFactor};
-use tessera_optimizer::logical::relation::Relation;
-use tessera_optimizer::table::Table;
 use tessera_types::{Code, Error, Result, SqlState, suggest};
 
 use super::cte::{Env, Meaning, check_alias, renamed};
@@ -13,7 +11,7 @@ use super::from::{FromContext, Tables, lateral_scope};
 use super::list::idents;
 use super::pivot::{Pivot, PivotOn};
 use super::scope::{Column, OutputColumn, shown};
-use super::{Binder, BoundQuery, normalized, refuse, unsupported_at, with_span};
+use super::{Binder, BoundQuery, normalized, refuse, row_numbers, unsupported_at, with_span};
 
 /// The maximum nesting depth of views.
 const VIEW_DEPTH_MAX: usize = 32;
@@ -148,7 +146,7 @@ impl Binder<'_> {
                     return aliased(bound, alias, table());
                 }
                 Some(Meaning::WorkTable(work)) => {
-                    return aliased(self.work_table(&work), alias, table());
+                    return aliased(self.work_table(&work)?, alias, table());
                 }
                 Some(Meaning::Tables(tables)) => return Ok((*tables).clone()),
                 None => {}
@@ -166,8 +164,8 @@ impl Binder<'_> {
         }
         match self.catalog.table(&names).map_err(|error| with_span(error, place))? {
             Some(found) => {
-                let bound = self.scan(found, reference.last().map_or("", String::as_str));
-                aliased(bound, alias, table())
+                let name = reference.last().map_or("", String::as_str);
+                self.scanned(found, name, alias, table())
             }
             None => Err(with_span(self.no_table(&parts, context.env), place)),
         }
@@ -191,25 +189,6 @@ impl Binder<'_> {
             .with_state(SqlState::UNDEFINED_TABLE)
     }
 
-    /// Scans a table.
-    pub(super) fn scan(&mut self, table: Arc<Table>, name: &str) -> BoundQuery {
-        let (mut columns, mut outputs) = (Vec::new(), Vec::new());
-        for (index, field) in table.tuple.fields().iter().enumerate() {
-            // SQL cannot read fields that hold collections.
-            let Some(atom) = field.atom() else { continue };
-            let fresh = self.fields.fresh_column(name, &field.name, atom.clone());
-            columns.push((fresh.clone(), index));
-            outputs.push(OutputColumn {
-                name: field.name.clone(),
-                field: fresh,
-                atom: atom.clone(),
-                literal: None,
-            });
-        }
-        let relation = Relation::Scan { table, columns, predicates: Vec::new() };
-        self.scan_in_session_zone(BoundQuery { relation, columns: outputs })
-    }
-
     pub(super) fn view(&mut self, text: &str) -> Result<BoundQuery> {
         if self.view_depth == VIEW_DEPTH_MAX {
             let message = format!(
@@ -218,6 +197,7 @@ impl Binder<'_> {
             return Err(Error::new(Code::Limit, message));
         }
         let query: Box<Query> = tessera_parser::query_of_view(text)?;
+        self.reads_row_numbers |= row_numbers::are_read(&query);
         self.view_depth += 1;
         let bound = self.query(&query, None, &Env::default());
         self.view_depth -= 1;
@@ -251,6 +231,7 @@ pub(super) fn aliased(
         field: output.field,
         atom: output.atom,
         hidden: false,
+        pseudo: false,
         extended: false,
     };
     Ok(Tables { relation, columns: columns.into_iter().map(column).collect() })

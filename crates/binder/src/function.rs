@@ -8,11 +8,13 @@ use sqlparser::ast::{
     Spanned,
 };
 use tessera_functions::{
-    Library, WHOLE_QUOTIENT, WINDOW_FUNCTIONS, common_type, is_offered, temporal_and_string_names,
+    Library, WHOLE_QUOTIENT, WINDOW_FUNCTIONS, is_offered, temporal_and_string_names,
 };
 use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean, suggest};
+use tessera_values::types::common_type;
 
+use super::enums;
 use super::typed::TypedExpr;
 use super::{Binder, Place, normalized, unsupported_at, with_span};
 use tessera_overloads::Kind;
@@ -42,10 +44,14 @@ const LIST_AND_ELEMENTS: [&str; 14] = [
 const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
 /// Functions that the binder rewrites.
-const SPECIAL: [&str; 9] = [
+const SPECIAL: [&str; 13] = [
     "array",
     "coalesce",
     "current_setting",
+    "enum_first",
+    "enum_last",
+    "enum_range",
+    "enum_range_boundary",
     "getvariable",
     "grouping",
     "if",
@@ -205,6 +211,7 @@ impl Binder<'_> {
                 let (to, _) = self.library().scalar(name, &exprs)?;
                 self.cast_to(args.swap_remove(0), &to, name.contains("try"))
             }
+            (name, _) if enums::NAMES.contains(&name) => self.enum_function(name, args),
             _ => self.function_call(name, args),
         }
     }

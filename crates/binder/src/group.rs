@@ -45,6 +45,8 @@ pub(super) struct GroupKey {
     pub(super) name: Name,
     pub(super) value: TypedExpr,
     pub(super) matching: KeyMatch,
+    /// The item of the SELECT list that a key of grouping sets stands for.
+    pub(super) item: Option<usize>,
     /// For a text whose collation joins several texts: what is grouped instead, in its own field.
     pub(super) collated: Option<(Name, TypedExpr)>,
 }
@@ -69,6 +71,11 @@ impl Groups {
             GroupByExpr::Expressions(exprs, _) => !exprs.is_empty(),
         };
         group_by || select.having.is_some() || !self.calls.is_empty() || !self.groupings.is_empty()
+    }
+
+    /// Returns the items of the SELECT list that keys stand for, and the fields of those keys.
+    pub(super) fn item_keys(&self) -> Vec<(usize, Name)> {
+        self.keys.iter().filter_map(|key| Some((key.item?, key.name.clone()))).collect()
     }
 
     /// Returns the key with the same syntax tree as an expression.
@@ -236,42 +243,55 @@ impl Binder<'_> {
     fn group_key(&mut self, expr: &Ast, context: GroupByContext<'_>) -> Result<usize> {
         let inner = without_parentheses(expr);
         let written = match position(inner, context.items.len(), "GROUP BY")? {
-            Some(at) => context.items.get(at),
+            Some(at) => Some(at),
             None => match inner {
                 // A column takes precedence over a result alias.
                 Ast::Identifier(name) if !context.scope.has(name) => {
                     let called = |exact| {
-                        context
-                            .items
-                            .iter()
-                            .find(move |item| item.has_alias && matches(name, &item.name, exact))
+                        context.items.iter().position(move |item| {
+                            item.has_alias && matches(name, &item.name, exact)
+                        })
                     };
                     called(true).or_else(|| called(false))
                 }
                 _ => None,
             },
         };
+        // With grouping sets, an item is NULL where its own key is left out: each item has a key of
+        // its own, whatever its value.
+        let item = written.filter(|_| context.several).or_else(|| {
+            let is_same = |item: &Item<'_>| item.expr() == Some(inner);
+            context.several.then(|| context.items.iter().position(is_same)).flatten()
+        });
+        let written = written.and_then(|at| context.items.get(at));
         let value = match written {
             Some(item) => item.known().cloned(),
             None => None,
         };
         let expr = written.and_then(|item| item.expr()).unwrap_or(inner);
-        self.add_key(expr, value, context)
+        self.add_key(expr, value, item, context)
     }
 
     fn add_key(
         &mut self,
         expr: &Ast,
         value: Option<TypedExpr>,
+        item: Option<usize>,
         context: GroupByContext<'_>,
     ) -> Result<usize> {
+        if item.is_some()
+            && let Some(at) = context.groups.borrow().keys.iter().position(|key| key.item == item)
+        {
+            return Ok(at);
+        }
         let mut steps = Vec::new();
         let is_literal = value.is_none() && is_literal(expr);
         let value = match value {
             Some(value) => value,
             None => {
-                if let Some(at) =
-                    context.groups.borrow().keys.iter().position(|key| key.matches_syntax(expr))
+                if item.is_none()
+                    && let Some(at) =
+                        context.groups.borrow().keys.iter().position(|key| key.matches_syntax(expr))
                 {
                     return Ok(at);
                 }
@@ -295,7 +315,8 @@ impl Binder<'_> {
             () => KeyMatch::Value,
         };
         let mut groups = context.groups.borrow_mut();
-        if !matches!(matching, KeyMatch::Syntax(_))
+        if item.is_none()
+            && !matches!(matching, KeyMatch::Syntax(_))
             && let Some(at) = groups.keys.iter().position(|key| key.value.expr == value.expr)
         {
             return Ok(at);
@@ -316,7 +337,7 @@ impl Binder<'_> {
             _ => self.fields.fresh(&expr.to_string(), value.atom.clone()),
         };
         self.keep_collation(&name, [&value.expr])?;
-        groups.keys.push(GroupKey { name, value, matching, collated });
+        groups.keys.push(GroupKey { name, value, matching, item, collated });
         Ok(groups.keys.len() - 1)
     }
 
@@ -329,7 +350,7 @@ impl Binder<'_> {
             }
             let nothing = Ast::value(sqlparser::ast::Value::Null);
             let value = item.known().cloned();
-            self.add_key(item.expr().unwrap_or(&nothing), value, context)?;
+            self.add_key(item.expr().unwrap_or(&nothing), value, None, context)?;
         }
         Ok(())
     }

@@ -75,7 +75,9 @@ impl Binder<'_> {
         let mut known = Vec::with_capacity(count);
         let mut computed = Vec::with_capacity(count);
         let mut shown = Vec::new();
-        for key in keys {
+        // What stands for each key in the arguments of `grouping`, and the key's position.
+        let mut positions: Vec<(Expr, usize)> = Vec::with_capacity(count);
+        for (at, key) in keys.into_iter().enumerate() {
             let value = self.finished(key.value.clone())?;
             let (field, value) = match key.collated {
                 Some((field, key_value)) => {
@@ -87,9 +89,13 @@ impl Binder<'_> {
                 None => (key.name.clone(), value),
             };
             match key.matching {
-                KeyMatch::Value => known.push((key.value.expr, key.name.clone())),
+                KeyMatch::Value => {
+                    positions.push((key.value.expr.clone(), at));
+                    known.push((key.value.expr, key.name.clone()));
+                }
                 // Expressions refer to its field already.
                 KeyMatch::Syntax(_) => {
+                    positions.push((Expr::Field(key.name.clone()), at));
                     below.remove(&key.name);
                 }
                 KeyMatch::Never => {}
@@ -99,7 +105,7 @@ impl Binder<'_> {
         let mut stands: Vec<(Name, Expr)> = Vec::new();
         for (name, args) in groupings {
             let id = grouping.as_ref().map(|(id, _)| id);
-            stands.push((name, grouping_value(&args, &known, id, count)?));
+            stands.push((name, grouping_value(&args, &positions, id, count)?));
         }
         let fields: Vec<Name> = computed
             .iter()
@@ -176,14 +182,14 @@ impl Binder<'_> {
 /// Returns the value of `grouping(…)`: one bit per argument, set where the grouping set omits it.
 fn grouping_value(
     args: &[Expr],
-    keys: &[(Expr, Name)],
+    keys: &[(Expr, usize)],
     id: Option<&Name>,
     count: usize,
 ) -> Result<Expr> {
     let number = |number: usize| Expr::Constant(Scalar::Integer(number as i128), Atom::Int64);
     let mut bits = Vec::with_capacity(args.len());
     for (at, arg) in args.iter().enumerate() {
-        let Some(position) = keys.iter().position(|(key, _)| key == arg) else {
+        let Some((_, position)) = keys.iter().find(|(key, _)| key == arg) else {
             let message = "the arguments of grouping must be expressions of GROUP BY";
             return Err(Error::semantic(message).with_state(SqlState::GROUPING_ERROR));
         };

@@ -207,6 +207,7 @@ impl Binder<'_> {
                 field,
                 atom,
                 hidden: false,
+                pseudo: false,
                 extended: false,
             });
             used.hidden.extend([a.field.clone(), b.field.clone()]);

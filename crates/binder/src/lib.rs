@@ -58,6 +58,7 @@ mod cte;
 mod definitions;
 mod depth;
 mod describe;
+mod enums;
 mod expr;
 mod factor;
 mod file_functions;
@@ -84,10 +85,12 @@ mod pattern;
 mod pivot;
 mod pivot_cells;
 mod pivot_select;
+mod pivot_values;
 mod projection;
 mod query;
 mod recursive;
 mod row;
+mod row_numbers;
 mod sample;
 mod scope;
 mod select;
@@ -166,6 +169,8 @@ pub(crate) struct Binder<'a> {
     collations: HashMap<Name, collation::Collation>,
     /// Whether the statement has COLLATE.
     has_collations: Cell<bool>,
+    /// Whether the statement reads a column with the name of a row number.
+    reads_row_numbers: bool,
     environment: Environment<'a>,
     mode: Mode<'a>,
     /// The macros of the session that are being bound, the innermost last.
@@ -206,6 +211,7 @@ impl<'a> Binder<'a> {
             reads_clock: Cell::new(false),
             collations: HashMap::new(),
             has_collations: Cell::new(false),
+            reads_row_numbers: false,
             environment,
             mode,
             open_macros: Vec::new(),
@@ -217,6 +223,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// A name is unknown or ambiguous, types do not match, or a construct is not supported.
     pub(crate) fn statement(&mut self, query: &Query) -> Result<BoundQuery> {
+        self.reads_row_numbers |= row_numbers::are_read(query);
         self.query(query, None, &Env::default())
     }
 
@@ -260,6 +267,7 @@ impl<'a> Binder<'a> {
 
     /// Calls a function of the library.
     fn call(&self, function: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
+        let args = self.labeled(enums::Called::Scalar, function, args)?;
         let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
         let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
             .map_err(|error| Self::function_error(error, function))?;

@@ -75,10 +75,31 @@ impl Binder<'_> {
         high: &Ast,
         place: &mut Place<'_, '_>,
     ) -> Result<TypedExpr> {
+        if let (Some(row), Some(low), Some(high)) =
+            (self.row(value, place)?, self.row(low, place)?, self.row(high, place)?)
+        {
+            let row = row.into_iter().map(|value| self.once(value, place));
+            let row = row.collect::<Result<Vec<_>>>()?;
+            return Ok(self.row_within(row, low, high, place)?.negated_if(negated));
+        }
         let value = self.expr(value, place)?;
         let value = self.once(value, place)?;
         let (low, high) = (self.expr(low, place)?, self.expr(high, place)?);
         self.within(value, low, high, negated)
+    }
+
+    /// Tests whether a row, whose values can be read several times, is within bounds.
+    fn row_within(
+        &mut self,
+        row: Vec<TypedExpr>,
+        low: Vec<TypedExpr>,
+        high: Vec<TypedExpr>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<TypedExpr> {
+        Ok(TypedExpr::boolean(Expr::And(vec![
+            self.compared_rows(Comparison::GtEq, row.clone(), low, place)?.expr,
+            self.compared_rows(Comparison::LtEq, row, high, place)?.expr,
+        ])))
     }
 
     fn within(
@@ -104,6 +125,17 @@ impl Binder<'_> {
         place: &mut Place<'_, '_>,
     ) -> Result<Option<TypedExpr>> {
         let Some((value, low, high, negated)) = symmetric(expr) else { return Ok(None) };
+        if let (Some(row), Some(low), Some(high)) =
+            (self.row(value, place)?, self.row(low, place)?, self.row(high, place)?)
+        {
+            let mut once = |row: Vec<TypedExpr>| {
+                row.into_iter().map(|value| self.once(value, place)).collect::<Result<Vec<_>>>()
+            };
+            let (row, low, high) = (once(row)?, once(low)?, once(high)?);
+            let one = self.row_within(row.clone(), low.clone(), high.clone(), place)?.expr;
+            let other = self.row_within(row, high, low, place)?.expr;
+            return Ok(Some(TypedExpr::boolean(Expr::Or(vec![one, other])).negated_if(negated)));
+        }
         let mut operands = Vec::with_capacity(3);
         for operand in [value, low, high] {
             let operand = self.expr(operand, place)?;
@@ -153,7 +185,12 @@ impl Binder<'_> {
             }
         }
         let (value, list) = (self.expr(value, place)?, self.expr(inner, place)?);
-        self.refuse_collation("ANY or ALL", std::slice::from_ref(&value))?;
+        match comparison {
+            Comparison::Eq | Comparison::NotEq => {
+                self.refuse_joined("ANY or ALL", std::slice::from_ref(&value))?
+            }
+            _ => self.refuse_collation("ANY or ALL", std::slice::from_ref(&value))?,
+        }
         if !matches!(list.atom, Atom::List(_)) && !list.unknown && !list.is_null() {
             let message = format!("ANY and ALL take a list or a subquery, not {}", list.atom);
             return Err(with_span(

@@ -143,6 +143,7 @@ fn as_column(output: &OutputColumn) -> Column {
         field: output.field.clone(),
         atom: output.atom.clone(),
         hidden: false,
+        pseudo: false,
         extended: false,
     }
 }

@@ -14,7 +14,7 @@ use sqlparser::ast::{
     Query, Spanned, Visit, VisitMut, Visitor, VisitorMut,
 };
 use sqlparser::tokenizer::Span as TokenSpan;
-use tessera_optimizer::logical::relation::{Aggregate, Key, Name, Relation};
+use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result};
 
@@ -31,7 +31,7 @@ use super::typed::TypedExpr;
 use super::{Binder, BoundQuery, Place, normalized, unsupported_at, with_span};
 
 /// The maximum number of columns that PIVOT makes.
-const PIVOT_COLUMNS_MAX: usize = 10_000;
+pub(super) const PIVOT_COLUMNS_MAX: usize = 10_000;
 
 /// The parts of PIVOT.
 pub(super) struct Pivot<'q> {
@@ -201,6 +201,7 @@ impl Binder<'_> {
                 field,
                 atom: value.atom.clone(),
                 hidden: true,
+                pseudo: false,
                 extended: false,
             });
         }
@@ -253,55 +254,6 @@ impl Binder<'_> {
             condition: equal(&column.text, string(&text)),
         };
         Ok(texts.into_iter().map(value).collect())
-    }
-
-    /// Binds IN (query) and the text of its only column.
-    fn value_query(
-        &mut self,
-        query: &Query,
-        context: FromContext<'_, '_>,
-    ) -> Result<(Relation, Expr)> {
-        let bound = self.query(query, None, context.env)?;
-        let [column] = bound.columns.as_slice() else {
-            let message = format!(
-                "the query in IN of PIVOT has {} columns; it must have one",
-                bound.columns.len()
-            );
-            return Err(with_span(Error::semantic(message), query));
-        };
-        let value = self.field(&column.field)?;
-        let text = self.finished(self.cast_to(value, &Atom::String, false)?)?;
-        Ok((bound.relation, text.expr))
-    }
-
-    /// Runs a query for the distinct texts of a relation, in their order.
-    fn distinct_texts(&mut self, relation: Relation, text: Expr) -> Result<Vec<Arc<str>>> {
-        if !relation.parameters().is_empty() || reads_working_table(&relation) {
-            let message = "PIVOT without IN is not supported where it reads an enclosing query; \
-                           name the values in IN";
-            return Err(Error::unsupported(message));
-        }
-        let field = self.fields.fresh("pivot value", Atom::String);
-        let is_null = Expr::IsNull(Box::new(text.clone()));
-        let aggregate = Aggregate {
-            input: relation.filtered(vec![Expr::Not(Box::new(is_null))]),
-            keys: vec![(field.clone(), text)],
-            sets: None,
-            grouping: None,
-            calls: Vec::new(),
-        };
-        let key = Key { expr: Expr::Field(field.clone()), descending: false, nulls_first: false };
-        let sorted = Relation::Sort {
-            input: Box::new(Relation::Aggregate(Box::new(aggregate))),
-            keys: vec![key],
-            offset: 0,
-            limit: Some(PIVOT_COLUMNS_MAX as u64 + 1),
-        };
-        let output = [(field.clone(), field)];
-        let (plan, _) = tessera_optimizer::plan(sorted, &output, self.fields.clone(), true)?;
-        let texts = self.catalog.texts(&plan)?;
-        check_count(texts.len())?;
-        Ok(texts)
     }
 
     /// Binds a value of IN.
@@ -484,10 +436,4 @@ pub(super) fn check_count(columns: usize) -> Result<()> {
         "PIVOT would make more than {PIVOT_COLUMNS_MAX} columns (PIVOT_COLUMNS_MAX); name fewer values in IN"
     );
     Err(Error::new(Code::Limit, message))
-}
-
-/// Whether a relation reads the tuples of the previous iteration of a recursive query around it.
-fn reads_working_table(relation: &Relation) -> bool {
-    matches!(relation, Relation::WorkingTable { .. })
-        || relation.inputs().into_iter().any(reads_working_table)
 }

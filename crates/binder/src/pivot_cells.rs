@@ -77,6 +77,7 @@ impl Binder<'_> {
             field: output.field,
             atom: output.atom,
             hidden: true,
+            pseudo: false,
             extended: false,
         };
         let columns = bound.columns.into_iter().map(column).collect();

@@ -7,9 +7,10 @@ use sqlparser::ast::{Expr as Ast, OrderBy};
 use sqlparser::ast::{
     Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value, Visit, Visitor,
 };
-use tessera_optimizer::logical::relation::Relation;
-use tessera_plan::Scalar;
-use tessera_types::{Error, Result, SqlState};
+use tessera_optimizer::logical::relation::{Name, Relation};
+use tessera_optimizer::logical::window::{Frame, Window, WindowCall};
+use tessera_plan::{Expr, Scalar};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
 use super::scope::Scope;
@@ -56,8 +57,18 @@ impl Binder<'_> {
         }
         let (limit, offset) = limits(limit_clause.as_ref(), fetch.as_ref())?;
         let (limit, offset) = (limit.as_ref().map(constant_of), offset.as_ref().map(constant_of));
+        let ties = fetch.as_ref().filter(|fetch| fetch.with_ties);
         if limit.into_iter().chain(offset).any(has_subquery) {
+            refuse(ties.is_some(), "FETCH … WITH TIES with a subquery", query)?;
             return self.limited_to_values(bound, limit, offset, &env);
+        }
+        if let (Some(_), Some(limit)) = (ties, limit) {
+            if order_by.is_none() {
+                let error =
+                    Error::semantic("FETCH … WITH TIES needs ORDER BY, which says what ties");
+                return Err(with_span(error.with_state(SqlState::SYNTAX_ERROR), limit));
+            }
+            return self.limited_with_ties(bound, limit, offset, arguments);
         }
         self.limited(bound, limit, offset, arguments)
     }
@@ -115,7 +126,22 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         let scope = Scope::of_arguments(arguments);
         let mut count = |expr: Option<&Ast>, clause| {
-            expr.map(|expr| self.count(expr, clause, &scope)).transpose()
+            // As in PostgreSQL, a column that is there is another fault than one that is not.
+            let is_column = |expr: &Ast| match without_parentheses(expr) {
+                Ast::Identifier(name) => {
+                    bound.columns.iter().any(|column| *column.name == *normalized(name))
+                }
+                _ => false,
+            };
+            let count = expr.map(|expr| {
+                self.count(expr, clause, &scope).map_err(|error| {
+                    match error.sql_state() == SqlState::UNDEFINED_COLUMN && is_column(expr) {
+                        true => error.with_state(SqlState::INVALID_COLUMN_REFERENCE),
+                        false => error,
+                    }
+                })
+            });
+            count.transpose()
         };
         let (offset, limit) =
             (count(offset, "OFFSET")?.flatten(), count(limit, "LIMIT")?.flatten());
@@ -125,6 +151,36 @@ impl Binder<'_> {
         let offset = offset.unwrap_or(0);
         let BoundQuery { relation, columns } = bound;
         let relation = Relation::Limit { input: Box::new(relation), offset, limit };
+        Ok(BoundQuery { relation, columns })
+    }
+
+    /// Keeps the first rows of a sort and those that its keys do not tell from the last of them.
+    fn limited_with_ties(
+        &mut self,
+        bound: BoundQuery,
+        limit: &Ast,
+        offset: Option<&Ast>,
+        arguments: Vec<(Arc<str>, TypedExpr)>,
+    ) -> Result<BoundQuery> {
+        let scope = Scope::of_arguments(arguments);
+        let offset = offset.map(|offset| self.count(offset, "OFFSET", &scope)).transpose()?;
+        let offset = offset.flatten().unwrap_or(0);
+        let Some(count) = self.count(limit, "LIMIT", &scope)? else {
+            let error = Error::semantic("the number of rows of FETCH … WITH TIES must not be NULL");
+            return Err(with_span(error.with_state(SqlState::INVALID_ROW_COUNT_IN_LIMIT), limit));
+        };
+        let BoundQuery { relation, columns } = bound;
+        let relation = match count {
+            0 => Relation::Limit { input: Box::new(relation), offset: 0, limit: Some(0) },
+            _ => {
+                let rank_max = i128::from(count) + i128::from(offset);
+                let rank = self.fields.fresh("rank", Atom::Int64);
+                let Some(limited) = first_with_ties(relation, offset, rank_max, &rank) else {
+                    return Err(unsupported_at("FETCH … WITH TIES of this query", limit));
+                };
+                limited
+            }
+        };
         Ok(BoundQuery { relation, columns })
     }
 
@@ -176,6 +232,43 @@ impl Binder<'_> {
             }
             _ => Err(unsupported_at(&format!("a {clause} that is not constant"), expr)),
         }
+    }
+}
+
+/// Keeps the tuples of a sort up to a rank, without the first ones; only maps may be above it.
+fn first_with_ties(
+    relation: Relation,
+    offset: u64,
+    rank_max: i128,
+    rank: &Name,
+) -> Option<Relation> {
+    match relation {
+        Relation::Map { input, exprs } => {
+            let input = Box::new(first_with_ties(*input, offset, rank_max, rank)?);
+            Some(Relation::Map { input, exprs })
+        }
+        Relation::Sort { input, keys, offset: 0, limit: None } => {
+            let call = WindowCall {
+                function: "rank".into(),
+                args: Vec::new(),
+                distinct: false,
+                filter: None,
+                order_by: Vec::new(),
+                ignore_nulls: false,
+                frame: Frame::whole(),
+            };
+            let (partition, order, calls) = (Vec::new(), keys.clone(), vec![(rank.clone(), call)]);
+            let ranked = Window { input: *input, partition, order, calls, limit: None };
+            let last = Expr::Constant(Scalar::Integer(rank_max), Atom::Int64);
+            let is_first = Expr::call("lt_eq", vec![Expr::Field(rank.clone()), last]);
+            let input = Box::new(Relation::Window(Box::new(ranked)).filtered(vec![is_first]));
+            let input = Box::new(Relation::Sort { input, keys, offset: 0, limit: None });
+            Some(match offset {
+                0 => *input,
+                offset => Relation::Limit { input, offset, limit: None },
+            })
+        }
+        _ => None,
     }
 }
 
@@ -235,6 +328,11 @@ pub(super) fn check(query: &Query) -> Result<()> {
 }
 
 /// Returns the LIMIT and OFFSET expressions of a query.
+fn fetch_beside_limit() -> Error {
+    Error::semantic("a query has both LIMIT and FETCH; remove one of them")
+        .with_state(SqlState::SYNTAX_ERROR)
+}
+
 fn limits(
     clause: Option<&LimitClause>,
     fetch: Option<&Fetch>,
@@ -249,17 +347,18 @@ fn limits(
             (limit.clone(), offset)
         }
         Some(LimitClause::LimitPercent { limit, offset: _ }) => {
-            return Err(unsupported_at("FETCH beside LIMIT", limit));
+            return Err(with_span(fetch_beside_limit(), limit));
         }
         Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
             (Some(limit.clone()), Some(offset.clone()))
         }
     };
-    if let Some(Fetch { with_ties, percent, quantity }) = fetch {
+    if let Some(Fetch { with_ties: _, percent, quantity }) = fetch {
         let place = quantity.as_ref().map_or(sqlparser::tokenizer::Span::empty(), Spanned::span);
-        refuse(*with_ties, "FETCH … WITH TIES", place)?;
         refuse(*percent, "FETCH … PERCENT", place)?;
-        refuse(limit.is_some(), "FETCH beside LIMIT", place)?;
+        if limit.is_some() {
+            return Err(with_span(fetch_beside_limit(), place));
+        }
         let one = || Ast::value(Value::Number("1".to_string(), false));
         limit = Some(quantity.clone().unwrap_or_else(one));
     }

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast::{Query, SetExpr, SetQuantifier};
-use tessera_functions::common_type;
 use tessera_optimizer::logical::relation::{Name, Recursive, Relation};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_values::types::common_type;
 
 use super::cte::{CteDefinition, Meaning, WorkTable};
 use super::scope::{OutputColumn, Scope};
@@ -43,8 +43,12 @@ impl Binder<'_> {
         let base = self.term(left, outer, env)?;
         for column in &base.columns {
             let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
-            self.refuse_collation("WITH RECURSIVE", &[value])?;
+            if distinct {
+                self.refuse_joined("UNION in WITH RECURSIVE", &[value])?;
+            }
         }
+        let collated: Vec<Expr> =
+            base.columns.iter().map(|column| Expr::Field(column.field.clone())).collect();
         let base_columns = super::cte::renamed(base.columns.clone(), alias)?;
         let columns: Vec<OutputColumn> = base_columns
             .into_iter()
@@ -54,14 +58,16 @@ impl Binder<'_> {
                 OutputColumn { field, atom, literal: None, ..column }
             })
             .collect();
+        for (column, value) in columns.iter().zip(&collated) {
+            self.keep_collation(&column.field, [value])?;
+        }
         let atoms: Vec<Atom> = columns.iter().map(|column| column.atom.clone()).collect();
         let base = self.with_types(base, &atoms)?;
         self.recursions += 1;
         let name = normalized(&alias.name);
         let id: Name = Arc::from(format!("{name}${}", self.recursions));
-        let read =
-            columns.iter().map(|column| (column.name.clone(), column.atom.clone())).collect();
-        let work = Meaning::WorkTable(Rc::new(WorkTable { recursion: id.clone(), columns: read }));
+        let work = WorkTable { recursion: id.clone(), columns: columns.clone() };
+        let work = Meaning::WorkTable(Rc::new(work));
         let inner = env.with(name.clone(), work);
         self.open_recursions += 1;
         let step = self.term(right, outer, &inner);

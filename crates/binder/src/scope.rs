@@ -14,7 +14,7 @@ use super::cte::Env;
 use super::group::Groups;
 use super::typed::TypedExpr;
 use super::window::Windows;
-use super::{normalized, with_span};
+use super::{normalized, row_numbers, with_span};
 
 /// A column that expressions can read.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub(crate) struct Column {
     pub(crate) atom: Atom,
     /// Whether the column needs a qualifier, because USING merged it with another column.
     pub(crate) hidden: bool,
+    /// Whether the column is found only where nothing else has its name, such as `rowid`.
+    pub(crate) pseudo: bool,
     /// Whether an outer join can set the column to NULL.
     pub(crate) extended: bool,
 }
@@ -222,7 +224,10 @@ impl<'a> Scope<'a> {
             let value = if outer { as_parameter(value) } else { value };
             return Ok(ResolvedName { value, parts: 1 });
         }
-        Err(self.unknown(parts))
+        match self.pseudo_column(first)? {
+            Some(value) => Ok(ResolvedName { value, parts: 1 }),
+            None => Err(self.unknown(parts)),
+        }
     }
 
     fn parameter(&self, name: &Ident) -> Option<&Parameter> {
@@ -278,14 +283,7 @@ impl<'a> Scope<'a> {
                 let found = self.find_columns(table, column, exact);
                 match found[..] {
                     [] => {}
-                    [only] => {
-                        let value = TypedExpr {
-                            expr: Expr::Field(only.field.clone()),
-                            atom: only.atom.clone(),
-                            unknown: false,
-                        };
-                        return Ok(Some((value, taken)));
-                    }
+                    [only] => return Ok(Some((read(only), taken))),
                     [..] => return Err(ambiguous(&parts[..taken], &found)),
                 }
             }
@@ -312,7 +310,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns this scope and all enclosing scopes.
-    fn enclosing(&self) -> impl Iterator<Item = &Scope<'_>> {
+    pub(super) fn enclosing(&self) -> impl Iterator<Item = &Scope<'_>> {
         std::iter::successors(Some(self), |scope| scope.outer)
     }
 
@@ -333,7 +331,7 @@ impl<'a> Scope<'a> {
             let found: Vec<Column> = self
                 .columns
                 .iter()
-                .filter(|column| of_table(column, parts, exact))
+                .filter(|column| !column.pseudo && of_table(column, parts, exact))
                 .cloned()
                 .collect();
             (!found.is_empty()).then_some(found)
@@ -385,6 +383,11 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// Returns the value of a column.
+pub(super) fn read(column: &Column) -> TypedExpr {
+    TypedExpr { expr: Expr::Field(column.field.clone()), atom: column.atom.clone(), unknown: false }
+}
+
 /// Converts a value to the form that a nested query reads: fields become parameters.
 pub(crate) fn as_parameter(value: TypedExpr) -> TypedExpr {
     fn parameters(expr: &mut Expr) {
@@ -427,7 +430,7 @@ fn too_late(result: &ResultAlias) -> Error {
     error(format!("the result {} {what} cannot be read here; use a subquery", result.name), state)
 }
 
-fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
+pub(super) fn ambiguous(parts: &[Ident], found: &[&Column]) -> Error {
     let name = shown(parts);
     let qualified = found.iter().map(|column| match column.table.last() {
         Some(table) => format!("{table}.{}", column.name),
@@ -463,6 +466,7 @@ fn unknown_column_at<'c>(
         }
     }
     let hint = match names.is_empty() {
+        _ if row_numbers::is_name(name) => row_numbers::HINT.to_string(),
         true => "; no columns can be read here".to_string(),
         false => suggest(&name.value, "known columns are", &names),
     };

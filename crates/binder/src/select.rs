@@ -105,6 +105,7 @@ impl Binder<'_> {
         }
         if groups.are_wanted(select) {
             let known = (select, order_by, env);
+            let item_keys = groups.item_keys();
             let grouped;
             (relation, grouped) = self.grouped(relation, groups, &scope, known)?;
             let steps = having.iter_mut().chain(&mut above).chain(&mut qualify);
@@ -114,6 +115,13 @@ impl Binder<'_> {
             let values = values.chain(keys.iter_mut().map(|key| &mut key.value));
             for value in values.chain(&mut distinct_on) {
                 grouped.rewrite(&mut value.expr)?;
+            }
+            for (item, field) in item_keys {
+                let sorts = keys.iter_mut().filter(|key| key.item == Some(item));
+                let values = list.get_mut(item).map(|(_, value)| value).into_iter();
+                for value in values.chain(sorts.map(|key| &mut key.value)) {
+                    value.expr = Expr::Field(field.clone());
+                }
             }
         }
         let read = having.iter().flat_map(Step::reads).collect();

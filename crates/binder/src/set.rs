@@ -88,11 +88,21 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         if all {
             let ([left, right], columns) = self.with_common_types(inputs, written)?;
-            for column in &columns {
-                let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
-                self.refuse_collation("INTERSECT or EXCEPT ALL", &[value])?;
+            let pairs: Vec<[Expr; 2]> = left
+                .1
+                .iter()
+                .zip(&right.1)
+                .map(|(left, right)| [left, right].map(|name| Expr::Field(name.clone())))
+                .collect();
+            for (column, pair) in columns.iter().zip(&pairs) {
+                let values = pair.clone().map(|value| TypedExpr::new(value, column.atom.clone()));
+                self.refuse_joined("INTERSECT or EXCEPT ALL", &values)?;
             }
-            return self.multiset_operation(left, right, columns, except);
+            let bound = self.multiset_operation(left, right, columns, except)?;
+            for (column, pair) in bound.columns.iter().zip(&pairs) {
+                self.keep_collation(&column.field, pair)?;
+            }
+            return Ok(bound);
         }
         let atoms = self.common_atoms(&inputs, written)?;
         let [left, right] = inputs;
@@ -277,7 +287,7 @@ fn holds_all(atom: &Atom, others: [&Atom; 2]) -> bool {
     let whole = i16::from(*precision) - i16::from(*scale);
     others.iter().all(|other| match other {
         Atom::Decimal(precision, scale) => i16::from(*precision) - i16::from(*scale) <= whole,
-        other => tessera_functions::cast::whole_digits(other)
+        other => tessera_values::cast::whole_digits(other)
             .is_none_or(|digits| i16::from(digits) <= whole),
     })
 }

@@ -199,8 +199,7 @@ impl Binder<'_> {
         let Some(table) = table else {
             return Err(Error::internal(format!("{function} has no format {format}")));
         };
-        let bound = self.scan(table, function);
-        aliased(bound, alias, vec![function.into()])
+        self.scanned(table, function, alias, vec![function.into()])
     }
 }
 

@@ -19,7 +19,7 @@ use super::macros::check_clauses;
 use super::row::any;
 use super::scope::Scope;
 use super::typed::TypedExpr;
-use super::{Binder, BoundQuery, Place, normalized, unsupported_at, with_span};
+use super::{Binder, BoundQuery, Place, normalized, row_numbers, unsupported_at, with_span};
 use crate::context::PlanContext;
 
 /// A macro, and the argument of each of its parameters.
@@ -153,6 +153,7 @@ impl Binder<'_> {
             arguments.extend(named(parameter, &format!("${}", at + 1), value));
         }
         self.enter(name, &definition)?;
+        self.reads_row_numbers |= row_numbers::are_read(query);
         let inner = Scope::of_arguments(arguments);
         let bound = self.query(query, Some(&inner), &Env::default());
         self.open_macros.pop();

@@ -15,6 +15,7 @@ use tessera_optimizer::logical::window::{Frame, Window, WindowCall};
 use tessera_plan::Expr;
 use tessera_types::{Atom, Error, Result, SqlState};
 
+use super::enums::Called;
 use super::function::{argument, function_name};
 use super::grouped::GroupRewriter;
 use super::steps::with_fields;
@@ -243,7 +244,7 @@ impl Binder<'_> {
         if ignore_nulls && !is_positional {
             return refused("IGNORE NULLS");
         }
-        let values = self.window_arguments(name, values)?;
+        let values = self.window_arguments(name, self.labeled(Called::Window, name, values)?)?;
         let given: Vec<_> = values.iter().map(|value| (value.atom.clone(), true)).collect();
         let (atom, _) = window_type(&**self.library(), name, &given, false)?;
         let call = WindowCall {

@@ -31,8 +31,9 @@ impl Binder<'_> {
     }
 
     /// Returns a SQL type in the session's zone.
-    pub(super) fn local_type(&self, data_type: &DataType) -> Result<Atom> {
-        atom_of_type(data_type).map(|atom| self.localized(&atom))
+    pub(crate) fn local_type(&self, data_type: &DataType) -> Result<Atom> {
+        let types = |name: &str| self.environment.definitions.named_type(name).cloned();
+        atom_of_type(data_type, &types).map(|atom| self.localized(&atom))
     }
 
     /// Gives a value the session's zone.

@@ -41,6 +41,12 @@ impl Compression {
         known.map(|(compression, ..)| *compression)
     }
 
+    /// Returns the extension of files with this compression.
+    pub fn extension(self) -> &'static str {
+        let known = KNOWN.iter().find(|(compression, ..)| *compression == self);
+        known.map_or("", |(_, extension, _)| extension)
+    }
+
     /// Removes the extension of the compression from a path.
     pub fn strip(path: &str) -> &str {
         match Compression::of_path(path) {
@@ -63,6 +69,7 @@ mod tests {
         assert_eq!(Compression::named("BZIP2"), Some(Compression::Bzip2));
         assert_eq!(Compression::named("xz"), Some(Compression::Xz));
         assert_eq!(Compression::named("none"), None);
+        assert_eq!(Compression::Zstandard.extension(), "zst");
         assert_eq!(Compression::strip("a.csv.xz"), "a.csv");
         assert_eq!(Compression::strip("a.csv"), "a.csv");
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 
 use tessera_context::Run;
-use tessera_functions::plain::to_plain;
 use tessera_operator::describe::{collection, edge, field_name, passes};
 use tessera_operator::stream_util::{Transform, transform_run};
 use tessera_operator::{Lowering, Operator, Stream, StreamRun, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::{Error, Field, Item, Result, Tuple};
+use tessera_values::plain::to_plain;
 use tessera_vector::{Chunk, Column, Handle};
 
 use super::arrow_table::ArrowTable;

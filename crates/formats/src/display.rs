@@ -11,12 +11,12 @@ use arrow::datatypes::{
 };
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
-use tessera_functions::digits::{Text, push_decimal, push_whole};
-use tessera_functions::format::{
+use tessera_types::{Atom, Error, Result};
+use tessera_values::digits::{Text, push_decimal, push_whole};
+use tessera_values::format::format_array;
+use tessera_values::format::{
     FloatStyle, decimal_text, quote_element, write_date, write_double, write_single,
 };
-use tessera_functions::format_array;
-use tessera_types::{Atom, Error, Result};
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")

@@ -14,19 +14,19 @@ use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 
 use tessera_context::{Compression, Context, RangeReader, Read, ReadBuffer};
-use tessera_functions::plain::UUID_BYTES;
-use tessera_functions::scalar::scalar_to_array;
 use tessera_operator::describe;
 use tessera_operator::format::{COMPRESSION, compression_of};
 use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{
     Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names,
 };
+use tessera_values::plain::UUID_BYTES;
+use tessera_values::scalar::scalar_to_array;
 
-pub(crate) use conjuncts::{
+pub use conjuncts::{
     Conjunct, RunConjunct, conjuncts, filter_and_project, joined_conjuncts, start_conjuncts,
 };
-pub(crate) use pruning::FilePredicate;
+pub use pruning::FilePredicate;
 pub use types::merge_tuples;
 pub(crate) use types::{check_type, convert};
 
@@ -37,21 +37,21 @@ pub(crate) const CHECKED: &str = "checked";
 
 /// The checked parameters of a scan of files.
 #[derive(Debug, Clone)]
-pub(crate) struct FileScan {
+pub struct FileScan {
     /// The files.
-    pub(crate) paths: Vec<Arc<str>>,
+    pub paths: Vec<Arc<str>>,
     /// The columns that the filter reads.
-    pub(crate) columns: Tuple,
+    pub columns: Tuple,
     /// The positions of the output columns.
-    pub(crate) fields: Vec<usize>,
+    pub fields: Vec<usize>,
     /// The predicate.
-    pub(crate) filter: Option<Expr>,
+    pub filter: Option<Expr>,
     /// For each path, the columns that are constant there.
-    pub(crate) partitions: Vec<Vec<(Arc<str>, Scalar, Atom)>>,
+    pub partitions: Vec<Vec<(Arc<str>, Scalar, Atom)>>,
     /// Whether columns of the files become their common type.
-    pub(crate) is_union: bool,
+    pub is_union: bool,
     /// The compression of the files, if their names do not say it.
-    pub(crate) compression: Option<Option<Compression>>,
+    pub compression: Option<Option<Compression>>,
 }
 
 impl FileScan {
@@ -59,7 +59,7 @@ impl FileScan {
     ///
     /// # Errors
     /// A parameter is missing or malformed.
-    pub(crate) fn new(node: &Node) -> Result<FileScan> {
+    pub fn new(node: &Node) -> Result<FileScan> {
         FileScan::of(node, node.params.strings("paths")?)
     }
 
@@ -112,7 +112,7 @@ impl FileScan {
 
     /// Returns the constants of the file at `position`: for each column, an array of one value if
     /// the column is constant.
-    pub(crate) fn constants(&self, position: usize) -> Result<Vec<Option<ArrayRef>>> {
+    pub fn constants(&self, position: usize) -> Result<Vec<Option<ArrayRef>>> {
         let constants = self.partitions.get(position).map_or(&[][..], Vec::as_slice);
         self.columns
             .fields()
@@ -129,7 +129,7 @@ impl FileScan {
 ///
 /// # Errors
 /// A parameter is missing or malformed, or the filter is not a predicate over the columns.
-pub(crate) fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
+pub fn derive(node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
     derive_scan(&FileScan::new(node)?, inputs)
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn null_constant(atom: &Atom) -> ArrayRef {
 ///
 /// # Errors
 /// The column holds a NULL.
-pub(crate) fn check_nulls(array: &dyn Array, nullable: bool, path: &str, name: &str) -> Result<()> {
+pub fn check_nulls(array: &dyn Array, nullable: bool, path: &str, name: &str) -> Result<()> {
     if nullable || array.null_count() == 0 {
         return Ok(());
     }
@@ -289,7 +289,7 @@ pub(crate) fn check_nulls(array: &dyn Array, nullable: bool, path: &str, name: &
 ///
 /// # Errors
 /// The range cannot be read.
-pub(crate) fn read_now(
+pub fn read_now(
     reader: &dyn RangeReader,
     range: Range<u64>,
     context: Option<&Arc<dyn Context>>,

@@ -22,9 +22,8 @@ pub(crate) mod prune;
 mod records;
 mod rows_materialize;
 mod rows_scan;
-mod table;
-mod text;
-pub mod xlsx;
+pub mod table;
+pub mod text;
 
 pub use arrow_table::ArrowTable;
 pub use arrow_to_collection::ArrowToCollection;
@@ -52,7 +51,6 @@ pub fn register(registry: &mut Registry) {
     registry.register_format(csv::Tsv);
     registry.register_format(json::Json);
     registry.register_format(ipc::Ipc);
-    registry.register_format(xlsx::Xlsx);
     registry.register_format(content::Text);
     registry.register_format(content::Blob);
 }

@@ -7,10 +7,10 @@
 
 use std::cmp::Ordering;
 
-use tessera_functions::scalar::compare;
 use tessera_plan::rewrite::mirrored;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
+use tessera_values::scalar::compare;
 
 /// The statistics of a column in a range of rows.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,7 +22,7 @@ const ROW_BYTES: f64 = 64.0;
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn sampled(
+pub fn sampled(
     files: &TableFiles<'_>,
     all: bool,
 ) -> Result<(Vec<Arc<dyn RangeReader>>, Statistics)> {

@@ -10,11 +10,11 @@ use arrow::datatypes::*;
 use tessera_codegen::{Op, Operation, ValueCode};
 use tessera_types::{Atom, Code, Error, Result};
 
-use super::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
-use super::types::{
+use super::{datetime, decimal};
+use tessera_values::kernel::{Argument, Kernel, binary, pair, single, unary, unexpected};
+use tessera_values::types::{
     Arg, ResolvedCall, common_type, decimal_of_arg, expect_arguments, wrong_arguments,
 };
-use super::{datetime, decimal};
 
 /// The error of an operation that failed for these operands.
 pub(crate) fn failure(
@@ -65,7 +65,9 @@ pub(crate) fn resolve_binary(
         .ok_or_else(|| wrong_arguments(name, args, "cast them to one type"))?;
     if matches!(common, Atom::Decimal(..)) {
         let constant_digits = |arg: &Arg<'_>, atom: &Atom| {
-            decimal_of_arg(arg).or_else(|| super::types::decimal_of(atom)).unwrap_or((1, 0))
+            decimal_of_arg(arg)
+                .or_else(|| tessera_values::types::decimal_of(atom))
+                .unwrap_or((1, 0))
         };
         let (l, r) = (constant_digits(&args[0], &left), constant_digits(&args[1], &right));
         return Ok(decimal::resolve(operation, l, r, args));

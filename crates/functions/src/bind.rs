@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use tessera_plan::{Expr, Scalar, Scope};
 use tessera_types::{Atom, Error, Item, Result, Tuple, did_you_mean};
 
-use super::cast::{Cast, cast_raises, check_cast};
 use super::fold::{folded, may_be_long};
 use super::in_set::{InSet, SET_MIN, in_set};
-use super::kernel::Kernel;
 use super::lambdas::{LambdaCall, takes_lambda};
 use super::library::Library;
-use super::scalar::scalar_to_array;
 use super::strict::is_strict;
-use super::types::Arg;
+use tessera_values::cast::{Cast, cast_raises, check_cast};
+use tessera_values::kernel::Kernel;
+use tessera_values::scalar::scalar_to_array;
+use tessera_values::types::Arg;
 
 /// The fields that a node reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result};
 
-use super::kernel::{Argument, Kernel, binary, unary, unexpected};
-use super::rowwise::{InputValue, OutputValue, strict};
-use super::scalar::with_integer;
-use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, binary, unary, unexpected};
+use tessera_values::rowwise::{InputValue, OutputValue, strict};
+use tessera_values::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
+use tessera_values::with_integer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {

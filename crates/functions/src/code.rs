@@ -10,8 +10,8 @@ use tessera_vector::Chunk;
 use super::BoundExpr;
 use super::bind::{Node, NodeKind};
 use super::evaluate::{View, evaluate};
-use super::kernel::as_boolean;
-use super::scalar::with_whole_number;
+use tessera_values::kernel::as_boolean;
+use tessera_values::with_whole_number;
 
 /// The origin of an input of compiled code.
 #[derive(Debug, Clone)]

@@ -19,10 +19,10 @@ use arrow::datatypes::{
 use tessera_codegen::{Comparison, Op, TextCode, ValueCode};
 use tessera_types::{Atom, Result, TimeUnit};
 
-use super::canonical::canonical_floats;
 use super::decimal::widened;
-use super::kernel::{Argument, Kernel, argument, nulls, pair, truth};
-use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
+use tessera_values::canonical::canonical_floats;
+use tessera_values::kernel::{Argument, Kernel, argument, nulls, pair, truth};
+use tessera_values::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
 /// The name suffix of comparisons between decimals without a common type of 38 digits, or between
 /// timestamps in nanoseconds and in other units.

@@ -6,9 +6,10 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilde
 use tessera_context::interrupt::{EveryBytes, SPAN_BYTES, spans};
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::long_strings::{append, text_pieces};
-use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use crate::long_strings::text_pieces;
+use tessera_values::append::append;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// Resolves `||` of texts and bytes. That of lists is `array_concat` and the like, which are not
 /// strict.

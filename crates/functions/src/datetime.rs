@@ -23,10 +23,10 @@ use tessera_codegen::Operation;
 use tessera_text::calendar::{JULIAN_EPOCH, add_months, offset_at};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::kernel::{Argument, Kernel, binary};
-use super::parse_timestamp::{DATE_END, offset_in};
-use super::scalar::per_second;
-use super::types::{Arg, ResolvedCall, finer};
+use tessera_values::kernel::{Argument, Kernel, binary};
+use tessera_values::parse::timestamp::{DATE_END, offset_in};
+use tessera_values::scalar::per_second;
+use tessera_values::types::{Arg, ResolvedCall, finer};
 
 const DAY_SECONDS: i64 = 86_400;
 const DAY_NANOS: i64 = DAY_SECONDS * 1_000_000_000;
@@ -74,7 +74,7 @@ pub(crate) fn resolve(
             build(atom.clone(), [atom, Interval], TemporalRule::Timestamp(unit, zone))
         }
         (Operation::Sub, Timestamp(..) | Date, Timestamp(..) | Date) => {
-            let common = super::types::common_type(left, right)?;
+            let common = tessera_values::types::common_type(left, right)?;
             let Timestamp(unit, zone) = &common else { return None };
             // Most timestamps in microseconds do not fit 64 bits in nanoseconds.
             let in_micros = |atom: &Atom| match atom {

@@ -19,9 +19,9 @@ use tessera_codegen::{Op, Operation, ValueCode};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Error, Result};
 
 use super::arithmetic::failure;
-use super::cast::decimal_text;
-use super::kernel::{Argument, Kernel, argument, binary, pair};
-use super::types::{Arg, ResolvedCall};
+use tessera_values::cast::decimal_text;
+use tessera_values::kernel::{Argument, Kernel, argument, binary, pair};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// Resolves an operation on decimals (or integers treated as decimals) of these precisions and
 /// scales.

@@ -15,8 +15,8 @@ use tessera_vector::{Chunk, Column};
 
 use super::bind::{FieldReads, Node, NodeKind};
 use super::growth::record_size;
-use super::kernel::Argument;
 use super::logic;
+use tessera_values::kernel::Argument;
 
 /// The maximum number of dictionaries with cached results per node: enough for the row groups that
 /// all workers currently read.

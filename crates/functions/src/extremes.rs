@@ -1,4 +1,4 @@
-//! `greatest` and `least` of lists, structs and maps, in comparison order; NULLs are ignored.
+//! `greatest` and `least` of lists, structs, maps and enums, in comparison order; NULLs are ignored.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;
@@ -7,8 +7,8 @@ use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result};
 
 use super::compare::Compare;
-use super::kernel::{Argument, Kernel, as_boolean};
-use super::types::{Arg, ResolvedCall, common_type, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, as_boolean};
+use tessera_values::types::{Arg, ResolvedCall, common_type, wrong_arguments};
 
 /// Resolves a call; all arguments are cast to their common type.
 ///
@@ -38,7 +38,7 @@ impl Kernel for Extreme {
                 Some(best) => self.better(&best, next, rows)?,
             });
         }
-        Ok(best.unwrap_or_else(|| super::kernel::nulls(&self.0.atom, rows)))
+        Ok(best.unwrap_or_else(|| tessera_values::kernel::nulls(&self.0.atom, rows)))
     }
 }
 

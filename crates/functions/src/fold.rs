@@ -12,7 +12,7 @@ use super::bind::{Binder, FieldReads, Node, NodeKind};
 use super::evaluate::{View, evaluate};
 use super::growth::{bytes_of, grows, size};
 use super::library::Library;
-use super::scalar::array_value;
+use tessera_values::scalar::array_value;
 
 /// The maximum size of a folded value in bytes.
 pub(crate) const FOLDED_BYTES_MAX: u128 = 64 << 10;

@@ -15,15 +15,15 @@ use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, Scalar
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::canonical::canonical_floats;
-use super::cast::{cast, cast_raises};
 use super::growth::reserve_for_result;
-use super::hidden_values::clear_hidden_values;
-use super::kernel::{Argument, Kernel};
-use super::long_strings::in_pieces;
-use super::plain::{to_form, to_plain};
-use super::scalar::scalar_to_array;
-use super::types::{Arg, ResolvedCall, wrong_arguments};
+use crate::long_strings::in_pieces;
+use tessera_values::canonical::canonical_floats;
+use tessera_values::cast::{cast, cast_raises};
+use tessera_values::hidden_values::clear_hidden_values;
+use tessera_values::kernel::{Argument, Kernel};
+use tessera_values::plain::{to_form, to_plain};
+use tessera_values::scalar::scalar_to_array;
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Functions that return a value for every argument of their types; all others may fail.
 const TOTAL: &[&str] = &[
@@ -149,7 +149,7 @@ pub(crate) fn resolve(
 /// Arrow type.
 fn taken(from: &Atom, field: &FieldRef) -> Atom {
     match Atom::from_arrow(field.data_type()) {
-        Ok(to) if *from != Atom::Null && super::cast::check_cast(from, &to).is_ok() => to,
+        Ok(to) if *from != Atom::Null && tessera_values::cast::check_cast(from, &to).is_ok() => to,
         _ => from.clone(),
     }
 }

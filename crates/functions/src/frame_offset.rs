@@ -5,10 +5,10 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::canonical::canonical_values;
 use super::decimal::widened;
-use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use tessera_values::canonical::canonical_values;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// Resolves `frame_offset`, which returns its argument: an integer of 64 bits, a decimal, a double
 /// or an interval.

@@ -14,9 +14,9 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result};
 use tessera_vector::{Chunk, Column};
 
-use super::kernel::Argument;
-use super::scalar::array_value;
 use super::strings::pad::CHARACTERS_MAX;
+use tessera_values::kernel::Argument;
+use tessera_values::scalar::array_value;
 
 /// Results up to this size need no reservation.
 const SMALL_BYTES: u128 = 1 << 20;
@@ -196,7 +196,9 @@ pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
 fn elements(args: &[(Scalar, &Atom)]) -> u128 {
     let per_unit = |atom: &Atom| match atom {
         Atom::Date => DAY_NANOSECONDS,
-        Atom::Timestamp(unit, _) => 1_000_000_000 / i128::from(super::scalar::per_second(*unit)),
+        Atom::Timestamp(unit, _) => {
+            1_000_000_000 / i128::from(tessera_values::scalar::per_second(*unit))
+        }
         _ => 1,
     };
     let mut numbers = Vec::with_capacity(args.len());

@@ -11,8 +11,8 @@ use tessera_codegen::{Op, TextCode, ValueCode};
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result};
 
-use super::kernel::{Argument, Kernel, argument, single, truth, unexpected};
-use super::scalar::with_whole_number;
+use tessera_values::kernel::{Argument, Kernel, argument, single, truth, unexpected};
+use tessera_values::with_whole_number;
 
 /// The minimum number of constants for a set; fewer are compared one by one.
 pub(crate) const SET_MIN: usize = 3;

@@ -21,8 +21,8 @@ use tessera_vector::{CHUNK_ROWS, Chunk, Column};
 
 use super::bind::{FieldReads, Node};
 use super::evaluate::{View, evaluate, is_raised};
-use super::hidden_values::without_hidden_items;
-use super::kernel::{as_boolean, unexpected};
+use tessera_values::hidden_values::without_hidden_items;
+use tessera_values::kernel::{as_boolean, unexpected};
 
 /// The assumed number of elements of a list.
 const ELEMENTS: u32 = 10;

@@ -3,10 +3,10 @@
 //! [`Library`] resolves functions by name and argument types: native ones first (comparisons,
 //! checked arithmetic, dates, patterns, bits), one family per file, then DataFusion's (`foreign`).
 //! A [`BoundExpr`] is an expression bound to an input tuple; it computes a column or narrows the
-//! selection of a chunk. See `evaluate` for evaluation and [`cast`] for conversions between types.
+//! selection of a chunk. See `evaluate` for evaluation.
 //!
 //! `unsafe` code is confined to `compiled`, `computed`, `key_hash` and `user`, which call compiled
-//! code, and to `long_strings`, which appends views without a copy.
+//! code.
 //!
 //! ```
 //! use std::sync::{Arc, OnceLock};
@@ -29,8 +29,6 @@ mod arithmetic;
 mod bind;
 mod bits;
 pub mod bytes;
-pub mod canonical;
-pub mod cast;
 mod code;
 mod compare;
 mod compiled;
@@ -39,18 +37,13 @@ mod concat_op;
 mod datetime;
 mod decimal;
 mod degrees;
-pub mod digits;
 mod evaluate;
-pub mod exact;
 mod extremes;
 mod fold;
 mod foreign;
-pub mod format;
 mod frame_offset;
 pub mod growth;
-pub mod hidden_values;
 mod in_set;
-mod kernel;
 pub mod key_hash;
 mod lambdas;
 mod library;
@@ -64,28 +57,17 @@ mod math;
 mod nullif;
 mod numbers;
 mod offered;
-mod parse;
-mod parse_float;
-mod parse_interval;
-mod parse_list;
-mod parse_nested;
-mod parse_timestamp;
 mod patterns;
-pub mod plain;
 mod quantified;
 mod regex_search;
 mod rounding;
-mod rowwise;
-pub mod scalar;
 mod select;
 mod similar;
 mod strict;
 mod strings;
-mod struct_cast;
 mod substr;
 mod temporal;
 mod type_info;
-mod types;
 mod user;
 mod width_bucket;
 
@@ -105,7 +87,7 @@ use tessera_vector::{Chunk, Column};
 
 use bind::{Binder, Node, NodeKind};
 use evaluate::{View, evaluate};
-use kernel::as_boolean;
+use tessera_values::kernel::as_boolean;
 
 pub use code::{Coder, Origin};
 use compiled::PredicateCode;
@@ -119,16 +101,13 @@ pub use aggregate_types::argument_fields;
 pub use datetime::{divide_interval, interval_between};
 pub use fold::constant;
 pub use foreign::foreign_type;
-pub use format::format_array;
 pub use lambdas::ALIASES as LAMBDA_FUNCTIONS;
 pub use library::{Library, temporal_and_string_names};
 pub use numbers::WHOLE_QUOTIENT;
 pub use offered::is_offered;
 pub use strict::{is_strict, is_written_null};
 pub use temporal::series::TimestampSeries;
-pub use temporal::session_zone::{SessionZone, local_microseconds, session_zone};
 pub use type_info::duckdb_name;
-pub use types::common_type;
 pub use user::UserFunction;
 pub use window_type::{WINDOW_FUNCTIONS, window_type};
 

@@ -13,16 +13,18 @@ use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::arithmetic::{resolve_binary, resolve_unary};
-use super::cast::cast_raises;
 use super::compare::Compare;
 use super::offered::{is_left_out, is_offered};
-use super::scalar::{array_value, scalar_to_array};
-use super::types::{Arg, ResolvedCall, common_type, exact_in, expect_arguments, wrong_arguments};
 use super::user::UserFunction;
 use super::{
     aggregate_types, bits, compare, concat_op, extremes, foreign, frame_offset, lambdas, like,
     list_numbers, lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings,
     substr, temporal, type_info,
+};
+use tessera_values::cast::cast_raises;
+use tessera_values::scalar::{array_value, scalar_to_array};
+use tessera_values::types::{
+    Arg, ResolvedCall, common_type, exact_in, expect_arguments, wrong_arguments,
 };
 
 /// Native functions that are dispatched by name alone.
@@ -264,7 +266,10 @@ impl Library {
             }
             "greatest" | "least"
                 if args.iter().any(|arg| {
-                    matches!(arg.atom, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
+                    matches!(
+                        arg.atom,
+                        Atom::List(_) | Atom::Struct(_) | Atom::Map(..) | Atom::Enum(_)
+                    )
                 }) =>
             {
                 return extremes::resolve(name, args);

@@ -9,9 +9,9 @@ use arrow::array::{
 use arrow::datatypes::*;
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
-use super::exact::quotient;
-use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
+use tessera_values::exact::quotient;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
 /// The names of the functions.
 pub(crate) const NAMES: [&str; 4] = ["list_sum", "array_sum", "list_avg", "array_avg"];

@@ -14,7 +14,7 @@ use tessera_vector::Column;
 
 use super::bind::Node;
 use super::evaluate::{View, evaluate, is_raised};
-use super::kernel::{Argument, as_boolean, true_bits};
+use tessera_values::kernel::{Argument, as_boolean, true_bits};
 
 /// Nodes up to this cost that cannot fail are evaluated for all tuples instead of a selection:
 /// gathering a column costs about as much as a few comparisons.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, Int64Array, StringViewArray, StringViewBuilder,
 };
-use arrow::buffer::Buffer;
 use arrow::compute::{cast, concat};
 use arrow::datatypes::Int64Type;
 use md5::Md5;
@@ -17,7 +16,8 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use tessera_context::interrupt::{SPAN_BYTES, check_here, point, spans};
 use tessera_types::Result;
 
-use super::kernel::Argument;
+use tessera_values::append::append;
+use tessera_values::kernel::Argument;
 
 /// The approximate number of string bytes per call: a few milliseconds of work.
 const PIECE_BYTES: usize = SPAN_BYTES;
@@ -111,15 +111,6 @@ fn long_value(args: &[Argument]) -> Option<LongValue<'_>> {
     }
     let bytes = first.array.as_binary_view_opt().filter(|bytes| bytes.is_valid(0))?.value(0);
     (bytes.len() > PIECE_BYTES).then_some(LongValue::Bytes(bytes))
-}
-
-/// Appends a text; a long one is not copied.
-pub(super) fn append(builder: &mut StringViewBuilder, text: String) {
-    let Ok(length @ SPAN..) = u32::try_from(text.len()) else { return builder.append_value(text) };
-    const SPAN: u32 = PIECE_BYTES as u32;
-    let block = builder.append_block(Buffer::from_vec(text.into_bytes()));
-    // SAFETY: the block was just added; it is valid UTF-8 of exactly this length.
-    unsafe { builder.append_view_unchecked(block, 0, length) };
 }
 
 /// An array of one text.

@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, Float64Type};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::degrees;
-use super::kernel::{Argument, Kernel, binary, unary};
-use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, binary, unary};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// The reason why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use arrow::compute;
 use tessera_codegen::Comparison;
 use tessera_types::{Atom, Result};
 
-use super::cast::{cast, cast_raises};
 use super::compare::{Compare, CompareTimestamps};
-use super::kernel::{Argument, Kernel, argument, as_boolean};
-use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
+use tessera_values::cast::{cast, cast_raises};
+use tessera_values::kernel::{Argument, Kernel, argument, as_boolean};
+use tessera_values::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
 /// Resolves `nullif`: both arguments are compared in their common type; the result has the type of
 /// the first.

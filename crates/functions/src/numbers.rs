@@ -8,14 +8,14 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
 use super::arithmetic::division_by_zero;
-use super::cast::decimal_text;
 use super::decimal::widened;
-use super::kernel::{Argument, Kernel, argument, binary, unary, unexpected};
-use super::scalar::with_integer;
-use super::types::{
+use super::width_bucket;
+use tessera_values::cast::decimal_text;
+use tessera_values::kernel::{Argument, Kernel, argument, binary, unary, unexpected};
+use tessera_values::types::{
     Arg, ResolvedCall, common_type, decimal_of, expect_arguments, integer_digits, wrong_arguments,
 };
-use super::width_bucket;
+use tessera_values::with_integer;
 
 /// `div(a, b)`, the integer part of a quotient. The plan name `div` is taken by the operator.
 pub const WHOLE_QUOTIENT: &str = "whole_quotient";

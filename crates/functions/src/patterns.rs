@@ -11,10 +11,10 @@ use tessera_types::{Atom, DECIMAL_PRECISION_MAX, Result, TimeUnit};
 
 use tessera_text::{DateTimePattern, DateTimeValue, Number, NumberPattern};
 
-use super::parse_timestamp::offset_in;
-use super::rowwise::{InputValue, MICROSECONDS, OutputValue, signature, strict, zoned};
-use super::temporal::session_zone::NamedZone;
-use super::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::parse::timestamp::offset_in;
+use tessera_values::rowwise::{InputValue, MICROSECONDS, OutputValue, signature, strict, zoned};
+use tessera_values::temporal::session_zone::NamedZone;
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The names of the functions.
 pub(crate) const NAMES: &[&str] = &["to_char", "to_date", "to_number", "to_timestamp"];

@@ -11,8 +11,8 @@ use tessera_types::{Atom, Result, Slot};
 
 use super::compare::Compare;
 use super::in_set::{InSet, in_items};
-use super::kernel::{Argument, Kernel, argument, as_boolean, unexpected};
-use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, as_boolean, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
 /// The names of the functions.
 pub(crate) const NAMES: [&str; 12] = [

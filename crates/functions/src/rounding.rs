@@ -9,9 +9,9 @@ use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, Int
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result};
 
-use super::cast::decimal_text;
-use super::kernel::{Argument, Kernel, argument, binary, unary};
-use super::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
+use tessera_values::cast::decimal_text;
+use tessera_values::kernel::{Argument, Kernel, argument, binary, unary};
+use tessera_values::types::{Arg, ResolvedCall, decimal_of, expect_arguments, wrong_arguments};
 
 const PRECISION_MAX: i64 = DECIMAL_PRECISION_MAX as i64;
 

@@ -9,8 +9,8 @@ use tessera_vector::Chunk;
 
 use super::bind::Node;
 use super::evaluate::{View, evaluate};
-use super::kernel::true_bits;
 use super::logic::{CHEAP, Truth};
+use tessera_values::kernel::true_bits;
 
 /// If at least one in this many stored tuples is selected, a cheap conjunct is evaluated for all of
 /// them instead of gathering.

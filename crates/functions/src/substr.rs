@@ -9,9 +9,9 @@ use tessera_codegen::TextCode;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::kernel::{Argument, Kernel, argument, unexpected};
-use super::long_strings::place_of;
-use super::types::{Arg, ResolvedCall};
+use crate::long_strings::place_of;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// Resolves a call if the arguments are a string and integers.
 pub(crate) fn resolve(args: &[Arg<'_>]) -> Option<ResolvedCall> {

@@ -9,8 +9,8 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Result, Tuple};
 use tessera_vector::{Chunk, Column};
 
-use super::scalar::array_value;
 use super::{BoundExpr, Library};
+use tessera_values::scalar::array_value;
 
 /// Creates a run without parameters.
 pub fn run() -> Run {

@@ -8,11 +8,11 @@ use tessera_types::{Atom, Result};
 use tessera_vector::Column;
 use tessera_vector::hash::hash_columns;
 
-use super::kernel::{Argument, Kernel};
-use super::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// The names of the functions.
-pub(crate) const NAMES: &[&str] = &["hash", "pg_typeof", "typeof", "version"];
+pub(crate) const NAMES: &[&str] = &["enum_code", "hash", "pg_typeof", "typeof", "version"];
 
 /// Resolves a call of one of these functions.
 pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
@@ -24,6 +24,7 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
             .map(|()| constant(args, format!("Tessera {}", env!("CARGO_PKG_VERSION")))),
         "pg_typeof" => named(postgresql_name),
         "typeof" => named(duckdb_name),
+        "enum_code" => place(args),
         "hash" => hashed(name, args),
         _ => return None,
     })
@@ -43,6 +44,26 @@ struct ConstantText(String);
 impl Kernel for ConstantText {
     fn call(&self, _args: &[Argument], rows: usize) -> Result<ArrayRef> {
         Ok(Arc::new(StringViewArray::from(vec![self.0.as_str(); rows])))
+    }
+}
+
+/// `enum_code(value)`: the place of a label in its type, from 0.
+fn place(args: &[Arg<'_>]) -> Result<ResolvedCall> {
+    match args {
+        [Arg { atom: atom @ Atom::Enum(_), .. }] => {
+            Ok(ResolvedCall::strict(Atom::UInt16, args, vec![(*atom).clone()], Place))
+        }
+        _ => Err(wrong_arguments("enum_code", args, "it takes a value of an enum")),
+    }
+}
+
+#[derive(Debug)]
+struct Place;
+
+impl Kernel for Place {
+    /// The plain form of an enum has the places.
+    fn call(&self, args: &[Argument], _rows: usize) -> Result<ArrayRef> {
+        Ok(argument(args, 0)?.array.clone())
     }
 }
 
@@ -97,6 +118,7 @@ fn postgresql_name(atom: &Atom) -> String {
         Atom::Timestamp(_, None) => "timestamp without time zone",
         Atom::Timestamp(_, Some(_)) => "timestamp with time zone",
         Atom::Interval | Atom::Duration(_) => "interval",
+        Atom::Enum(labels) => return labels.name().to_string(),
         Atom::List(slot) => {
             return format!("{}[]", postgresql_name(&slot.atom).trim_end_matches("[]"));
         }
@@ -128,6 +150,11 @@ pub fn duckdb_name(atom: &Atom) -> String {
         Atom::Timestamp(_, None) => "TIMESTAMP",
         Atom::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
         Atom::Interval | Atom::Duration(_) => "INTERVAL",
+        Atom::Enum(labels) => {
+            let quoted = |label: &std::sync::Arc<str>| format!("'{}'", label.replace('\'', "''"));
+            let labels = labels.labels().iter().map(quoted).collect::<Vec<_>>();
+            return format!("ENUM({})", labels.join(", "));
+        }
         Atom::List(slot) => return format!("{}[]", duckdb_name(&slot.atom)),
         Atom::Struct(fields) => {
             let fields =

@@ -14,8 +14,8 @@ use tessera_types::{Atom, Code, Error, Result};
 use tessera_vector::CHUNK_ROWS;
 
 use super::compiled::raw;
-use super::kernel::{Argument, Kernel};
-use super::types::{Arg, ResolvedCall, common_type, decimal_of, expect_arguments};
+use tessera_values::kernel::{Argument, Kernel};
+use tessera_values::types::{Arg, ResolvedCall, common_type, decimal_of, expect_arguments};
 
 /// The assumed cost of a call, which is mostly inlined.
 const COST: u32 = 10;

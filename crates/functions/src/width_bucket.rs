@@ -7,8 +7,8 @@ use arrow::datatypes::*;
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::decimal::widened;
-use super::kernel::{Argument, Kernel, argument};
-use super::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument};
+use tessera_values::types::{Arg, ResolvedCall, common_type, expect_arguments, wrong_arguments};
 
 /// `width_bucket`: the bucket of an equi-width histogram; exact decimals unless an argument is a
 /// float.

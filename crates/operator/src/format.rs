@@ -92,6 +92,13 @@ pub struct FormatEntry {
     pub write_options: &'static [FormatOption],
 }
 
+impl FormatEntry {
+    /// Whether its files can be compressed as a whole, such as `x.csv.gz`.
+    pub fn is_compressed_as_a_whole(&self) -> bool {
+        self.read_options.iter().any(|option| option.name == COMPRESSION.name)
+    }
+}
+
 /// The parts of a file that its scan reads first. Stores send them with the file's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstRead {
@@ -176,6 +183,12 @@ pub const COMPRESSION: FormatOption = FormatOption {
     help: "how the files are compressed: none, gzip, zstd, bz2 or xz; absent or auto: by the ends of their names",
     default: None,
     kind: TEXT,
+};
+
+/// The option of how a written file of text is compressed.
+pub const WRITTEN_COMPRESSION: FormatOption = FormatOption {
+    help: "how the file is compressed: none, gzip or zstd; absent or auto: by the end of its name",
+    ..COMPRESSION
 };
 
 /// Returns the compression of a file, by the option of its scan or by its name.

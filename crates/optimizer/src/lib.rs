@@ -14,20 +14,22 @@
 //!    groups. Both sides then have the same predicates.
 //! 5. `logical::order` orders joins by estimated cost.
 //! 6. `logical::reduce` reduces the input of groupings before a join. It needs the join order.
-//! 7. `logical::copies` lets equal parts share their tuples. It needs the final relations.
-//! 8. `lower` creates sub-operators.
-//! 9. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
-//! 10. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
-//! 11. The platform's pass inserts executors, exchanges and merges; all steps before are the same
+//! 7. `logical::early_groups` groups inputs of joins. It needs the join order.
+//! 8. `logical::copies` lets equal parts share their tuples. It needs the final relations.
+//! 9. `lower` creates sub-operators.
+//! 10. [`physical::optimize`] rewrites the plan; its documentation lists its passes in order.
+//! 11. A store that can filter takes predicates (`storage/objects`), once they are in the scans.
+//! 12. The platform's pass inserts executors, exchanges and merges; all steps before are the same
 //!     on every platform.
 //!
-//! Steps 1 to 8 are [`plan`]; the session calls 9 to 11.
+//! Steps 1 to 9 are [`plan`]; the session calls 10 to 12.
 
 #![forbid(unsafe_code)]
 
 pub mod expression;
 pub mod logical;
 mod lower;
+mod merging;
 pub mod physical;
 mod planning;
 pub mod sample;
@@ -64,13 +66,14 @@ pub fn plan(
     let relation = push_down(relation, fields.types());
     let estimates = Estimates::default();
     let mut relation = fields.join_partition_aggregates(relation, &read, &estimates);
+    if join_order {
+        relation = order_joins(relation, fields.types(), &estimates)?;
+        relation = reduce_groups(relation, fields.types(), &estimates)?;
+        relation = fields.group_early(relation, &estimates);
+    }
     let (library, rules) = (fields.library, fields.rules);
     let atoms = fields.into_atoms();
     let types = Types { library, atoms: &atoms, rules };
-    if join_order {
-        relation = order_joins(relation, types, &estimates)?;
-        relation = reduce_groups(relation, types, &estimates)?;
-    }
     let relation = share_copies(relation, types, &estimates);
     Lowering::new(types, &estimates).query(&relation, output)
 }

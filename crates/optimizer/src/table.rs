@@ -119,4 +119,15 @@ pub struct Table {
     pub statistics: Statistics,
     /// A sample of its rows, if it is cheap to read.
     pub sample: Option<Arc<Sample>>,
+    /// The numbers of its rows, if the scan knows them.
+    pub row_numbers: Option<RowNumbers>,
+}
+
+/// The numbers of rows that a scan can add as a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowNumbers {
+    /// The parameter of the scan, which is `true` for the column, and the column's name.
+    pub column: Arc<str>,
+    /// Whether they tell all rows of the table apart: there is one file, or none.
+    pub are_unique: bool,
 }

@@ -165,7 +165,7 @@ impl ValueType {
                     element => ValueType::array(element),
                 };
             }
-            Atom::Struct(_) | Atom::Map(..) => Type::Other,
+            Atom::Enum(_) | Atom::Struct(_) | Atom::Map(..) => Type::Other,
         })
     }
 

@@ -311,6 +311,14 @@ impl Dialect for Tessera {
         true
     }
 
+    fn supports_fetch_expressions(&self) -> bool {
+        true
+    }
+
+    fn supports_grouping_set_expressions(&self) -> bool {
+        true
+    }
+
     fn supports_prefix_aliases(&self) -> bool {
         true
     }

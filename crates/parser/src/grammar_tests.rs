@@ -141,6 +141,8 @@ fn expressions_of_duckdb() {
         ("select 1 limit 20% offset 1", "SELECT 1 LIMIT 20 PERCENT OFFSET 1"),
         ("select 1 limit (select 3) percent", "SELECT 1 LIMIT (SELECT 3) PERCENT"),
         ("select 1 limit 20 % 3", "SELECT 1 LIMIT 20 % 3"),
+        ("select 1 fetch next (select 2) rows only", "SELECT 1 FETCH FIRST (SELECT 2) ROWS ONLY"),
+        ("select 1 offset 2 fetch first -1 row only", "SELECT 1 OFFSET 2 FETCH FIRST -1 ROWS ONLY"),
         ("select (t).* from t", "SELECT t.* FROM t"),
         ("select 'a'\n-- more\n'b'", "SELECT 'ab'"),
     ]);

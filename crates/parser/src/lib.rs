@@ -36,6 +36,7 @@ mod parse;
 mod prepare;
 mod sql_type;
 mod statement;
+mod type_definition;
 
 pub use change::unsupported_change;
 pub use external_table::ExternalTable;
@@ -48,5 +49,6 @@ pub use parse::{
     SQL_DEPTH_MAX, STANDARD_OUTPUT, expression, parse, query, query_of_view, select, table_query,
 };
 pub use prepare::{Execute, Prepare};
-pub use sql_type::{atom_of_type, parse_type};
+pub use sql_type::{NamedTypes, atom_of_type, no_types, parse_type};
 pub use statement::{ExplainFormat, ExplainOptions, ParsedStatement, StatementKind};
+pub use type_definition::{CreateType, DropTypes, TypeBody};

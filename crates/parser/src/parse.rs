@@ -13,7 +13,7 @@ use crate::dialect::Tessera;
 use crate::effort::bounded;
 use crate::error::from_parser;
 use crate::statement::{ExplainFormat, ExplainOptions, ParsedStatement, StatementKind};
-use crate::{external_table, macro_definition, named_columns, prepare};
+use crate::{external_table, macro_definition, named_columns, prepare, type_definition};
 
 /// The path that stands for standard output.
 pub const STANDARD_OUTPUT: &str = "/dev/stdout";
@@ -148,6 +148,9 @@ fn statement(parser: &mut Parser<'_>) -> Result<StatementKind> {
     }
     if let Some(create) = external_table::parse(parser).map_err(|e| from_parser(&e))? {
         return Ok(StatementKind::CreateExternalTable(Box::new(create)));
+    }
+    if let Some(kind) = type_definition::parse(parser).map_err(|e| from_parser(&e))? {
+        return Ok(kind);
     }
     if let Some(kind) = macro_definition::parse(parser).map_err(|e| from_parser(&e))? {
         return Ok(kind);

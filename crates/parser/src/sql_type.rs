@@ -1,6 +1,8 @@
 //! SQL data types.
 
-use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, StructField, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, DataType, ExactNumberInfo, ObjectName, StructField, TimezoneInfo,
+};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 use tessera_types::{
@@ -29,14 +31,22 @@ pub fn parse_type(text: &str) -> Result<Atom> {
     if parser.peek_token().token != Token::EOF {
         return Err(unknown());
     }
-    atom_of_type(&data_type)
+    atom_of_type(&data_type, &no_types)
+}
+
+/// Returns the type of the user with a name.
+pub type NamedTypes<'a> = &'a dyn Fn(&str) -> Option<Atom>;
+
+/// Types of the user where there are none.
+pub fn no_types(_name: &str) -> Option<Atom> {
+    None
 }
 
 /// Converts a SQL type. Lengths and precisions that the result cannot express are left to casts.
 ///
 /// # Errors
 /// The type is not supported.
-pub fn atom_of_type(data_type: &DataType) -> Result<Atom> {
+pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom> {
     use DataType as T;
     Ok(match data_type {
         T::Boolean | T::Bool => Atom::Boolean,
@@ -86,13 +96,17 @@ pub fn atom_of_type(data_type: &DataType) -> Result<Atom> {
             ArrayElemTypeDef::SquareBracket(element, _)
             | ArrayElemTypeDef::AngleBracket(element)
             | ArrayElemTypeDef::Parenthesis(element),
-        ) => Atom::List(Box::new(Slot { atom: atom_of_type(element)?, nullable: true })),
+        ) => Atom::List(Box::new(Slot { atom: atom_of_type(element, types)?, nullable: true })),
         T::Map(key, value) => {
-            let key = Slot { atom: atom_of_type(key)?, nullable: false };
-            Atom::Map(Box::new(key), Box::new(Slot { atom: atom_of_type(value)?, nullable: true }))
+            let key = Slot { atom: atom_of_type(key, types)?, nullable: false };
+            Atom::Map(
+                Box::new(key),
+                Box::new(Slot { atom: atom_of_type(value, types)?, nullable: true }),
+            )
         }
-        T::Struct(fields, _) | T::Tuple(fields) => structure(fields)?,
-        T::Custom(name, modifiers) => custom(&name.to_string().to_lowercase(), modifiers)
+        T::Struct(fields, _) | T::Tuple(fields) => structure(fields, types)?,
+        T::Custom(name, modifiers) => of_user(name, modifiers, types)
+            .or_else(|| custom(&name.to_string().to_lowercase(), modifiers))
             .ok_or_else(|| unknown_type(&name.to_string()))?,
         _ => return Err(unsupported(data_type)),
     })
@@ -149,6 +163,14 @@ fn unsupported(data_type: &DataType) -> Error {
     Error::unsupported(format!("the type {data_type} is not supported"))
 }
 
+/// Returns the type of the user with a name.
+fn of_user(name: &ObjectName, modifiers: &[String], types: NamedTypes<'_>) -> Option<Atom> {
+    match &name.0[..] {
+        [only] if modifiers.is_empty() => types(&normalized(only.as_ident()?)),
+        _ => None,
+    }
+}
+
 /// Converts type names that the parser does not know.
 fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
     if !modifiers.is_empty() {
@@ -196,14 +218,17 @@ fn decimal(info: &ExactNumberInfo) -> Result<Atom> {
     }
 }
 
-fn structure(fields: &[StructField]) -> Result<Atom> {
+fn structure(fields: &[StructField], types: NamedTypes<'_>) -> Result<Atom> {
     let mut slots: Vec<(std::sync::Arc<str>, Slot)> = Vec::with_capacity(fields.len());
     for (at, field) in fields.iter().enumerate() {
         let name = match &field.field_name {
             Some(name) => normalized(name),
             None => format!("c{at}"),
         };
-        slots.push((name.into(), Slot { atom: atom_of_type(&field.field_type)?, nullable: true }));
+        slots.push((
+            name.into(),
+            Slot { atom: atom_of_type(&field.field_type, types)?, nullable: true },
+        ));
     }
     Ok(Atom::Struct(slots.into()))
 }

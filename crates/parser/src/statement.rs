@@ -6,6 +6,7 @@ use crate::external_table::ExternalTable;
 use crate::macro_definition::{CreateMacro, DropMacro};
 use crate::named_columns::NamedColumns;
 use crate::prepare::{Execute, Prepare};
+use crate::type_definition::{CreateType, DropTypes};
 
 /// A parsed statement.
 #[derive(Debug, Clone)]
@@ -70,6 +71,10 @@ pub enum StatementKind {
     CreateMacro(Box<CreateMacro>),
     /// `DROP MACRO`.
     DropMacro(DropMacro),
+    /// `CREATE TYPE`.
+    CreateType(Box<CreateType>),
+    /// `DROP TYPE`.
+    DropTypes(DropTypes),
 }
 
 /// The output format of EXPLAIN.

@@ -150,8 +150,8 @@ rules! {
         "`a LEFT JOIN b ON a.x = b.y … WHERE b.y IS NULL` becomes an anti join"
         if "an equality of the join compares the field that must be NULL";
     Relation ImpliedPredicates "implied_predicates" "crates/optimizer/src/logical/push.rs"
-        "`(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` adds the predicate `a.x = 1 OR a.x = 3` on a"
-        if "the join is inner, and the condition neither raises errors nor is volatile";
+        "`(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` adds the predicate `a.x = 1 OR a.x = 3` on a; `a LEFT JOIN b ON a.x = b.y … WHERE a.x = 1` adds `b.y = 1` on b"
+        if "the join is inner for the first, left, semi or anti for the second, whose fields have the same type; and the condition neither raises errors nor is volatile";
     Relation SinkSemiJoins "sink_semi_joins" "crates/optimizer/src/logical/push.rs"
         "a semi or anti join moves below filters and computed columns, next to the joins there"
         if "its conditions neither raise errors nor are volatile, before and after the move";
@@ -182,9 +182,15 @@ rules! {
     Relation ReduceGroups "reduce_groups" "crates/optimizer/src/logical/reduce.rs"
         "the input of a grouping is reduced to the groups that a join needs"
         if "the join is on its keys, the other side is deterministic, and the estimated cost is lower";
+    Relation GroupEarly "group_early" "crates/optimizer/src/logical/early_groups.rs"
+        "an input of the joins below a grouping is grouped first, by the fields that the joins and the grouping read"
+        if "the aggregates read this input only, can be merged with the same result and raise no errors, nothing between is volatile, and the estimated cost is lower";
     Relation ShareCopies "share_copies" "crates/optimizer/src/logical/copies.rs"
-        "equal joins, groupings and windows, such as those of a common table expression with several readers, are computed once and stored"
+        "equal joins, groupings and windows, such as those of a common table expression with several readers, are computed once and stored; so are groupings that differ in predicates on their keys, which each reader then tests"
         if "nothing in them is volatile or reads an outer query, and they are estimated to yield few tuples compared with the tables they scan";
+    Relation CoarserSets "coarser_sets" "crates/optimizer/src/lower/grouping_sets.rs"
+        "a grouping set is computed from the groups of a finer set"
+        if "all aggregates can be merged from those of the finer groups with the same result, and none is volatile";
     Relation BuildSmallerSide "build_smaller_side" "crates/optimizer/src/lower/join.rs"
         "a join builds its hash table from the left side"
         if "the left side is estimated to be smaller, and the kind of join can be mirrored";

@@ -15,8 +15,8 @@ pub enum Scalar {
     Null,
     /// A boolean.
     Boolean(bool),
-    /// Any integer type; also the unscaled digits of a decimal, days of a date, and the count of a
-    /// time, timestamp or duration.
+    /// Any integer type; also the unscaled digits of a decimal, days of a date, the place of an
+    /// enum's label, and the count of a time, timestamp or duration.
     Integer(i128),
     /// Any float type.
     Float(f64),
@@ -118,6 +118,7 @@ fn integer_range(atom: &Atom) -> Option<RangeInclusive<i128>> {
         Atom::Int64 | Atom::Timestamp(..) | Atom::Duration(_) => i64::MIN.into()..=i64::MAX.into(),
         Atom::UInt8 => 0..=u8::MAX.into(),
         Atom::UInt16 => 0..=u16::MAX.into(),
+        Atom::Enum(labels) => 0..=labels.labels().len() as i128 - 1,
         Atom::UInt32 => 0..=u32::MAX.into(),
         Atom::UInt64 => 0..=u64::MAX.into(),
         Atom::Decimal(precision, _) => {

@@ -18,15 +18,9 @@ mod folders;
 /// The plan that writes the file and returns its path and number of rows.
 ///
 /// # Errors
-/// The format is unknown, an option is invalid, or the path has the extension of a compressed file.
+/// The format is unknown, an option is invalid, or the path has the extension of a compressed file
+/// and the format is not text.
 pub(crate) fn plan(copy: &CopyTo, formats: &Formats) -> Result<Plan> {
-    if Compression::of_path(&copy.path).is_some() {
-        return Err(Error::unsupported(format!(
-            "cannot write '{}': compressed files can be read but not written; remove the last \
-             extension",
-            copy.path
-        )));
-    }
     let format = match &copy.format {
         Some(name) => named(formats, name, true)?,
         None if copy.path == STANDARD_OUTPUT => named(formats, "csv", true)?,
@@ -36,6 +30,12 @@ pub(crate) fn plan(copy: &CopyTo, formats: &Formats) -> Result<Plan> {
     };
     let entry = format.entry();
     let materialize = entry.materialize.ok_or_else(|| unknown_format(&copy.path, formats))?;
+    if Compression::of_path(&copy.path).is_some() && !entry.is_compressed_as_a_whole() {
+        return Err(Error::unsupported(format!(
+            "cannot write '{}': {} files are not compressed as a whole; remove the last extension",
+            copy.path, entry.label
+        )));
+    }
     let names: Vec<Arc<str>> =
         unique_names(&copy.query.names).into_iter().map(Into::into).collect();
     let (mut builder, mut root) = with_names(&copy.query, names.clone());

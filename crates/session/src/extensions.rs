@@ -15,6 +15,7 @@ impl Extension for Standard {
     fn install(&self, setup: &mut Setup) -> Result<()> {
         setup.room(tessera_operators::register);
         setup.room(tessera_formats::register);
+        setup.room(tessera_xlsx::register);
         crate::devices::standard().into_iter().try_for_each(|device| setup.device(device))
     }
 }

@@ -112,6 +112,17 @@ pub fn json(data: &[u8]) {
     file("json", data);
 }
 
+/// A workbook: a file, or its sheet, shared texts and styles with a zero byte between them.
+pub fn workbooks(data: &[u8]) {
+    if data.starts_with(b"PK") {
+        return file("xlsx", data);
+    }
+    let mut parts = data.splitn(3, |byte| *byte == 0);
+    let mut part = || parts.next().unwrap_or_default();
+    let (sheet, texts, styles) = (part(), part(), part());
+    file("xlsx", &tessera_xlsx::testing::workbook_of(sheet, texts, styles));
+}
+
 /// Statements: parsed, bound and planned.
 pub fn sql(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -181,6 +192,20 @@ mod tests {
             b"\n{\"d\":\"2024-01-01\",\"e\":1e5}\n",
         ];
         tessera_fuzzing::mutate("json", &seeds, json);
+    }
+
+    #[test]
+    fn workbook_files() {
+        let file = tessera_xlsx::testing::workbook("<row><c t='s'><v>0</v></c></row>", &["a"]);
+        let seeds: [&[u8]; 3] = [
+            b"<worksheet><sheetData><row r='1'><c r='A1' t='s'><v>0</v></c><c t='inlineStr'><is><t>b&amp;</t></is></c></row>\
+              <row><c r='A2'><v>1</v></c><c r='B2' s='1'><f>A2</f><v>45000.5</v></c><c r='D2' t='b'><v>1</v></c></row></sheetData></worksheet>\0\
+              <sst><si><t>a</t></si><si><r><t>x</t></r><rPh><t>y</t></rPh></si></sst>\0\
+              <styleSheet><numFmts><numFmt numFmtId='164' formatCode='yyyy-mm-dd hh:mm'/></numFmts><cellXfs><xf numFmtId='0'/><xf numFmtId='164'/></cellXfs></styleSheet>",
+            b"<worksheet><sheetData><row r='1048576'><c r='XFD1048576' t='e'><v>#N/A</v></c></row></sheetData></worksheet>",
+            &file,
+        ];
+        tessera_fuzzing::mutate("workbooks", &seeds, workbooks);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tessera_binder::PlannedQuery;
 use tessera_engine::RetainedMemory;
 use tessera_formats::block::{self, Blocks};
-use tessera_optimizer::table::Table;
+use tessera_optimizer::table::{RowNumbers, Table};
 use tessera_plan::{Params, Plan, Statistics, Value};
 use tessera_rows::Collected;
 use tessera_types::{Error, Result, Tuple, quote_name};
@@ -89,6 +89,7 @@ impl MemoryTable {
             filters: true,
             statistics: Statistics { rows: Some(blocks.rows() as f64), columns: Vec::new() },
             sample: None,
+            row_numbers: Some(RowNumbers { column: block::ROW_NUMBER.into(), are_unique: true }),
         };
         (MemoryTable { table: Arc::new(table), _memory: memory }, block::Table { tuple, blocks })
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tessera_codegen::{Compiler, Tier};
 use tessera_engine::{Device, Setting};
-use tessera_functions::session_zone;
 use tessera_objects::{SmartStorage, Timeouts};
 use tessera_plan::Rules;
 use tessera_types::{Error, Result, did_you_mean, parse_timeout, suggest};
+use tessera_values::temporal::session_zone::session_zone;
 use tessera_vector::CHUNK_ROWS_MAX;
 
 use crate::config::{Config, MEMORY_BYTES_MIN, parse_size};

@@ -434,15 +434,12 @@ impl Storage {
     pub(crate) fn folder_creator(&self) -> FolderCreator {
         let storage = self.clone();
         Arc::new(move |path, mode| {
-            if is_object(path) {
-                return Err(Error::unsupported(format!(
-                    "cannot write '{path}': PARTITION_BY writes folders of files, which object stores do not have; write a \
-                     local folder and copy it there"
-                )));
-            }
             let formats = storage.formats.clone();
-            let is_data = move |path: &str| format_of_path(&formats, path).is_ok();
-            Ok(Box::new(StagedFolder::create(path, mode, Box::new(is_data))?) as _)
+            let is_data = Box::new(move |path: &str| format_of_path(&formats, path).is_ok());
+            match is_object(path) {
+                true => storage.objects.create_folder(path, mode, is_data),
+                false => Ok(Box::new(StagedFolder::create(path, mode, is_data)?) as _),
+            }
         })
     }
 }

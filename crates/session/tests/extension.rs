@@ -153,6 +153,7 @@ impl TableCatalog for Counters {
             filters: false,
             statistics: Statistics::default(),
             sample: None,
+            row_numbers: None,
         };
         Ok((reference == ["countdown"]).then(|| Arc::new(table())))
     }

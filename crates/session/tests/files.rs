@@ -88,9 +88,52 @@ fn files_that_are_compressed_as_a_whole_are_read() {
     );
     let error = answer(folder.path(), "select * from '{}/cut.csv.gz'").unwrap_err();
     assert!(error.contains("cannot decompress"), "{error}");
-    let error = answer(folder.path(), "copy (select 1) to '{}/y.csv.gz'").unwrap_err();
-    assert!(error.contains("can be read but not written"), "{error}");
-    assert!(!folder.path().join("y.csv.gz").exists());
+    for (name, expected) in [
+        ("y.parquet.gz", "Parquet files are not compressed as a whole"),
+        ("y.csv.bz2", "can be read but not written"),
+        ("y.json.xz", "can be read but not written"),
+    ] {
+        let copy = format!("copy (select 1) to '{{}}/{name}'");
+        let error = answer(folder.path(), &copy).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+        assert!(!folder.path().join(name).exists());
+    }
+}
+
+#[test]
+fn text_files_are_compressed_as_they_are_written() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let rows = "select range as a, 'row ' || range % 7 as b from range(20000)";
+    for (to, magic, from) in [
+        ("c.csv.gz'", &[0x1f, 0x8b][..], "'{}/c.csv.gz'"),
+        ("c.json.zst'", &[0x28, 0xb5, 0x2f, 0xfd], "'{}/c.json.zst'"),
+        ("a.json.gz' (array)", &[0x1f, 0x8b], "'{}/a.json.gz'"),
+        ("c.csv' (compression zstd)", &[0x28, 0xb5], "read_csv('{}/c.csv', compression = 'zstd')"),
+        ("d.csv.gz' (compression none)", b"a,b\n", "read_csv('{}/d.csv.gz', compression = 'none')"),
+        ("e.tsv.gz' (compression gzip)", &[0x1f, 0x8b], "'{}/e.tsv.gz'"),
+    ] {
+        answer(folder.path(), &format!("copy ({rows}) to '{{}}/{to}")).unwrap();
+        let name = to.split('\'').next().unwrap();
+        let bytes = std::fs::read(path(name)).unwrap();
+        assert!(bytes.starts_with(magic), "{name}");
+        assert_eq!(bytes.len() < 150_000, !magic.is_ascii(), "{name}: {}", bytes.len());
+        let sum = format!("select count(*), sum(a), count(distinct b) from {from}");
+        assert_eq!(answer(folder.path(), &sum), Ok(vec!["20000 199990000 7".into()]), "{name}");
+    }
+    answer(
+        folder.path(),
+        &format!("copy ({rows}) to '{{}}/parts' (format csv, partition_by b, compression gzip)"),
+    )
+    .unwrap();
+    assert!(path("parts/b=row%201/data_0.csv.gz").exists());
+    let sum = "select count(*), sum(a), count(distinct b) from '{}/parts'";
+    assert_eq!(answer(folder.path(), sum), Ok(vec!["20000 199990000 7".into()]));
+    let failed = "copy (select 1 / (range - 9000) as a from range(20000)) to '{}/f.csv.gz'";
+    answer(folder.path(), failed).unwrap_err();
+    assert!(!path("f.csv.gz").exists());
+    let wrong = answer(folder.path(), "copy (select 1) to '{}/f.csv' (compression lzma)");
+    assert!(wrong.unwrap_err().contains("option compression must be"));
 }
 
 #[test]
@@ -359,9 +402,9 @@ fn files_are_read_as_texts_and_as_bytes() {
         ("copy (select 1) to '{}/y' (format blob)", "expected parquet, csv, tsv, json or arrow"),
         (
             "create external table t stored as xml location '{}/a.txt'",
-            "expected parquet, csv, tsv, json, arrow, xlsx, text or blob",
+            "expected parquet, csv, tsv, json, arrow, text, blob or xlsx",
         ),
-        ("select * from '{}/a.txt'", "read_arrow, read_xlsx, read_text or read_blob"),
+        ("select * from '{}/a.txt'", "read_arrow, read_text, read_blob or read_xlsx"),
         ("select * from read_txt('{}/a.txt')", "read_text"),
     ] {
         let error = answer(folder.path(), sql).unwrap_err();
@@ -379,4 +422,26 @@ fn only_the_columns_that_a_query_needs_are_read() {
         panic!("a plan is a text")
     };
     assert!(plan.contains("filter = filename LIKE") && !plan.contains("content: "), "{plan}");
+}
+
+#[test]
+fn rows_of_files_have_numbers() {
+    let folder = folder();
+    let run = |sql: &str| answer(folder.path(), sql);
+    for (name, rows) in [("a", "(1), (2)"), ("b", "(3), (4)")] {
+        let copy = format!("copy (select * from (values {rows}) v(n)) to '{{}}/{name}.parquet'");
+        run(&copy).unwrap();
+    }
+    let expected = Ok(vec!["0 0 1".to_string(), "1 1 2".to_string()]);
+    assert_eq!(run("select rowid, file_row_number, * from '{}/a.parquet'"), expected);
+    let both = "select rowid, t.* from read_parquet('{}/a.parquet', file_row_number = true) t(n)";
+    assert_eq!(run(both), Ok(vec!["0 1 0".to_string(), "1 2 1".to_string()]));
+    let of_several = "select n from '{}/[ab].parquet' where file_row_number = 1 order by n";
+    assert_eq!(run(of_several), Ok(vec!["2".to_string(), "4".to_string()]));
+    for sql in
+        ["select rowid from '{}/[ab].parquet'", "select file_row_number from '{}/onecol.csv'"]
+    {
+        let error = run(sql).unwrap_err();
+        assert!(error.contains("number others with row_number() OVER ()"), "{error}");
+    }
 }

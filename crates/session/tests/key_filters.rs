@@ -114,3 +114,25 @@ fn filters_stand_where_most_tuples_have_no_match() {
         }
     }
 }
+
+#[test]
+fn the_cheaper_of_two_selective_filters_is_first() {
+    let folder = tempfile::tempdir().unwrap();
+    tables(folder.path());
+    let database = Some(folder.path().into());
+    let mut session = Session::new(Config { database, ..Config::default() }).unwrap();
+    answer_none(
+        &mut session,
+        "CREATE TEMP TABLE pairs AS SELECT i AS j, u AS v FROM facts WHERE i % 401 = 3",
+    );
+    let sql = "SELECT count(*), sum(i) FROM facts, dims, pairs WHERE k = id AND d = 7 AND i = j AND u = v";
+    // One key in a hundred, and one pair in 401, which costs two columns and a hash.
+    let plan = answer(&mut session, &format!("EXPLAIN (PLATFORM local) {sql}"));
+    let filters = plan.split("filters = [").nth(1).unwrap_or_default();
+    let (key, pair) = (filters.find("keys = [k]"), filters.find("keys = [i, u]"));
+    assert!(key.is_some() && pair.is_some() && key < pair, "{plan}");
+    let matches = |i: &usize| !i.is_multiple_of(11) && (i * 7 % KEYS) % 100 == 7;
+    let found = (0..FACTS).filter(|i| *i % 401 == 3 && matches(i));
+    let (count, sum) = found.fold((0, 0), |(count, sum), i| (count + 1, sum + i));
+    assert_eq!(answer(&mut session, sql), format!("{count} {sum}"));
+}

@@ -5,6 +5,7 @@ mod cancel;
 mod cancelling;
 mod concurrent;
 mod conformance;
+mod early_groups;
 mod estimates;
 mod extension;
 mod files;

@@ -318,3 +318,32 @@ fn objects_are_read_as_texts_and_as_bytes() {
     let sql = "SELECT content FROM read_blob(['s3://b/a.txt', 's3://b/a.txt'])";
     assert_eq!(run(&mut session, sql), ["68656c6c6f", "68656c6c6f"]);
 }
+
+#[test]
+fn folders_of_partitions_are_written() {
+    let server = Server::start();
+    let mut session = session(&server, None);
+    let rows = "select range as n, range % 3 as k, case when range % 2 = 0 then 'a/b' end as t from range(30000)";
+    let read = "select count(*), sum(n), count(t), count(distinct k) from 's3://b/out/**'";
+    let copy =
+        |options: &str| format!("copy ({rows}) to 's3://b/out' (partition_by (k, t){options})");
+    run(&mut session, &copy(", format parquet"));
+    assert_eq!(run(&mut session, read), ["30000 449985000 15000 3"]);
+    let path = "b/out/k=1/t=a%2Fb/data_0.parquet";
+    assert!(server.paths().iter().any(|known| known == path), "{:?}", server.paths());
+    let error = session.execute(&copy(", format csv")).unwrap_err();
+    assert!(error.message().contains("the prefix 's3://b/out' is not empty"), "{error}");
+    run(&mut session, &copy(", format csv, overwrite, compression gzip"));
+    assert_eq!(server.paths().len(), 6);
+    assert!(server.object("b/out/k=1/t=a%2Fb/data_0.csv.gz").is_some());
+    assert_eq!(run(&mut session, read), ["30000 449985000 15000 3"]);
+    run(&mut session, &copy(", format csv, append"));
+    assert_eq!(server.paths().len(), 12);
+    // An error in the last row leaves nothing.
+    let failing = "copy (select range as n, range // 10000 as k, 1 / (29999 - range) as x from range(30000)) \
+                   to 's3://b/failed' (partition_by k, format csv)";
+    assert!(session.execute(failing).is_err());
+    drop(session);
+    assert!(!server.paths().iter().any(|path| path.starts_with("b/failed")));
+    assert_eq!(server.uploads().0, 0);
+}

@@ -21,7 +21,7 @@ const CHANGES: usize = 60;
 const ATTEMPTS_PER_CHANGE: usize = 12;
 
 /// Rules with tests in other files.
-const TESTED_IN_OTHER_FILES: [Rule; 4] = [
+const TESTED_IN_OTHER_FILES: [Rule; 5] = [
     // Platforms of several processes: the SQL scripts on serverless workers and on MPI ranks.
     Rule::PartialAggregates,
     Rule::PartialFirst,
@@ -29,12 +29,21 @@ const TESTED_IN_OTHER_FILES: [Rule; 4] = [
     Rule::SelectInStore,
     // Needs 100,000 rows: tests/key_filters.rs.
     Rule::KeyFilters,
+    // Needs 50,000 rows: tests/early_groups.rs.
+    Rule::GroupEarly,
 ];
 
 /// The rules that a rule depends on.
 fn needed(rule: Rule) -> Rules {
     match rule {
         Rule::PushThresholds => Rules::NONE.with(Rule::FirstOfSort),
+        Rule::ImpliedPredicates => Rules::NONE.with(Rule::PushFilterJoin),
+        // Copies that differ in the predicates of their scans.
+        Rule::ShareCopies => Rules::NONE
+            .with(Rule::PushFilterScan)
+            .with(Rule::PushFilterMap)
+            .with(Rule::PushFilterJoin)
+            .with(Rule::PushFilterAggregate),
         Rule::PushFilterUnnest => Rules::NONE.with(Rule::PushFilterMap),
         Rule::FirstOfPartitions => {
             Rules::NONE.with(Rule::PushFilterMap).with(Rule::PushFilterWindow)

@@ -16,7 +16,7 @@ pub(crate) fn named_columns(create: &NamedColumns, context: &PlanContext<'_>) ->
     let NamedColumns { name, columns, query, temporary, if_not_exists, or_replace } = create;
     let query = &*renamed(query, columns, context)?;
     let (temporary, if_not_exists, or_replace) = (*temporary, *if_not_exists, *or_replace);
-    table_as(parts(name)?, context.query(query)?, temporary, if_not_exists, or_replace)
+    table_as(parts(name)?, context.stored_query(query)?, temporary, if_not_exists, or_replace)
 }
 
 /// Renames the first columns of a query.
@@ -184,7 +184,7 @@ pub(crate) fn create_table(create: &CreateTable, context: &PlanContext<'_>) -> R
             "CREATE TABLE AS with column types or constraints is not supported; cast columns in the query",
         ));
     }
-    table_as(parts(name)?, context.query(query)?, *temporary, *if_not_exists, *or_replace)
+    table_as(parts(name)?, context.stored_query(query)?, *temporary, *if_not_exists, *or_replace)
 }
 
 pub(crate) fn create_view(view: &CreateView, context: &PlanContext<'_>) -> Result<Statement> {

@@ -46,7 +46,7 @@ fn field(column: &ColumnDef) -> Result<Field> {
             }
         }
     }
-    let atom = tessera_parser::atom_of_type(&column.data_type)?;
+    let atom = tessera_parser::atom_of_type(&column.data_type, &tessera_parser::no_types)?;
     Ok(Field::nullable(name(&column.name), atom).with_nullable(nullable))
 }
 

@@ -16,9 +16,11 @@ mod external_table;
 mod macro_definition;
 mod prepare;
 mod statement;
+mod type_definition;
 mod user_function;
 
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, Statement, plan, plan_in,
 };
+pub use type_definition::{CreateType, TypeDefinition};
 pub use user_function::CreateFunction;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr};
 use tessera_binder::{Constant, Inference, Mode, Parameters, PlanContext, Prepared};
-use tessera_parser::{Execute, Prepare, atom_of_type, normalized, select};
+use tessera_parser::{Execute, Prepare, normalized, select};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use crate::statement::{Statement, plan_kind};
@@ -15,7 +15,7 @@ const UNKNOWN: [SqlState; 2] = [SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_
 /// Plans `PREPARE`: binds the statement to find the types of its parameters.
 pub(crate) fn plan_prepare(prepare: &Prepare, context: &PlanContext<'_>) -> Result<Statement> {
     let Prepare { name, types, statement } = prepare;
-    let types = types.iter().map(atom_of_type).collect::<Result<Vec<_>>>()?;
+    let types = types.iter().map(|of| context.type_of(of)).collect::<Result<Vec<_>>>()?;
     let mut names = statement.parameters();
     // A declared parameter counts, also where the statement does not read it.
     for position in (1..=types.len()).map(|at| at.to_string()) {

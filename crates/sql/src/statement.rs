@@ -8,11 +8,12 @@ use tessera_binder::{
 };
 use tessera_operator::Registry;
 use tessera_optimizer::table::TableCatalog;
-use tessera_parser::{CreateMacro, ExplainFormat, ParsedStatement, StatementKind};
+use tessera_parser::{CreateMacro, DropTypes, ExplainFormat, ParsedStatement, StatementKind};
 use tessera_types::{Atom, Error, Field, Result};
 
+use crate::type_definition::CreateType;
 use crate::user_function::{self, CreateFunction};
-use crate::{definition, external_table, macro_definition, prepare};
+use crate::{definition, external_table, macro_definition, prepare, type_definition};
 
 /// `EXPLAIN [ANALYZE] [VERBOSE] [(option [value], …)] query`.
 #[derive(Debug, Clone)]
@@ -128,6 +129,10 @@ pub enum Statement {
         /// Whether to ignore an unknown name.
         if_exists: bool,
     },
+    /// Defines a type of the user.
+    CreateType(Box<CreateType>),
+    /// Drops types of the user.
+    DropTypes(DropTypes),
     /// Prepares a statement.
     Prepare {
         /// The name.
@@ -255,11 +260,11 @@ pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Resu
         }
         StatementKind::Tables => Ok(Statement::ShowTables),
         StatementKind::Describe(name) => {
-            let query = Box::new(context.query(&*tessera_parser::table_query(name)?)?);
+            let query = Box::new(context.stored_query(&*tessera_parser::table_query(name)?)?);
             Ok(Statement::Describe { query })
         }
         StatementKind::DescribeQuery(query) => {
-            Ok(Statement::Describe { query: Box::new(context.query(query)?) })
+            Ok(Statement::Describe { query: Box::new(context.stored_query(query)?) })
         }
         StatementKind::CreateExternalTable(create) => {
             external_table::plan(create).map(Statement::CreateExternalTable)
@@ -277,6 +282,8 @@ pub(crate) fn plan_kind(kind: &StatementKind, context: &PlanContext<'_>) -> Resu
         StatementKind::ResetVariable(name) => Ok(Statement::ResetVariable { name: name.clone() }),
         StatementKind::CreateMacro(create) => macro_definition::create(create, context),
         StatementKind::DropMacro(dropped) => Ok(macro_definition::drop(dropped)),
+        StatementKind::CreateType(create) => type_definition::create(create, context),
+        StatementKind::DropTypes(dropped) => Ok(Statement::DropTypes(dropped.clone())),
         StatementKind::Sql(statement) => plan_sql(statement, context),
     }
 }

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     FunctionBehavior, FunctionCalledOnNull, FunctionReturnType, OperateFunctionArg, Value,
 };
 use tessera_binder::PlanContext;
-use tessera_parser::atom_of_type;
+use tessera_parser::{atom_of_type, no_types};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use crate::statement::{Statement, parts};
@@ -103,7 +103,7 @@ pub(crate) fn create(create: &ParsedFunction, context: &PlanContext<'_>) -> Resu
     };
     Ok(Statement::CreateFunction(Box::new(CreateFunction {
         args: types(args.as_deref().unwrap_or_default())?,
-        result: atom_of_type(result)?,
+        result: atom_of_type(result, &no_types)?,
         ir,
         // As in PostgreSQL, functions are volatile by default.
         volatile: matches!(behavior, None | Some(FunctionBehavior::Volatile)),
@@ -140,7 +140,7 @@ fn single(name: Vec<String>) -> Result<String> {
 fn types(args: &[OperateFunctionArg]) -> Result<Vec<Atom>> {
     let one = |arg: &OperateFunctionArg| match arg {
         OperateFunctionArg { mode: None, default_expr: None, data_type, .. } => {
-            atom_of_type(data_type)
+            atom_of_type(data_type, &no_types)
         }
         other => Err(Error::unsupported(format!(
             "argument {other} is not supported; write a name and a type"

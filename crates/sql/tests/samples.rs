@@ -99,6 +99,7 @@ fn catalog(registry: &Registry, sampled: bool) -> Sampled {
             filters: true,
             statistics,
             sample: sampled.then(|| Arc::new(sample)),
+            row_numbers: None,
         }));
     }
     Sampled { tables: made }

@@ -14,6 +14,7 @@ pub fn standard_registry() -> Registry {
     let mut registry = Registry::new(Arc::new(Library::default()));
     tessera_operators::register(&mut registry);
     tessera_formats::register(&mut registry);
+    tessera_xlsx::register(&mut registry);
     registry
 }
 

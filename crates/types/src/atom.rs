@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, Fields, IntervalUnit};
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::parse::quote_name;
 use crate::sql_state::SqlState;
 
@@ -19,6 +19,52 @@ pub struct Slot {
     pub atom: Atom,
     /// Whether a value may be NULL.
     pub nullable: bool,
+}
+
+/// A type whose values are labels. Its plain form has their places in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EnumType {
+    name: Arc<str>,
+    labels: Arc<[Arc<str>]>,
+}
+
+/// The maximum number of labels of an enum.
+pub const ENUM_LABELS_MAX: usize = u16::MAX as usize;
+
+impl EnumType {
+    /// Creates a type.
+    ///
+    /// # Errors
+    /// There are too many labels, or two that are equal.
+    pub fn new(name: &str, labels: Vec<Arc<str>>) -> Result<EnumType> {
+        if labels.len() > ENUM_LABELS_MAX {
+            return Err(Error::new(
+                Code::Limit,
+                format!(
+                    "enum {name} has {} labels, above the limit of {ENUM_LABELS_MAX}; store them as text",
+                    labels.len()
+                ),
+            ));
+        }
+        let mut seen = HashSet::new();
+        match labels.iter().find(|label| !seen.insert(&***label)) {
+            Some(label) => Err(Error::semantic(format!(
+                "two labels of enum {name} are '{label}'; remove one of them"
+            ))
+            .with_state(SqlState::UNIQUE_VIOLATION)),
+            None => Ok(EnumType { name: name.into(), labels: labels.into() }),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The labels, in their order.
+    pub fn labels(&self) -> &[Arc<str>] {
+        &self.labels
+    }
 }
 
 /// A scalar type of SQL; lists, structs and maps of atoms are atoms too.
@@ -65,6 +111,8 @@ pub enum Atom {
     Duration(TimeUnit),
     /// Months, days and nanoseconds.
     Interval,
+    /// One of a list of labels, in the order of the list.
+    Enum(Arc<EnumType>),
     /// A SQL list (array).
     List(Box<Slot>),
     /// Named fields.
@@ -108,6 +156,7 @@ impl Atom {
             Atom::Timestamp(unit, zone) => DataType::Timestamp(*unit, zone.clone()),
             Atom::Duration(unit) => DataType::Duration(*unit),
             Atom::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+            Atom::Enum(_) => DataType::UInt16,
             Atom::List(slot) => DataType::List(Arc::new(slot.arrow_field("item"))),
             Atom::Struct(slots) => {
                 DataType::Struct(slots.iter().map(|(name, slot)| slot.arrow_field(name)).collect())
@@ -216,6 +265,20 @@ impl Atom {
         })
     }
 
+    /// Returns the type with text in place of enums: that of what leaves a query.
+    pub fn without_enums(&self) -> Atom {
+        let slot = |slot: &Slot| Slot { atom: slot.atom.without_enums(), nullable: slot.nullable };
+        match self {
+            Atom::Enum(_) => Atom::String,
+            Atom::List(element) => Atom::List(Box::new(slot(element))),
+            Atom::Struct(slots) => {
+                Atom::Struct(slots.iter().map(|(name, one)| (name.clone(), slot(one))).collect())
+            }
+            Atom::Map(key, value) => Atom::Map(Box::new(slot(key)), Box::new(slot(value))),
+            other => other.clone(),
+        }
+    }
+
     /// Whether this is a list, a struct or a map.
     pub fn is_nested(&self) -> bool {
         matches!(self, Atom::List(_) | Atom::Struct(_) | Atom::Map(..))
@@ -260,7 +323,7 @@ impl Atom {
         Some(match self {
             Atom::Null => 0,
             Atom::Boolean | Atom::Int8 | Atom::UInt8 => 1,
-            Atom::Int16 | Atom::UInt16 => 2,
+            Atom::Int16 | Atom::UInt16 | Atom::Enum(_) => 2,
             Atom::Int32 | Atom::UInt32 | Atom::Float32 | Atom::Date => 4,
             Atom::Time(TimeUnit::Second | TimeUnit::Millisecond) => 4,
             Atom::Int64 | Atom::UInt64 | Atom::Float64 | Atom::Time(_) => 8,
@@ -328,6 +391,13 @@ impl fmt::Display for Atom {
                 return write!(f, "timestamp({}, {})", unit_name(*unit), quote_name(zone));
             }
             Atom::Duration(unit) => return write!(f, "duration({})", unit_name(*unit)),
+            Atom::Enum(labels) => {
+                write!(f, "enum({}", quote_name(&labels.name))?;
+                for label in &*labels.labels {
+                    write!(f, ", '{}'", label.replace('\'', "''"))?;
+                }
+                return f.write_str(")");
+            }
             Atom::List(slot) => return write!(f, "list<{slot}>"),
             Atom::Struct(slots) => {
                 f.write_str("struct<")?;

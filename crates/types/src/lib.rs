@@ -30,7 +30,9 @@ mod sql_state;
 mod timeout;
 mod tuple;
 
-pub use atom::{Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
+pub use atom::{
+    Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, ENUM_LABELS_MAX, EnumType, Slot, TimeUnit,
+};
 pub use error::{Code, Error, Result, Span};
 pub use io_cause::io_cause;
 pub use nearest::{did_you_mean, edit_distance, nearest, suggest};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::TYPE_DEPTH_MAX;
-use crate::atom::{Atom, DECIMAL_PRECISION_MAX, Slot, TimeUnit, is_zone};
+use crate::atom::{Atom, DECIMAL_PRECISION_MAX, EnumType, Slot, TimeUnit, is_zone};
 use crate::error::{Code, Error, Result};
 use crate::tuple::{Collection, Field, Item, Tuple};
 
@@ -95,6 +95,23 @@ impl<'a> TypeParser<'a> {
             }
             self.position += 1;
             name.push('"');
+        }
+    }
+
+    /// Parses a label in single quotes.
+    fn label(&mut self) -> Result<String> {
+        self.expect("'")?;
+        let mut label = String::new();
+        loop {
+            let rest = self.rest();
+            let Some(end) = rest.find('\'') else { return Err(self.error("unclosed `'`")) };
+            label.push_str(&rest[..end]);
+            self.position += end + 1;
+            if !self.rest().starts_with('\'') {
+                return Ok(label);
+            }
+            self.position += 1;
+            label.push('\'');
         }
     }
 
@@ -225,6 +242,16 @@ impl<'a> TypeParser<'a> {
                 self.expect(")")?;
                 Atom::Timestamp(unit, zone)
             }
+            "enum" => {
+                self.expect("(")?;
+                let name = self.name()?;
+                let mut labels: Vec<Arc<str>> = Vec::new();
+                while !self.accept(")") {
+                    self.expect(",")?;
+                    labels.push(self.label()?.into());
+                }
+                Atom::Enum(Arc::new(EnumType::new(&name, labels)?))
+            }
             "list" => {
                 self.expect("<")?;
                 let slot = self.slot_at(depth + 1)?;
@@ -296,7 +323,7 @@ mod tests {
     #[test]
     fn every_type_prints_and_parses_back() {
         let text = "<a: int8?, b: decimal(38,10), \"c d\"\"e\": timestamp(us, \"Europe/Zurich\")?, \
-                    f: list<struct<x: int64?, y: map<string, bytes?>?>?>, g: rows<k: uint64, h: batch<>>>";
+                    f: list<struct<x: int64?, y: map<string, bytes?>?>?>, e: enum(mood, 'it''s', 'ok')?, g: rows<k: uint64, h: batch<>>>";
         assert_eq!(text.parse::<Tuple>().unwrap().to_string(), text);
     }
 
@@ -313,6 +340,8 @@ mod tests {
             "<a: struct<x: int8, x: int64>>",
             "<a: int8> x",
             "<a: time(h)>",
+            "<a: enum(mood, 'a', 'a')>",
+            "<a: enum(mood, 'a)>",
         ] {
             assert!(text.parse::<Tuple>().is_err(), "{text}");
         }

@@ -85,6 +85,10 @@ states! {
     INVALID_ESCAPE_SEQUENCE = b"22025";
     /// A string is not a valid value of the type.
     INVALID_TEXT_REPRESENTATION = b"22P02";
+    /// Values that must differ are equal.
+    UNIQUE_VIOLATION = b"23505";
+    /// An object is not in the state that an operation needs.
+    OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000";
     /// A name or type is invalid, for a reason without a state of its own.
     ACCESS_RULE_VIOLATION = b"42000";
     /// The text cannot be parsed.

@@ -1,13 +1,14 @@
 //! Filter conditions that the encoded segments of a block evaluate, without decoding or before it.
 
 use tessera_codegen::Comparison;
-use tessera_functions::scalar::scalar_to_array;
 use tessera_plan::Expr;
 use tessera_plan::rewrite::mirrored;
 use tessera_types::{Result, Tuple};
+use tessera_values::scalar::scalar_to_array;
 use tessera_vector::encoding::{Condition, Verdict};
 
 use super::Block;
+use super::scan::NUMBERED;
 use crate::file::Conjunct;
 
 /// The parts of a conjunct that compare a column with a constant.
@@ -36,16 +37,22 @@ pub(super) struct Verdicts {
 }
 
 impl Conditions {
-    /// Extracts the conditions of conjuncts over the scan's columns. Returns none if a conjunct can
+    /// Extracts the conditions of conjuncts over the scan's columns, which have these positions in
+    /// the table. Returns none if a conjunct can
     /// raise an error, because an earlier test would hide it.
-    pub(super) fn of(conjuncts: &[Conjunct], columns: &Tuple) -> Vec<Conditions> {
+    pub(super) fn of(
+        conjuncts: &[Conjunct],
+        columns: &Tuple,
+        positions: &[usize],
+    ) -> Vec<Conditions> {
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
         let of = |conjunct: &Conjunct| {
             if can_raise {
                 return Conditions { parts: Vec::new(), is_all: false };
             }
-            let parts: Vec<_> =
-                conjunct.parts.iter().filter_map(|part| condition(part, columns)).collect();
+            let is_stored = |part: &ColumnCondition| positions.get(part.column) != Some(&NUMBERED);
+            let parts = conjunct.parts.iter().filter_map(|part| condition(part, columns));
+            let parts: Vec<_> = parts.filter(is_stored).collect();
             Conditions { is_all: parts.len() == conjunct.parts.len(), parts }
         };
         conjuncts.iter().map(of).collect()

@@ -17,7 +17,7 @@ use tessera_vector::encoding::Aggregate;
 use tessera_vector::{Chunk, Segment};
 
 pub use materialize::BlockMaterialize;
-pub use scan::BlockScan;
+pub use scan::{BlockScan, ROW_NUMBER};
 
 /// The rows of a block, which is a morsel of a scan and the unit for which an encoding is chosen.
 pub const BLOCK_ROWS: usize = 65_536;

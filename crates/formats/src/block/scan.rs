@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arrow::array::Int64Array;
+
 use tessera_context::Run;
 use tessera_operator::stream_util::{chunks_source, long_chunk_rows};
 use tessera_operator::{Lowering, Operator, Reader, Source, SourceRun, Step, SubOperator};
@@ -14,8 +16,14 @@ use tessera_vector::{Chunk, Column, Positions, Selection};
 
 use super::conditions::{ColumnCondition, Conditions, Verdicts};
 use super::{Block, Blocks, Table, Tables};
+use crate::csv::flag;
 use crate::file::{self, Conjunct, FileScan, RunConjunct, joined_conjuncts, start_conjuncts};
 use crate::prune::{Bounds, may_be_true};
+
+/// The parameter of a column with the number of each row in the table, and the column's name.
+pub const ROW_NUMBER: &str = "rowid";
+/// Stands for this column among the positions of columns.
+pub(super) const NUMBERED: usize = usize::MAX;
 
 /// Yields the tuples of the in-memory table named `table`.
 ///
@@ -24,7 +32,8 @@ use crate::prune::{Bounds, may_be_true};
 /// block is skipped if its statistics or an encoding show that none of its tuples qualify. In other
 /// blocks, a column is decoded only for the tuples that earlier conditions have left. Keeps the
 /// order.
-/// have left. Keeps the order.
+///
+/// With `rowid`, a column of this name has the number of each row in the table, from 0.
 #[derive(Debug, Default)]
 pub struct BlockScan {
     tables: Tables,
@@ -41,13 +50,14 @@ impl Descriptor for BlockScan {
     tessera_operator::describe!(
         "block_scan",
         "Yields the tuples of a table in memory.",
-        ["table", "columns", "fields", "filter", "filters"],
+        ["table", "columns", "fields", "filter", "filters", "rowid"],
         0,
         0
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         node.params.string("table")?;
+        flag(&node.params, ROW_NUMBER)?;
         let scan = FileScan::of(node, Vec::new())?;
         FilterSubscription::list(node, &scan.columns)?;
         file::derive_scan(&scan, inputs)
@@ -69,7 +79,9 @@ impl SubOperator for BlockScan {
         let scan = FileScan::of(node, Vec::new())?;
         let filters = FilterSubscription::list(node, &scan.columns)?;
         let conjuncts = joined_conjuncts(scan.filter.as_ref(), &scan.columns, lowering)?;
+        let numbers = flag(&node.params, ROW_NUMBER)? == Some(true);
         let position = |field: &tessera_types::Field| match tuple.index_of(&field.name) {
+            None if numbers && &*field.name == ROW_NUMBER => Ok(NUMBERED),
             Some(at)
                 if tuple.fields()[at].item == field.item
                     && (field.nullable || !tuple.fields()[at].nullable) =>
@@ -82,9 +94,10 @@ impl SubOperator for BlockScan {
                 field.item
             ))),
         };
-        let columns = scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
+        let columns: Vec<usize> =
+            scan.columns.fields().iter().map(position).collect::<Result<_>>()?;
         let can_raise = conjuncts.iter().any(|conjunct| conjunct.bound.can_raise());
-        let conditions = Conditions::of(&conjuncts, &scan.columns);
+        let conditions = Conditions::of(&conjuncts, &scan.columns, &columns);
         Ok(Operator::Source(Arc::new(BlockScanOperator(Arc::new(Scan {
             parameters: scan,
             blocks,
@@ -101,7 +114,7 @@ impl SubOperator for BlockScan {
 struct Scan {
     parameters: FileScan,
     blocks: Arc<Blocks>,
-    /// The positions in the table of the scan's columns.
+    /// The positions in the table of the scan's columns, or [`NUMBERED`].
     columns: Vec<usize>,
     conjuncts: Vec<Conjunct>,
     /// For each conjunct, the conditions that segments can evaluate.
@@ -176,6 +189,7 @@ impl ScanRun {
             filters,
             run,
             block: morsel,
+            first: self.scan.blocks.blocks.iter().take(morsel).map(|block| block.rows).sum(),
             chunk_rows,
             row: 0,
             hashes: Vec::new(),
@@ -213,6 +227,8 @@ struct BlockReader {
     filters: Vec<ReceivedFilter>,
     run: Run,
     block: usize,
+    /// The number in the table of the block's first tuple.
+    first: usize,
     chunk_rows: usize,
     row: usize,
     hashes: Vec<u64>,
@@ -224,6 +240,8 @@ struct BlockReader {
 struct Piece<'a> {
     scan: &'a Scan,
     block: &'a Block,
+    /// The number in the table of the block's first tuple.
+    first: usize,
     positions: Positions,
     decoded: Vec<Option<Column>>,
     /// The tuples that still qualify, among the positions.
@@ -235,8 +253,21 @@ impl Piece<'_> {
         if let Some(column) = &self.decoded[at] {
             return Ok(column.clone());
         }
-        let column = self.block.columns[self.scan.columns[at]].decode(&self.positions)?;
+        let column = match self.scan.columns[at] {
+            NUMBERED => self.numbers(),
+            stored => self.block.columns[stored].decode(&self.positions)?,
+        };
         Ok(self.decoded[at].insert(column).clone())
+    }
+
+    /// Returns the numbers of the tuples in the table.
+    fn numbers(&self) -> Column {
+        let number = |row: usize| (self.first + row) as i64;
+        let numbers: Int64Array = match &self.positions {
+            Positions::Range(start, rows) => (*start..start + rows).map(number).collect(),
+            Positions::Listed(rows) => rows.iter().map(|row| number(*row as usize)).collect(),
+        };
+        Column::Plain(Arc::new(numbers))
     }
 
     /// Returns these columns of the tuples that still qualify.
@@ -323,7 +354,8 @@ impl Reader for BlockReader {
         }
         let (positions, decoded) =
             (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
-        let mut piece = Piece { scan, block, positions, decoded, selection: None };
+        let first = self.first;
+        let mut piece = Piece { scan, block, first, positions, decoded, selection: None };
         self.row += rows;
         // The cheapest test comes first. It is empty where it could hide an error.
         for part in self.verdicts.filters(&scan.conditions) {

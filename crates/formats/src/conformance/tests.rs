@@ -1,7 +1,7 @@
 //! The formats of this crate.
 
 use super::*;
-use crate::{content, csv, ipc, json, parquet, xlsx};
+use crate::{content, csv, ipc, json, parquet};
 
 #[test]
 fn parquet_conforms() {
@@ -36,19 +36,4 @@ fn text_and_blob_conform() {
     files(&content::Text, &given, None);
     files(&content::Blob, &given, None);
     files(&content::Blob, &[("bytes", &[0, 0xff, 0x80])], None);
-}
-
-#[test]
-fn xlsx_conforms() {
-    let head = "<row r='1'><c t='s'><v>0</v></c><c t='s'><v>1</v></c></row>";
-    let row = |row: usize| {
-        let number =
-            (!row.is_multiple_of(3)).then(|| format!("<c r='A{row}'><v>{}</v></c>", row % 50));
-        let text = format!("<c r='B{row}' t='inlineStr'><is><t>text {}</t></is></c>", row % 7);
-        format!("<row r='{row}'>{}{text}</row>", number.unwrap_or_default())
-    };
-    let rows: String = (2..900).map(row).collect();
-    let one = xlsx::testing::workbook(&format!("{head}{rows}"), &["number", "text"]);
-    let other = xlsx::testing::workbook(&format!("{head}{}", row(2)), &["number", "text"]);
-    files(&xlsx::Xlsx, &[("one.xlsx", &one), ("other.xlsx", &other)], None);
 }

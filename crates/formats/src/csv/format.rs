@@ -3,7 +3,7 @@
 use tessera_operator::Registry;
 use tessera_operator::format::{
     COMPRESSION, ColumnTypes, FirstRead, Format, FormatEntry, FormatOption, OptionKind,
-    ReadOptions, StartMatch, TEXT, TableDescription, TableFiles,
+    ReadOptions, StartMatch, TEXT, TableDescription, TableFiles, WRITTEN_COMPRESSION,
 };
 use tessera_plan::{FileFacts, Value};
 use tessera_types::{Error, Result};
@@ -78,8 +78,8 @@ const ALL_VARCHAR: FormatOption =
 
 static READ_OPTIONS: [FormatOption; 20] = read_options(DELIMITER);
 static TSV_READ_OPTIONS: [FormatOption; 20] = read_options(TAB);
-static WRITE_OPTIONS: [FormatOption; 5] = write_options(DELIMITER);
-static TSV_WRITE_OPTIONS: [FormatOption; 5] = write_options(TAB);
+static WRITE_OPTIONS: [FormatOption; 6] = write_options(DELIMITER);
+static TSV_WRITE_OPTIONS: [FormatOption; 6] = write_options(TAB);
 
 const fn read_options(delimiter: FormatOption) -> [FormatOption; 20] {
     let [store, scans, errors, limit] = REJECTS;
@@ -107,8 +107,8 @@ const fn read_options(delimiter: FormatOption) -> [FormatOption; 20] {
     ]
 }
 
-const fn write_options(delimiter: FormatOption) -> [FormatOption; 5] {
-    [HEADER, delimiter, QUOTE, ESCAPE, WRITTEN_NULL]
+const fn write_options(delimiter: FormatOption) -> [FormatOption; 6] {
+    [HEADER, delimiter, QUOTE, ESCAPE, WRITTEN_NULL, WRITTEN_COMPRESSION]
 }
 
 const fn literal(

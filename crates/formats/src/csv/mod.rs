@@ -188,7 +188,7 @@ impl CsvOptions {
 }
 
 /// Reads a boolean option: `true`, or text such as `'true'`, `'1'`, `'off'`.
-pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
+pub fn flag(params: &Params, name: &str) -> Result<Option<bool>> {
     let wrong = || Error::semantic(format!("option {name} must be true or false"));
     match params.get(name) {
         None => Ok(None),

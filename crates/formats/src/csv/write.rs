@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::Schema;
 
-use tessera_context::Run;
+use tessera_context::{Compression, Run};
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
@@ -28,13 +28,14 @@ impl Descriptor for CsvMaterialize {
     tessera_operator::describe!(
         "csv_materialize",
         "Writes tuples to a CSV file.",
-        ["path", "partitions", "header", "delimiter", "quote", "escape", "null"],
+        ["path", "partitions", "header", "delimiter", "quote", "escape", "null", "compression"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         CsvOptions::new(&node.params)?;
+        output::written_compression(node)?;
         output::derive(node, inputs)
     }
 
@@ -47,7 +48,8 @@ impl SubOperator for CsvMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         output::lower(node, lowering, |tuple| {
             let options = CsvOptions::new(&node.params)?;
-            Ok(CsvEncoder { options, schema: Arc::new(tuple.arrow_schema()?) })
+            let compression = output::written_compression(node)?;
+            Ok(CsvEncoder { options, schema: Arc::new(tuple.arrow_schema()?), compression })
         })
     }
 }
@@ -56,6 +58,7 @@ impl SubOperator for CsvMaterialize {
 pub(crate) struct CsvEncoder {
     options: CsvOptions,
     schema: Arc<Schema>,
+    compression: Option<Compression>,
 }
 
 impl Encoder for CsvEncoder {
@@ -65,12 +68,12 @@ impl Encoder for CsvEncoder {
         Ok(Part::Text(text))
     }
 
-    fn begin(&self, out: TrackedOutput, _run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, run: &Run) -> Result<Box<dyn FileWriter>> {
         let mut head = Vec::new();
         if self.options.header != Some(false) {
             write_names(&self.schema, &self.options, &mut head)?;
         }
-        TextFile::begin(out, &head)
+        TextFile::begin(out, self.compression, run, &head)
     }
 }
 

@@ -11,26 +11,26 @@ use tessera_vector::{Chunk, Column};
 
 /// A conjunct of a predicate, bound to the columns it reads.
 #[derive(Debug)]
-pub(crate) struct Conjunct {
+pub struct Conjunct {
     /// The positions (in the scan's columns) of the inputs of `bound`, in their order.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// The predicate over these columns.
-    pub(crate) bound: BoundExpr,
+    pub bound: BoundExpr,
     /// The conjuncts that were combined into this one.
-    pub(crate) parts: Vec<Expr>,
+    pub parts: Vec<Expr>,
 }
 
 /// A conjunct in one run.
 #[derive(Debug)]
-pub(crate) struct RunConjunct {
+pub struct RunConjunct {
     /// Like [`Conjunct::columns`].
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// The predicate over these columns.
-    pub(crate) predicate: Predicate,
+    pub predicate: Predicate,
 }
 
 /// Starts the conjuncts for a run.
-pub(crate) fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConjunct]> {
+pub fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConjunct]> {
     let start = |conjunct: &Conjunct| RunConjunct {
         columns: conjunct.columns.clone(),
         predicate: Predicate::start(&conjunct.bound, run),
@@ -42,7 +42,7 @@ pub(crate) fn start_conjuncts(conjuncts: &[Conjunct], run: &Run) -> Arc<[RunConj
 ///
 /// # Errors
 /// Those of [`BoundExpr::new`].
-pub(crate) fn conjuncts(
+pub fn conjuncts(
     filter: Option<&Expr>,
     columns: &Tuple,
     lowering: &Lowering<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn conjuncts(
 ///
 /// # Errors
 /// Those of [`BoundExpr::new`].
-pub(crate) fn joined_conjuncts(
+pub fn joined_conjuncts(
     filter: Option<&Expr>,
     columns: &Tuple,
     lowering: &Lowering<'_>,
@@ -86,7 +86,7 @@ pub(super) fn conjunct(expr: &Expr, columns: &Tuple, lowering: &Lowering<'_>) ->
 }
 
 /// Applies conjuncts to a chunk of all columns, then projects it to the scan's output fields.
-pub(crate) fn filter_and_project(
+pub fn filter_and_project(
     columns: &[Column],
     rows: usize,
     conjuncts: &[RunConjunct],

@@ -12,14 +12,14 @@ use super::conjuncts::{Conjunct, conjunct};
 
 /// The conjuncts of a scan's predicate that read only constants of files.
 #[derive(Debug)]
-pub(crate) struct FilePredicate(Vec<Conjunct>);
+pub struct FilePredicate(Vec<Conjunct>);
 
 impl FilePredicate {
     /// Binds those conjuncts of a scan that cannot raise an error.
     ///
     /// # Errors
     /// Those of [`tessera_functions::BoundExpr::new`].
-    pub(crate) fn new(scan: &FileScan, lowering: &Lowering<'_>) -> Result<FilePredicate> {
+    pub fn new(scan: &FileScan, lowering: &Lowering<'_>) -> Result<FilePredicate> {
         let is_constant = |name: &str| {
             !scan.partitions.is_empty()
                 && scan.partitions.iter().all(|row| row.iter().any(|(known, ..)| **known == *name))
@@ -42,7 +42,7 @@ impl FilePredicate {
     ///
     /// # Errors
     /// A constant is not of its column's type.
-    pub(crate) fn wanted(&self, scan: &FileScan, run: &Run) -> Result<Vec<usize>> {
+    pub fn wanted(&self, scan: &FileScan, run: &Run) -> Result<Vec<usize>> {
         let all = 0..scan.paths.len();
         if self.0.is_empty() {
             return Ok(all.collect());

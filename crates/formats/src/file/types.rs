@@ -2,9 +2,9 @@
 
 use arrow::array::ArrayRef;
 
-use tessera_functions::cast::{cast, check_cast};
-use tessera_functions::plain::to_plain;
 use tessera_types::{Atom, Error, Field, Item, Result, Slot, Tuple, quote_name};
+use tessera_values::cast::{cast, check_cast};
+use tessera_values::plain::to_plain;
 
 /// Whether every value of `from` is a value of `to`, so that a file may hold `from` where `to` is
 /// declared.

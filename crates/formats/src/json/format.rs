@@ -3,7 +3,7 @@
 use tessera_operator::Registry;
 use tessera_operator::format::{
     COMPRESSION, FirstRead, Format, FormatEntry, FormatOption, OptionKind, StartMatch, TEXT,
-    TableDescription, TableFiles,
+    TableDescription, TableFiles, WRITTEN_COMPRESSION,
 };
 use tessera_plan::Value;
 use tessera_types::Result;
@@ -43,13 +43,16 @@ static ENTRY: FormatEntry = FormatEntry {
             kind: OptionKind::Columns,
         },
     ],
-    write_options: &[FormatOption {
-        name: ARRAY,
-        aliases: &[],
-        help: "whether the objects are in one list",
-        default: None,
-        kind: TEXT,
-    }],
+    write_options: &[
+        FormatOption {
+            name: ARRAY,
+            aliases: &[],
+            help: "whether the objects are in one list",
+            default: None,
+            kind: TEXT,
+        },
+        WRITTEN_COMPRESSION,
+    ],
 };
 
 impl Format for Json {

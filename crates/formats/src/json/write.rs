@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use arrow::json::writer::LineDelimited;
 
-use tessera_context::Run;
+use tessera_context::{Compression, Run};
 use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::{Error, Result};
@@ -26,13 +26,14 @@ impl Descriptor for JsonMaterialize {
     tessera_operator::describe!(
         "json_materialize",
         "Writes tuples to a file of JSON objects: one per line, or in one list.",
-        ["path", "partitions", "array"],
+        ["path", "partitions", "array", "compression"],
         1,
         1
     );
 
     fn derive(&self, node: &Node, inputs: &Inputs<'_>) -> Result<Edge> {
         flag(&node.params, ARRAY)?;
+        output::written_compression(node)?;
         output::derive(node, inputs)
     }
 
@@ -44,7 +45,8 @@ impl Descriptor for JsonMaterialize {
 impl SubOperator for JsonMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         let is_array = flag(&node.params, ARRAY)? == Some(true);
-        output::lower(node, lowering, |_| Ok(JsonEncoder { is_array }))
+        let compression = output::written_compression(node)?;
+        output::lower(node, lowering, |_| Ok(JsonEncoder { is_array, compression }))
     }
 }
 
@@ -52,6 +54,7 @@ impl SubOperator for JsonMaterialize {
 struct JsonEncoder {
     /// Whether the objects are in one list.
     is_array: bool,
+    compression: Option<Compression>,
 }
 
 impl Encoder for JsonEncoder {
@@ -61,10 +64,10 @@ impl Encoder for JsonEncoder {
         Ok(Part::Text(if self.is_array { list_items(&text) } else { text }))
     }
 
-    fn begin(&self, out: TrackedOutput, _run: &Run) -> Result<Box<dyn FileWriter>> {
+    fn begin(&self, out: TrackedOutput, run: &Run) -> Result<Box<dyn FileWriter>> {
         match self.is_array {
-            true => TextFile::separated(out, b"[\n", b",\n", b"\n]\n"),
-            false => TextFile::begin(out, &[]),
+            true => TextFile::separated(out, self.compression, run, b"[\n", [b",\n", b"\n]\n"]),
+            false => TextFile::begin(out, self.compression, run, &[]),
         }
     }
 }

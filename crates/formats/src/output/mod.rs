@@ -4,6 +4,7 @@
 //!
 //! Memory, counted: chunks that wait for earlier ones. A worker that is too far ahead waits.
 
+mod compressed;
 mod partitioned;
 
 use std::io::Write;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 
-use tessera_context::{Output, Reservation, Run, Token, lock};
+use tessera_context::{Compression, Output, Reservation, Run, Token, lock};
 use tessera_operator::stream_util::DeferredSource;
 use tessera_operator::{
     Finish, Lowering, Operator, ReorderBuffer, Sink, SinkRun, SinkWorker, Task, describe,
@@ -23,6 +24,8 @@ use tessera_rows::Collected;
 use tessera_types::{Atom, Code, Error, Field, Result, Tuple, io_cause};
 use tessera_vector::Chunk;
 
+use compressed::TextOutput;
+pub(crate) use compressed::written_compression;
 use partitioned::{PartitionRun, PartitionedFiles, Partitioning};
 
 /// The divisor of the memory budget for chunks that wait for earlier ones.
@@ -299,24 +302,33 @@ impl SinkWorker for FileSinkWorker {
 #[derive(Debug)]
 pub(crate) struct TextFile {
     /// The output, and whether it has a part.
-    out: Mutex<(TrackedOutput, bool)>,
+    out: Mutex<(TextOutput, bool)>,
     separator: &'static [u8],
     tail: &'static [u8],
+    run: Run,
 }
 
 impl TextFile {
-    pub(crate) fn begin(out: TrackedOutput, head: &[u8]) -> Result<Box<dyn FileWriter>> {
-        TextFile::separated(out, head, b"", b"")
+    pub(crate) fn begin(
+        out: TrackedOutput,
+        compression: Option<Compression>,
+        run: &Run,
+        head: &[u8],
+    ) -> Result<Box<dyn FileWriter>> {
+        TextFile::separated(out, compression, run, head, [b"", b""])
     }
 
     pub(crate) fn separated(
-        mut out: TrackedOutput,
+        out: TrackedOutput,
+        compression: Option<Compression>,
+        run: &Run,
         head: &[u8],
-        separator: &'static [u8],
-        tail: &'static [u8],
+        [separator, tail]: [&'static [u8]; 2],
     ) -> Result<Box<dyn FileWriter>> {
+        let mut out = TextOutput::new(out, compression, run)?;
         out.write_all(head).map_err(unwritten)?;
-        Ok(Box::new(TextFile { out: Mutex::new((out, false)), separator, tail }))
+        let out = Mutex::new((out, false));
+        Ok(Box::new(TextFile { out, separator, tail, run: run.clone() }))
     }
 }
 
@@ -335,6 +347,8 @@ impl FileWriter for TextFile {
             if text.is_empty() {
                 continue;
             }
+            // Many parts may have waited, and compressing takes time.
+            self.run.context.check()?;
             if std::mem::replace(has_part, true) {
                 out.write_all(self.separator).map_err(unwritten)?;
             }
@@ -345,7 +359,7 @@ impl FileWriter for TextFile {
 
     fn close(&self) -> Result<()> {
         let (out, _) = &mut *lock(&self.out);
-        out.write_all(self.tail).and_then(|()| out.flush()).map_err(unwritten)
+        out.write_all(self.tail).and_then(|()| out.finish()).map_err(unwritten)
     }
 }
 

@@ -25,6 +25,15 @@ const NUMBER: &str = "{i}";
 /// Replaced in file names by a random identifier.
 const UNIQUE: &str = "{uuid}";
 
+/// Returns the pattern of the names of files, if a node writes folders.
+pub(super) fn file_name(node: &Node) -> Option<&Arc<str>> {
+    let Some(Value::Record(entries)) = node.params.get(PARTITIONS) else { return None };
+    entries.iter().find_map(|(name, value)| match value {
+        Value::String(file) if &**name == "file" => Some(file),
+        _ => None,
+    })
+}
+
 /// How tuples are divided into folders.
 #[derive(Debug, Clone)]
 pub(crate) struct Partitioning {

@@ -6,10 +6,10 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::Type;
 
 use tessera_context::RangeReader;
-use tessera_functions::scalar::scalar_to_array;
 use tessera_operator::format::TableFiles;
 use tessera_plan::{FileFacts, Scalar};
 use tessera_types::{Atom, Error, Result};
+use tessera_values::scalar::scalar_to_array;
 
 use super::metadata::Metadata;
 use crate::display::ColumnText;

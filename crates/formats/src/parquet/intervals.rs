@@ -15,9 +15,9 @@ use arrow::datatypes::{
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 
-use tessera_functions::hidden_values::clear_hidden_values;
-use tessera_functions::plain::PARQUET_INTERVAL_BYTES;
 use tessera_types::{Error, Result, SqlState};
+use tessera_values::hidden_values::clear_hidden_values;
+use tessera_values::plain::PARQUET_INTERVAL_BYTES;
 
 use crate::file::with_types;
 

@@ -23,8 +23,8 @@ use parquet::basic::{
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use tessera_functions::plain::UUID_BYTES;
 use tessera_types::Tuple;
+use tessera_values::plain::UUID_BYTES;
 
 use crate::file::{readable_tuple, with_types};
 

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use tessera_functions::scalar::compare;
 use tessera_plan::{Expr, Scalar, SortKey};
 use tessera_types::Atom;
+use tessera_values::scalar::compare;
 
 use super::{FileState, SourceColumn};
 use crate::file::FileScan;

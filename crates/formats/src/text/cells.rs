@@ -24,7 +24,7 @@ use crate::json::{Kind, elements};
 
 /// The cells of one column for several records: text or NULL.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cells {
+pub struct Cells {
     data: Vec<u8>,
     ends: Vec<usize>,
     valid: Vec<bool>,
@@ -32,14 +32,16 @@ pub(crate) struct Cells {
 
 /// A cell that is not a value of its column's type: its row and the error.
 #[derive(Debug)]
-pub(crate) struct BadCell {
-    pub(crate) row: usize,
-    pub(crate) what: String,
+pub struct BadCell {
+    /// Its place among the cells.
+    pub row: usize,
+    /// What is wrong with it.
+    pub what: String,
 }
 
 impl Cells {
     /// Adds a cell.
-    pub(crate) fn push(&mut self, text: &[u8]) {
+    pub fn push(&mut self, text: &[u8]) {
         self.data.reserve(text.len());
         spans(text).for_each(|piece| self.data.extend_from_slice(piece));
         self.ends.push(self.data.len());
@@ -47,37 +49,42 @@ impl Cells {
     }
 
     /// Adds a cell whose text `write` appends.
-    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.data);
         self.ends.push(self.data.len());
         self.valid.push(true);
     }
 
     /// Adds NULL.
-    pub(crate) fn push_null(&mut self) {
+    pub fn push_null(&mut self) {
         self.ends.push(self.data.len());
         self.valid.push(false);
     }
 
     /// The bytes of all cells.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.data.len()
     }
 
     /// The number of cells.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Removes all cells but the first ones.
-    pub(crate) fn truncate(&mut self, len: usize) {
+    pub fn truncate(&mut self, len: usize) {
         self.ends.truncate(len);
         self.valid.truncate(len);
         self.data.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
     /// Removes all cells.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.data.clear();
         self.ends.clear();
         self.valid.clear();
@@ -107,7 +114,7 @@ impl Cells {
     }
 
     /// Converts the cells to values of a type, in its plain form.
-    pub(crate) fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+    pub fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         match atom {
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(self.len());

@@ -3,7 +3,7 @@
 //! A record belongs to the block that contains its first byte. The tokenizer state at the start of
 //! a block, such as inside quotes, follows from the blocks before it; each block is examined once.
 
-pub(crate) mod cells;
+pub mod cells;
 mod first_error;
 mod head;
 #[cfg(test)]

@@ -12,12 +12,12 @@ use tessera_codegen::{LikeCode, Op, TextCode};
 use tessera_context::interrupt::point;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use crate::long_strings::text_pieces;
 use crate::regex_search::{Regex, Syntax};
 use crate::similar::as_regex;
 use crate::strings::regexes::{Flags, compile};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, nulls, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 use dangling::DanglingEscape;
 use pattern::Like;

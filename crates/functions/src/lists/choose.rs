@@ -11,9 +11,9 @@ use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, Slot, SqlState};
 
 use super::list_type;
-use crate::kernel::{Argument, Kernel, argument, unexpected};
-use crate::rowwise::{fault, takes};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::rowwise::{fault, takes};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 fn list_of(atom: Atom) -> Atom {
     Atom::List(Box::new(Slot { atom, nullable: true }))

@@ -11,11 +11,11 @@ use arrow::row::{RowConverter, SortField};
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, Slot, SqlState};
 
-use crate::canonical::canonical_floats;
-use crate::kernel::{Argument, Kernel, argument, unexpected};
-use crate::plain::to_form;
-use crate::rowwise::fault;
-use crate::types::{Arg, ResolvedCall, common_type, wrong_arguments};
+use tessera_values::canonical::canonical_floats;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::plain::to_form;
+use tessera_values::rowwise::fault;
+use tessera_values::types::{Arg, ResolvedCall, common_type, wrong_arguments};
 
 fn map_of(key: &Atom, value: &Atom) -> Atom {
     let slot = |atom: &Atom, nullable| Box::new(Slot { atom: atom.clone(), nullable });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tessera_types::{Atom, Result};
 
-use super::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The names of the functions. `array_length` with one argument is DuckDB's.
 pub(crate) const NAMES: &[&str] = &[

@@ -17,9 +17,9 @@ use tessera_types::{Atom, Result, Slot, SqlState};
 
 use super::list_type;
 use crate::compare::Compare;
-use crate::kernel::{Argument, Kernel, argument, unexpected};
-use crate::rowwise::{fault, takes};
-use crate::types::{Arg, ResolvedCall, common_type, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::rowwise::{fault, takes};
+use tessera_values::types::{Arg, ResolvedCall, common_type, wrong_arguments};
 
 /// The common type of a list's items and the values compared with them.
 fn item_type(name: &str, args: &[Arg<'_>], values: usize) -> Result<Atom> {

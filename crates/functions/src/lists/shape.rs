@@ -11,9 +11,9 @@ use arrow::datatypes::{DataType, Int64Type};
 use tessera_types::{Atom, Result, SqlState};
 
 use super::list_type;
-use crate::kernel::{Argument, Kernel, argument, unexpected};
-use crate::rowwise::{fault, takes};
-use crate::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::rowwise::{fault, takes};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// A property of a list's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use tessera_types::{Atom, Error, Result, SqlState, suggest};
 use tessera_context::interrupt::Every;
 
 use crate::long_strings::find;
-use crate::parse::hexadecimal;
-use crate::rowwise::{OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::parse::hexadecimal;
+use tessera_values::rowwise::{OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// `substr(bytes, start [, length])`.
 pub(super) fn part(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
@@ -205,7 +205,7 @@ pub(super) fn coded(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
             Ok(OutputValue::Bytes(match Form::named(arguments[1].text())? {
                 Form::Hex => hexadecimal(text).ok_or_else(|| wrong("hexadecimal data"))?,
                 Form::Base64 => from_base64(text).ok_or_else(|| wrong("base64 data"))?,
-                Form::Escape => crate::parse::escaped(text)
+                Form::Escape => tessera_values::parse::escaped(text)
                     .map_err(|state| fault(format!("invalid escape in '{text}'"), state))?,
             }))
         }));

@@ -3,8 +3,8 @@
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use crate::long_strings::place_of;
-use crate::rowwise::{OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// `cut_text` and `cut_character`: casts to `varchar(n)` and `char(n)`, which keep the first `n`
 /// characters. As `char(n)` is not padded here, its trailing blanks are removed.

@@ -4,8 +4,8 @@ use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, SqlState};
 
 use super::bytes::{from_base64, to_base64};
-use crate::rowwise::{InputValue, OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};
 
 /// Resolves one of the functions.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {

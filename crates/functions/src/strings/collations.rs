@@ -10,8 +10,8 @@ use regex::Regex;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result};
 
-use crate::rowwise::{OutputValue, signature, strict};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{OutputValue, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The accents that follow a letter where texts are decomposed.
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\p{M}+").ok());

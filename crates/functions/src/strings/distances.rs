@@ -6,8 +6,8 @@ use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::levenshtein::collected;
-use crate::rowwise::{OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// The Jaro similarity above which a common prefix counts more.
 const WINKLER_MIN: f64 = 0.7;

@@ -3,8 +3,8 @@
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::quote::{ident, literal};
-use crate::rowwise::{InputValue, OutputValue, fault, lenient};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, lenient};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     if !args.first().is_some_and(|format| matches!(format.atom, Atom::String | Atom::Null)) {

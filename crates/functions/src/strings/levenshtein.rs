@@ -4,8 +4,8 @@ use tessera_context::Reservation;
 use tessera_context::interrupt::{self, Every};
 use tessera_types::{Atom, Result};
 
-use crate::rowwise::{OutputValue, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{OutputValue, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// Characters that are copied between two checks for a cancellation.
 const SPAN: usize = 1 << 18;

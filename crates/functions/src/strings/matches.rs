@@ -9,9 +9,9 @@ use super::regexes::{Flags, RegexCache};
 use super::split::texts;
 use crate::long_strings::{characters, place_of};
 use crate::regex_search::{Regex, Search};
-use crate::rowwise::{InputValue, OutputValue, fault, signature, strict, takes};
 use crate::similar::as_pattern_parts;
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, signature, strict, takes};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 fn wrong(message: impl Into<String>) -> Error {
     fault(message, SqlState::INVALID_PARAMETER_VALUE)

@@ -20,7 +20,7 @@ mod split;
 
 use tessera_types::{Atom, Result};
 
-use super::types::{Arg, ResolvedCall};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// The names of the functions.
 pub(crate) const NAMES: &[&str] = &[

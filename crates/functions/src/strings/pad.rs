@@ -8,9 +8,9 @@ use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, SqlState};
 
 use crate::growth::reserve_for_result;
-use crate::kernel::{Argument, Kernel};
-use crate::rowwise::{OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::kernel::{Argument, Kernel};
+use tessera_values::rowwise::{OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// PostgreSQL's values are smaller than 1 GB, and a character takes up to four bytes.
 pub(crate) const CHARACTERS_MAX: i64 = (0x3fff_ffff - 4) / 4;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use tessera_types::{Atom, Result, SqlState};
 
 use super::split::texts;
-use crate::rowwise::{InputValue, OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// `parse_filename(path [, without extension] [, separator])`: what is after the last separator.
 pub(super) fn file_name(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {

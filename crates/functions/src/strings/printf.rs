@@ -2,8 +2,8 @@
 
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::rowwise::{InputValue, OutputValue, fault, strict};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, strict};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The greatest width and number of digits.
 const WIDTH_MAX: usize = 1 << 20;

@@ -3,8 +3,8 @@
 use tessera_types::{Atom, Result};
 
 use super::keywords::is_keyword;
-use crate::rowwise::{InputValue, OutputValue, lenient, strict};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, lenient, strict};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     if args.len() != 1

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tessera_types::{Error, Result, SqlState};
 
 use crate::regex_search::{Regex, Syntax};
-use crate::rowwise::fault;
+use tessera_values::rowwise::fault;
 
 /// Matching options, parsed from single letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

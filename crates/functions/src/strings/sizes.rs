@@ -2,8 +2,8 @@
 
 use tessera_types::{Atom, Result, SqlState};
 
-use crate::rowwise::{OutputValue, fault, signature, strict};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{OutputValue, fault, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// The width of a bar, in characters, if none is given.
 const BAR_WIDTH: f64 = 80.0;

@@ -3,8 +3,8 @@
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Result, Slot, SqlState};
 
-use crate::rowwise::{InputValue, OutputValue, fault, lenient, signature, strict};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, OutputValue, fault, lenient, signature, strict};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The type list of strings.
 pub(super) fn texts() -> Atom {

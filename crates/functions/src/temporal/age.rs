@@ -10,11 +10,11 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::part::{field_of, unsupported};
 use crate::datetime::shift;
-use crate::rowwise::{
+use crate::temporal::fields::{Calendar, Field, microseconds_of};
+use tessera_values::rowwise::{
     InputValue, MICROSECONDS, OutputValue, TIME, lenient, signature, strict, takes,
 };
-use crate::temporal::fields::{Calendar, Field, microseconds_of};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 const DAY_NANOS: i64 = DAY_MICROSECONDS * 1_000;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
-use super::zones::{Zone, zone_of};
 use crate::patterns::PatternCache;
-use crate::rowwise::{InputValue, MICROSECONDS, OutputValue, fault, strict, zoned};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{InputValue, MICROSECONDS, OutputValue, fault, strict, zoned};
+use tessera_values::temporal::zones::{Zone, zone_of};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Resolves `timezone(zone, timestamp)`: the local time of a timestamp with time zone, or the
 /// timestamp with time zone of a local time. The zone is a name or an offset as an interval.

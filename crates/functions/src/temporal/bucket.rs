@@ -4,9 +4,9 @@ use tessera_text::calendar::{DAY_MICROSECONDS, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use crate::datetime::shift;
-use crate::rowwise::{MICROSECONDS, OutputValue, fault, strict, takes};
 use crate::temporal::fields::Calendar;
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{MICROSECONDS, OutputValue, fault, strict, takes};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The origin of buckets in months is 2000-01-01; of other buckets, the following Monday.
 const ORIGIN_OF_MONTHS: i64 = 10_957 * DAY_MICROSECONDS;
@@ -22,7 +22,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     };
     let is_date = *moment.atom == Atom::Date;
     let zoned = matches!(moment.atom, Atom::Timestamp(_, Some(_)));
-    let atom = if zoned { crate::rowwise::zoned() } else { MICROSECONDS };
+    let atom = if zoned { tessera_values::rowwise::zoned() } else { MICROSECONDS };
     let is_offset =
         origin.is_some_and(|origin| matches!(origin.atom, Atom::Interval | Atom::Duration(_)));
     let fits = takes(width, &Atom::Interval)

@@ -5,12 +5,12 @@ use arrow::datatypes::IntervalMonthDayNano;
 use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
-use super::zones::{Zone, zone_of};
-use crate::rowwise::{
+use crate::temporal::fields::Calendar;
+use tessera_values::rowwise::{
     InputValue, MICROSECONDS, OutputValue, TIME, fault, signature, strict, takes, zoned,
 };
-use crate::temporal::fields::Calendar;
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::temporal::zones::{Zone, zone_of};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 fn out_of_range(what: &str) -> Error {
     Error::new(Code::Overflow, format!("{what} out of range"))

@@ -6,25 +6,20 @@
 mod age;
 mod at_zone;
 mod bucket;
-pub(crate) mod clock;
 pub(crate) mod fields;
 mod make;
 mod names;
 mod part;
-pub(crate) mod read;
 mod round;
 pub(crate) mod series;
-pub(crate) mod session_zone;
 mod strftime;
-pub(crate) mod tokens;
 mod trunc;
-pub(crate) mod zones;
 
 use tessera_types::{Atom, Result};
 
 use super::compare::interval_length;
-use super::rowwise::{InputValue, OutputValue, lenient};
-use super::types::{Arg, ResolvedCall};
+use tessera_values::rowwise::{InputValue, OutputValue, lenient};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// The names of the functions.
 pub(crate) const NAMES: &[&str] = &[

@@ -6,10 +6,10 @@ use tessera_text::names::{DAYS, MONTHS};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::part::{Style, resolve_named};
-use crate::parse_interval::{Unit, interval};
-use crate::rowwise::{MICROSECONDS, OutputValue, TIME, signature, strict, takes};
 use crate::temporal::fields::{Calendar, Field};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::parse::interval::{Unit, interval};
+use tessera_values::rowwise::{MICROSECONDS, OutputValue, TIME, signature, strict, takes};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let field = match name {

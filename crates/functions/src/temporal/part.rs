@@ -16,10 +16,10 @@ use tessera_plan::{Expr, Scalar};
 use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, offset_at};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit, did_you_mean};
 
-use crate::cast::cast;
-use crate::kernel::{Argument, Kernel, argument, unexpected};
 use crate::temporal::fields::{Calendar, Field};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::cast::cast;
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// The kind of value that a field is read from.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::parse_interval::{Unit, UnitRange, interval_in, truncate_to};
-use crate::rowwise::{InputValue, MICROSECONDS, OutputValue, TIME, fault, strict};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::parse::interval::{Unit, UnitRange, interval_in, truncate_to};
+use tessera_values::rowwise::{InputValue, MICROSECONDS, OutputValue, TIME, fault, strict};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Microseconds from 1970 to 2000: PostgreSQL rounds relative to 2000.
 const TO_2000: i64 = 946_684_800_000_000;

@@ -16,9 +16,9 @@ use tessera_types::{Atom, Code, Error, Result, Slot, SqlState, TimeUnit};
 use crate::compare::interval_length;
 use crate::datetime::shift;
 use crate::growth::reserve_for_result;
-use crate::kernel::{Argument, Kernel, argument};
-use crate::rowwise::{MICROSECONDS, fault, signature, zoned};
-use crate::types::{Arg, ResolvedCall};
+use tessera_values::kernel::{Argument, Kernel, argument};
+use tessera_values::rowwise::{MICROSECONDS, fault, signature, zoned};
+use tessera_values::types::{Arg, ResolvedCall};
 
 /// Resolves a call over dates or timestamps. As in PostgreSQL, `generate_series` converts dates to
 /// timestamps with time zone.

@@ -6,10 +6,10 @@ use tessera_text::calendar::{DAY_MICROSECONDS, civil, day_number};
 use tessera_text::names::{DAYS, MONTHS};
 use tessera_types::{Atom, Result, SqlState, TimeUnit};
 
-use crate::rowwise::{MICROSECONDS, OutputValue, fault, strict, takes};
 use crate::temporal::fields::Calendar;
-use crate::temporal::session_zone::NamedZone;
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::rowwise::{MICROSECONDS, OutputValue, fault, strict, takes};
+use tessera_values::temporal::session_zone::NamedZone;
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Resolves `strftime(timestamp, format)`; the arguments may be swapped.
 pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
@@ -50,7 +50,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 
 /// Resolves `strptime(text, format)`.
 pub(super) fn resolve_parse(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
-    let casts = crate::rowwise::signature(name, args, &[Atom::String, Atom::String])?;
+    let casts = tessera_values::rowwise::signature(name, args, &[Atom::String, Atom::String])?;
     let tries = name == "try_strptime";
     Ok(strict(MICROSECONDS, args, casts, move |arguments| {
         let (text, format) = (arguments[0].text(), arguments[1].text());

@@ -11,10 +11,10 @@ use tessera_text::calendar::DAY_MICROSECONDS;
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 
 use super::part::{field_of, unknown, unsupported};
-use super::zones::{Zone, zone_of};
-use crate::kernel::{Argument, Kernel, argument, unexpected};
 use crate::temporal::fields::{Field, first_day, microseconds_of};
-use crate::types::{Arg, ResolvedCall, wrong_arguments};
+use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::temporal::zones::{Zone, zone_of};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 type Interval = IntervalMonthDayNanoType;
 type Micros = TimestampMicrosecondType;

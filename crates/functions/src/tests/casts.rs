@@ -164,7 +164,7 @@ fn other_arrow_forms_become_plain() {
     ];
     for form in forms {
         let atom = Atom::from_arrow(form.data_type()).unwrap();
-        let plain = super::super::plain::to_plain(form.clone(), &atom).unwrap();
+        let plain = tessera_values::plain::to_plain(form.clone(), &atom).unwrap();
         assert_eq!(plain.data_type(), &atom.arrow());
         assert_eq!(plain.len(), 2);
         assert!(plain.is_null(1));

@@ -16,8 +16,8 @@ use tessera_types::{Atom, Code, Tuple};
 use tessera_vector::{Chunk, Column};
 
 use super::BoundExpr;
-use super::scalar::{array_value, scalar_to_array};
 use super::testing::*;
+use tessera_values::scalar::{array_value, scalar_to_array};
 
 #[test]
 fn a_long_chain_is_evaluated() {

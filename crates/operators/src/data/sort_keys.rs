@@ -5,10 +5,10 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 
-use tessera_functions::canonical::canonical_values;
 use tessera_operator::describe::sort_keys;
 use tessera_plan::{Node, SortKey};
 use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_values::canonical::canonical_values;
 use tessera_vector::Chunk;
 
 use super::key_decoder::KeyDecoder;

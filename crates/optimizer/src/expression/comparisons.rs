@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tessera_codegen::Comparison;
-use tessera_functions::cast::cast_raises;
 use tessera_functions::is_strict;
-use tessera_functions::scalar::per_second;
 use tessera_plan::rewrite::mirrored;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
+use tessera_values::cast::cast_raises;
+use tessera_values::scalar::per_second;
 
 use super::{RewriteResult, Simplifier, TypeContext, is_null, truth};
 

@@ -1,6 +1,8 @@
 //! Copies of a part of a query, which are computed once: common table expressions and views with
 //! several readers, subqueries that are written twice.
 
+mod filtered;
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,6 +12,7 @@ use std::sync::Arc;
 use tessera_context::interrupt;
 use tessera_plan::{Expr, Rule};
 
+use self::filtered::{ScanPredicates, scans, united};
 use super::estimate::Estimates;
 use super::reduce::scanned;
 use super::relation::{Aggregate, Join, Name, Relation, substitute};
@@ -28,10 +31,13 @@ struct Reader {
     input: Arc<Relation>,
     /// The fields of the part, and those of `input` that they are called after.
     names: HashMap<Name, Name>,
+    /// What selects the tuples of the part among those of `input`, of which it has the fields.
+    selecting: Vec<Expr>,
 }
 
 /// Lets equal joins, groupings and windows share their tuples if these are few compared with the
-/// tables that are scanned for them. Parts are equal if renamed fields make them equal.
+/// tables that are scanned for them. Parts are equal if renamed fields make them equal; groupings
+/// also if the predicates of their scans differ.
 pub(crate) fn share_copies(
     mut relation: Relation,
     types: Types<'_>,
@@ -62,33 +68,78 @@ fn readers(relation: &Relation, types: Types<'_>, estimates: &Estimates) -> Hash
     });
     let rows = estimates.rows_of_all(relation);
     let mut covered = HashSet::new();
-    for (number, group) in groups.into_iter().enumerate() {
-        let mut parts = group.into_iter().filter(|part| !covered.contains(&place(part)));
-        let Some(first) = parts.next() else { continue };
-        let tuples = rows.get(&place(first)).copied().unwrap_or(f64::INFINITY);
-        if tuples * SCANNED_PER_TUPLE > scanned(first)
-            || types.is_volatile(first)
-            || !first.parameters().is_empty()
-        {
-            continue;
-        }
-        let same = |part| {
-            let mut names = HashMap::new();
-            is_same(first, part, &mut names).then_some((part, names))
-        };
-        let copies: Vec<(&Relation, _)> = parts.filter_map(same).collect();
-        if copies.is_empty() {
-            continue;
-        }
-        let (id, input): (Name, _) = (format!("copy${number}").into(), Arc::new(first.clone()));
-        let itself = first.names().into_iter().map(|name| (name.clone(), name)).collect();
-        for (part, names) in std::iter::once((first, itself)).chain(copies) {
-            cover(part, &mut covered);
-            let (id, input) = (id.clone(), input.clone());
-            readers.insert(place(part), Reader { id, input, names });
+    for mut parts in groups {
+        parts.retain(|part| !covered.contains(&place(part)));
+        while parts.len() > 1 {
+            let first = parts.remove(0);
+            if types.is_volatile(first) || !first.parameters().is_empty() {
+                continue;
+            }
+            let few = |copies: &[Copy<'_>]| {
+                let tuples = copies.iter().map(|copy| rows.get(&place(copy.part)));
+                let tuples = tuples.map(|rows| rows.copied().unwrap_or(f64::INFINITY));
+                tuples.sum::<f64>() * SCANNED_PER_TUPLE <= scanned(first)
+            };
+            let Some((input, copies)) = shared(first, &parts, &few) else { continue };
+            parts.retain(|part| !copies.iter().any(|copy| std::ptr::eq(copy.part, *part)));
+            let id: Name = format!("copy${}", readers.len()).into();
+            let input = Arc::new(input);
+            for Copy { part, names, selecting, .. } in copies {
+                cover(part, &mut covered);
+                let (id, input) = (id.clone(), input.clone());
+                readers.insert(place(part), Reader { id, input, names, selecting });
+            }
         }
     }
     readers
+}
+
+/// Returns what the first part and some of the others can read, and these copies; `None` if they
+/// have nothing to share. `few` tells whether parts are worth storing together.
+fn shared<'r>(
+    first: &'r Relation,
+    others: &[&'r Relation],
+    few: &dyn Fn(&[Copy<'_>]) -> bool,
+) -> Option<(Relation, Vec<Copy<'r>>)> {
+    let mut copies = vec![Copy::of_itself(first)];
+    copies.extend(others.iter().filter_map(|part| Copy::of(first, part)));
+    let predicates: Vec<ScanPredicates> = copies.iter().map(|copy| copy.scans.clone()).collect();
+    let is_same = |scans: &ScanPredicates| *scans == predicates[0];
+    if matches!(first, Relation::Aggregate(_))
+        && !predicates.iter().all(is_same)
+        && few(&copies)
+        && let Some((input, selecting)) = united(first, &predicates)
+    {
+        for (copy, selecting) in copies.iter_mut().zip(selecting) {
+            copy.selecting = selecting;
+        }
+        return Some((input, copies));
+    }
+    copies.retain(|copy| is_same(&copy.scans));
+    (copies.len() > 1 && few(&copies[..1])).then(|| (first.clone(), copies))
+}
+
+/// A part that is equal to another one but for the predicates of its scans.
+struct Copy<'r> {
+    part: &'r Relation,
+    names: HashMap<Name, Name>,
+    /// Its predicates, with the fields of the other part.
+    scans: ScanPredicates,
+    /// See [`Reader::selecting`].
+    selecting: Vec<Expr>,
+}
+
+impl<'r> Copy<'r> {
+    fn of_itself(part: &'r Relation) -> Copy<'r> {
+        let names = part.names().into_iter().map(|name| (name.clone(), name)).collect();
+        Copy { part, names, scans: scans(part), selecting: Vec::new() }
+    }
+
+    fn of(first: &Relation, part: &'r Relation) -> Option<Copy<'r>> {
+        let (mut names, mut scans) = (HashMap::new(), Vec::new());
+        let is_same = is_same(first, part, &mut names, &mut scans);
+        is_same.then_some(Copy { part, names, scans, selecting: Vec::new() })
+    }
 }
 
 fn place(relation: &Relation) -> Place {
@@ -102,14 +153,14 @@ fn cover(part: &Relation, covered: &mut HashSet<Place>) {
 }
 
 fn replace(relation: &mut Relation, readers: &mut HashMap<Place, Reader>) {
-    let Some(Reader { id, input, names }) = readers.remove(&place(relation)) else {
+    let Some(Reader { id, input, names, selecting }) = readers.remove(&place(relation)) else {
         relation.inputs_mut().into_iter().for_each(|input| replace(input, readers));
         return;
     };
     let read = |name: Name| (name.clone(), Expr::Field(names.get(&name).cloned().unwrap_or(name)));
     let exprs = relation.names().into_iter().map(read).collect();
     let input = Relation::Shared { id, input: Box::new(Relation::clone(&input)) };
-    *relation = Relation::Map { input: Box::new(input), exprs };
+    *relation = Relation::Map { input: Box::new(input.filtered(selecting)), exprs };
 }
 
 /// The parts that may be shared, by a hash that does not depend on the names of fields.
@@ -145,7 +196,9 @@ impl<'r> Shapes<'r> {
             Arc::as_ptr(table).hash(&mut hasher);
             columns.iter().for_each(|(_, column)| column.hash(&mut hasher));
         }
-        for expr in relation.exprs() {
+        // The predicates of scans may differ.
+        let is_scan = matches!(relation, Relation::Scan { .. });
+        for expr in relation.exprs().into_iter().filter(|_| !is_scan) {
             expr.walk(&mut |expr| {
                 discriminant(expr).hash(&mut hasher);
                 match expr {
@@ -165,17 +218,28 @@ impl<'r> Shapes<'r> {
     }
 }
 
-/// Whether two relations are equal if fields of the second are renamed. Adds those fields to
-/// `names`, each with its field of the first.
-fn is_same(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> bool {
+/// Whether two relations are equal but for the predicates of scans if fields of the second are
+/// renamed. Adds those fields to `names`, each with its field of the first, and the predicates of
+/// the second, renamed, to `scans`.
+fn is_same(
+    a: &Relation,
+    b: &Relation,
+    names: &mut HashMap<Name, Name>,
+    scans: &mut ScanPredicates,
+) -> bool {
     let (inputs, others) = (a.inputs(), b.inputs());
     inputs.len() == others.len()
-        && inputs.into_iter().zip(others).all(|(a, b)| is_same(a, b, names))
-        && is_same_node(a, b, names)
+        && inputs.into_iter().zip(others).all(|(a, b)| is_same(a, b, names, scans))
+        && is_same_node(a, b, names, scans)
 }
 
 /// As [`is_same`], without the inputs.
-fn is_same_node(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> bool {
+fn is_same_node(
+    a: &Relation,
+    b: &Relation,
+    names: &mut HashMap<Name, Name>,
+    scans: &mut ScanPredicates,
+) -> bool {
     let (Some(fields), Some(others)) = (defined(a), defined(b)) else { return false };
     let is_union_same = match (a, b) {
         (Relation::Union { inputs, .. }, Relation::Union { inputs: others, .. }) => {
@@ -200,7 +264,11 @@ fn is_same_node(a: &Relation, b: &Relation, names: &mut HashMap<Name, Name>) -> 
         substitute(&mut expr, &|name| names.get(name).cloned().map(Expr::Field));
         expr
     };
-    let (exprs, other_exprs) = (a.exprs(), b.exprs());
+    let (mut exprs, mut other_exprs) = (a.exprs(), b.exprs());
+    if matches!(a, Relation::Scan { .. }) {
+        scans.push(other_exprs.drain(..).map(renamed).collect());
+        exprs.clear();
+    }
     let is_same = is_union_same
         && fields.len() == others.len()
         && exprs.len() == other_exprs.len()
@@ -299,11 +367,12 @@ mod tests {
             filters: false,
             statistics: Statistics::default(),
             sample: None,
+            row_numbers: None,
         });
         let first = map(&table, ["x", "y"], ["x", "y"]);
         let same = |other: &Relation| {
             let mut names = HashMap::new();
-            is_same(&first, other, &mut names).then_some(names)
+            is_same(&first, other, &mut names, &mut Vec::new()).then_some(names)
         };
         let names = same(&map(&table, ["u", "v"], ["u", "v"])).unwrap();
         assert_eq!((&*names["u"], &*names["v"]), ("x", "y"));

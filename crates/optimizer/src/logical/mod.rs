@@ -4,6 +4,7 @@ pub mod as_of;
 pub(crate) mod copies;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct;
+pub(crate) mod early_groups;
 pub(crate) mod estimate;
 pub mod fields;
 pub(crate) mod lateral_limit;

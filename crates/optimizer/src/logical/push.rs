@@ -202,14 +202,7 @@ impl PushDown<'_> {
                 _ => None,
             }
         };
-        let mut to_right = Vec::new();
-        for predicate in to_left.iter().filter(|predicate| is_plain_comparison(predicate)) {
-            if predicate.fields().iter().all(|name| other_side(name).is_some()) {
-                let mut same = predicate.clone();
-                substitute(&mut same, &other_side);
-                to_right.push(same);
-            }
-        }
+        let to_right = of_equal_fields(&to_left, &other_side);
         join.left = self.push(join.left, to_left);
         join.right = self.push(join.right, to_right);
         Relation::AsOf(Box::new(join)).filtered(stay)
@@ -258,6 +251,10 @@ impl PushDown<'_> {
                 to_left.extend(self.implied(condition, &left));
                 to_right.extend(self.implied(condition, &right));
             }
+        }
+        let keeps_left = matches!(join.kind, Kind::Left | Kind::Semi | Kind::Anti);
+        if keeps_left && self.uses(Rule::ImpliedPredicates) {
+            to_right.extend(self.of_matches(&join, &to_left, &right));
         }
         join.left = self.push(join.left, to_left);
         join.right = self.push(join.right, to_right);
@@ -315,6 +312,28 @@ impl PushDown<'_> {
                 Relation::Join(Box::new(join))
             }
         }
+    }
+
+    /// Returns what holds for all right tuples with a match, because it holds for the left tuples.
+    fn of_matches(&self, join: &Join, to_left: &[Expr], right: &HashSet<Name>) -> Vec<Expr> {
+        if join.null_aware || join.correlated {
+            return Vec::new();
+        }
+        let atom = |name: &Name| self.types.atoms.get(name).filter(|atom| !atom.is_float());
+        let other_side = |name: &Name| {
+            let equal = join.conditions.iter().find_map(|condition| match condition {
+                Expr::Call { function, args } if &**function == "eq" => match args.as_slice() {
+                    [Expr::Field(a), Expr::Field(b)] if a == name => Some(b),
+                    [Expr::Field(a), Expr::Field(b)] if b == name => Some(a),
+                    _ => None,
+                },
+                _ => None,
+            })?;
+            let is_same =
+                right.contains(equal) && atom(name).is_some() && atom(name) == atom(equal);
+            is_same.then(|| Expr::Field(equal.clone()))
+        };
+        of_equal_fields(to_left, &other_side)
     }
 
     /// Returns the predicate on one side that a disjunction over both sides implies.
@@ -391,6 +410,20 @@ fn is_plain_comparison(predicate: &Expr) -> bool {
     let is_plain = |arg: &Expr| matches!(arg, Expr::Field(_) | Expr::Constant(..));
     matches!(&**function, "eq" | "not_eq" | "lt" | "lt_eq" | "gt" | "gt_eq")
         && args.iter().all(is_plain)
+}
+
+/// Returns the comparisons among the predicates whose fields all have an equal one, with that one.
+fn of_equal_fields(predicates: &[Expr], equal: &dyn Fn(&Name) -> Option<Expr>) -> Vec<Expr> {
+    let comparisons = predicates.iter().filter(|predicate| is_plain_comparison(predicate));
+    let known =
+        comparisons.filter(|predicate| predicate.fields().iter().all(|f| equal(f).is_some()));
+    known
+        .cloned()
+        .map(|mut predicate| {
+            substitute(&mut predicate, equal);
+            predicate
+        })
+        .collect()
 }
 
 /// Turns an outer join into a stricter one if a predicate above rejects its NULLs.

@@ -1,13 +1,12 @@
-//! Lowering of groupings, including grouping sets.
+//! Lowering of groupings.
 
 use std::collections::HashSet;
 
 use tessera_plan::{Expr, Functions, Params, Value};
-use tessera_types::{Atom, Field, Result, Tuple};
+use tessera_types::{Field, Result, Tuple};
 
 use super::node::{add, field, fields_of};
 use super::sort::keys_value;
-use super::union::merge_nullable;
 use super::{Level, LoweredNode, Lowering};
 use crate::logical::relation::{Aggregate, Call, Name};
 
@@ -104,53 +103,6 @@ impl Lowering<'_> {
             params.set("aggregates", entries);
         }
         Ok(add(level, "reduce_by_key", &[input.id], params, tuple))
-    }
-
-    /// Lowers grouping sets as the union of one grouping per set over the same input; keys that are
-    /// not part of a set are NULL.
-    pub(super) fn grouping_sets(
-        &mut self,
-        aggregate: &Aggregate,
-        sets: &[Vec<usize>],
-        calls: &[(Name, Call)],
-        input: LoweredNode,
-        level: &mut Level,
-    ) -> Result<LoweredNode> {
-        let key_exprs: Vec<Expr> = aggregate.keys.iter().map(|(_, expr)| expr.clone()).collect();
-        let (input, key_fields) = self.with_computed(level, input, &key_exprs, "key")?;
-        let mut inputs = Vec::with_capacity(sets.len());
-        let mut fields: Option<Vec<Field>> = None;
-        for set in sets {
-            let mut keys: Vec<Name> = Vec::new();
-            for &position in set {
-                if !keys.contains(&key_fields[position]) {
-                    keys.push(key_fields[position].clone());
-                }
-            }
-            let grouped = self.group(level, &input, &keys, calls)?;
-            let mut exprs: Vec<(Name, Expr)> = Vec::new();
-            let mut bits: i128 = 0;
-            for (position, (name, _)) in aggregate.keys.iter().enumerate() {
-                let part = set.contains(&position);
-                bits = bits << 1 | i128::from(!part);
-                let atom = self.types.atoms.get(name).cloned().unwrap_or(Atom::Null);
-                let value =
-                    if part { Expr::Field(key_fields[position].clone()) } else { Expr::null(atom) };
-                exprs.push((name.clone(), value));
-            }
-            if let Some((name, atom)) = &aggregate.grouping {
-                exprs.push((
-                    name.clone(),
-                    Expr::Constant(tessera_plan::Scalar::Integer(bits), atom.clone()),
-                ));
-            }
-            exprs.extend(calls.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))));
-            let mapped = self.map(level, grouped, exprs)?;
-            fields = Some(merge_nullable(fields, mapped.tuple.fields()));
-            inputs.push(mapped.id);
-        }
-        let tuple = Tuple::new(fields.unwrap_or_default());
-        Ok(add(level, "union", &inputs, Params::new(), tuple))
     }
 }
 

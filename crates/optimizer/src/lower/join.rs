@@ -7,6 +7,7 @@ use tessera_types::{Atom, Field, Result, Tuple};
 
 use super::node::{add, fields_of, with_fields};
 use super::{Level, LoweredNode, Lowering};
+use crate::logical::order::counts::Counts;
 use crate::logical::relation::{Join, Kind, Name, covered};
 use crate::logical::types::Types;
 
@@ -19,7 +20,7 @@ impl Lowering<'_> {
     ) -> Result<LoweredNode> {
         let (left_names, right_names): (HashSet<Name>, HashSet<Name>) =
             (join.left.names().into_iter().collect(), join.right.names().into_iter().collect());
-        let keyed = JoinKeys::new(join, &left_names, &right_names, self.types);
+        let keyed = JoinKeys::new(join, (&left_names, &right_names), self.types, &self.counts);
         let read = with_fields(needed, &join.conditions);
         let only =
             |names: &HashSet<Name>| read.intersection(names).cloned().collect::<HashSet<Name>>();
@@ -144,9 +145,9 @@ struct JoinKeys {
 impl JoinKeys {
     pub(super) fn new(
         join: &Join,
-        left_names: &HashSet<Name>,
-        right_names: &HashSet<Name>,
+        (left_names, right_names): (&HashSet<Name>, &HashSet<Name>),
         types: Types<'_>,
+        counts: &Counts,
     ) -> JoinKeys {
         let plain = join.conditions.iter().any(|condition| {
             pair(condition, left_names, right_names, "eq", join.null_aware).is_some()
@@ -158,7 +159,8 @@ impl JoinKeys {
                 // Keys are computed for every tuple, so one that can raise an error must be the
                 // first condition.
                 Some((left, right))
-                    if position == 0 || !(types.must_stay(&left) || types.must_stay(&right)) =>
+                    if position == 0
+                        || !(counts.may_raise(&left, types) || counts.may_raise(&right, types)) =>
                 {
                     keyed.left.push(left);
                     keyed.right.push(right);

@@ -3,6 +3,7 @@
 mod aggregate;
 mod as_of;
 mod correlated;
+mod grouping_sets;
 mod inequality;
 mod join;
 mod node;
@@ -23,6 +24,7 @@ use tessera_types::{Error, Result, Tuple};
 use self::node::{add, fields_of, filter, with_fields};
 use self::sort::with_limit;
 use crate::logical::estimate::Estimates;
+use crate::logical::order::counts::Counts;
 use crate::logical::relation::{Name, Relation};
 use crate::logical::types::Types;
 
@@ -57,13 +59,15 @@ pub(crate) struct Lowering<'a> {
     estimates: &'a Estimates,
     /// The estimated number of tuples of each relation.
     rows: HashMap<*const Relation, f64>,
+    /// The fields that count tuples.
+    counts: Counts,
     /// The number of the next generated name; no query can contain such names.
     fresh: usize,
 }
 
 impl<'a> Lowering<'a> {
     pub(crate) fn new(types: Types<'a>, estimates: &'a Estimates) -> Self {
-        Lowering { types, estimates, rows: HashMap::new(), fresh: 0 }
+        Lowering { types, estimates, rows: HashMap::new(), counts: Counts::default(), fresh: 0 }
     }
 
     /// Returns the plan that yields these fields of a relation, in this order and under these
@@ -74,6 +78,7 @@ impl<'a> Lowering<'a> {
         output: &[(Name, Name)],
     ) -> Result<(Plan, Tuple)> {
         self.rows = self.estimates.rows_of_all(relation);
+        self.counts = Counts::of(relation);
         let mut level = Level::new(Tuple::empty());
         let needed: HashSet<Name> = output.iter().map(|(_, field)| field.clone()).collect();
         let lowered = self.lower(relation, &needed, &mut level)?;

@@ -22,7 +22,7 @@ const STREAM_ROWS_MIN: f64 = 100_000.0;
 const MATCHED_MAX: f64 = 0.4;
 /// The assumed matches per build row for joins that yield build rows.
 const MET_OF_ROW: f64 = 4.0;
-/// The cost of testing a tuple, relative to decoding and passing on one field of it.
+/// The cost of testing a tuple by one key, relative to decoding and passing on one field of it.
 const TEST_COST: f64 = 1.5;
 /// The cost of inserting a build row into a filter.
 const BUILD_COST: f64 = 3.0;
@@ -57,6 +57,13 @@ struct PlacedFilter {
     place: NodeFields,
     /// The exchanges between the filter and the join.
     exchanges: Vec<NodeId>,
+}
+
+impl PlacedFilter {
+    /// The estimated cost of the tests for each tuple that is dropped.
+    fn cost_per_dropped(&self) -> f64 {
+        self.place.fields.len() as f64 * TEST_COST / (1.0 - self.matched)
+    }
 }
 
 /// The joins and exchanges between a filter and its join.
@@ -108,8 +115,9 @@ fn place_filters(
     if placed.is_empty() {
         return plan.clone();
     }
-    // The most selective filter comes first, that is, deepest in the plan.
-    placed.sort_by(|a, b| a.matched.total_cmp(&b.matched));
+    // The filter that drops the most for its cost comes first, that is, deepest in the plan: the
+    // others only test what it leaves.
+    placed.sort_by(|a, b| a.cost_per_dropped().total_cmp(&b.cost_per_dropped()));
     let mut wide = plan.clone();
     let mut made: HashMap<(NodeId, bool), NodeId> = HashMap::new();
     let mut last: HashMap<NodeId, NodeId> = HashMap::new();

@@ -78,6 +78,14 @@ impl Literal {
                     format!("invalid date '{text}'; expected a form such as '1998-09-02'")
                 })?)
             }
+            (Literal::Text(text), Some(Atom::Enum(labels))) => {
+                let place = labels.labels().iter().position(|label| **label == **text);
+                Scalar::Integer(
+                    place.ok_or_else(|| {
+                        format!("'{text}' is not a label of enum {}", labels.name())
+                    })? as i128,
+                )
+            }
             (Literal::Text(text), Some(Atom::Time(unit))) => {
                 Scalar::Integer(time(text, *unit).ok_or_else(|| {
                     format!("invalid time '{text}'; expected a form such as '23:59:59'")
@@ -131,7 +139,14 @@ fn typed(value: &Scalar, atom: Option<&Atom>) -> Option<String> {
         (Scalar::Integer(digits), Some(Atom::Decimal(_, scale))) => decimal_text(*digits, *scale),
         (Scalar::Integer(_), Some(Atom::Float32 | Atom::Float64)) => return None,
         (Scalar::Float(_), Some(Atom::Decimal(..))) => return None,
-        (Scalar::String(_), Some(Atom::Date | Atom::Time(_) | Atom::Timestamp(..))) => return None,
+        (
+            Scalar::String(_),
+            Some(Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::Enum(_)),
+        ) => return None,
+        (Scalar::Integer(place), Some(Atom::Enum(labels))) => {
+            let label = labels.labels().get(usize::try_from(*place).ok()?)?;
+            format!("'{}'", label.replace('\'', "''"))
+        }
         (Scalar::Integer(days), Some(Atom::Date)) => {
             date_text(*days).map_or_else(|| days.to_string(), |text| format!("'{text}'"))
         }

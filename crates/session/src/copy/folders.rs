@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tessera_operator::format::FormatEntry;
+use tessera_context::Compression;
+use tessera_operator::format::{COMPRESSION, FormatEntry};
 use tessera_parser::parse_names;
 use tessera_plan::Value;
 use tessera_types::{Error, Result, did_you_mean, quote_name};
@@ -83,7 +84,10 @@ impl Folders {
                 )));
             }
         };
-        let extension = extension.or(entry.extensions.first().copied()).unwrap_or(entry.name);
+        let extension = match extension {
+            Some(extension) => extension.to_string(),
+            None => default_extension(entry, &others),
+        };
         let file = format!("{}.{extension}", stem(pattern, mode)?);
         Ok((Some(Folders { columns, file, mode, keep }), others))
     }
@@ -131,6 +135,19 @@ impl Folders {
             ("mode".into(), Value::string(self.mode)),
             ("keep".into(), Value::Boolean(self.keep)),
         ])
+    }
+}
+
+/// The extension of the format's files, with that of the compression if an option names one.
+fn default_extension(entry: &FormatEntry, options: &[(String, String)]) -> String {
+    let extension = entry.extensions.first().copied().unwrap_or(entry.name);
+    let named = |(name, value): &(String, String)| match name == COMPRESSION.name {
+        true => Compression::named(value),
+        false => None,
+    };
+    match options.iter().find_map(named).filter(|_| entry.is_compressed_as_a_whole()) {
+        Some(compression) => format!("{extension}.{}", compression.extension()),
+        None => extension.to_string(),
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
             of("x").unwrap_err().message(),
             "cannot tell the format of 'x': its name must end in .parquet, .csv, .tsv, .json, .jsonl, .ndjson, \
              .arrow, .ipc, .feather or .xlsx; or name the format with read_parquet('x'), read_csv, read_json, \
-             read_arrow, read_xlsx, read_text or read_blob"
+             read_arrow, read_text, read_blob or read_xlsx"
         );
     }
 
@@ -129,7 +129,7 @@ mod tests {
             message(true),
             "unknown format 'xml'; expected parquet, csv, tsv, json or arrow"
         );
-        assert!(message(false).ends_with("json, arrow, xlsx, text or blob"));
+        assert!(message(false).ends_with("json, arrow, text, blob or xlsx"));
         assert!(named(&formats, "text", true).is_err());
     }
 }

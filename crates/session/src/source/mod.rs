@@ -13,7 +13,7 @@ use tessera_files::Partitions;
 use tessera_operator::format::{
     ColumnTypes, Format, Formats, PathOptions, ReadOptions, TableDescription, TableFiles,
 };
-use tessera_optimizer::table::Table;
+use tessera_optimizer::table::{RowNumbers, Table};
 use tessera_plan::{ColumnStatistics, Params, Statistics};
 use tessera_types::{Error, Field, Result, Tuple};
 
@@ -27,6 +27,9 @@ pub use sample_file::sample_bytes;
 pub(crate) use sample_file::sample_seed;
 pub(crate) use sampler::TableSampler;
 pub(crate) use stamp::Stamps;
+
+/// The option of formats whose scans number the rows of a file.
+const ROW_NUMBER: &str = "file_row_number";
 
 /// The files of one table and how to read them.
 #[derive(Debug, Clone)]
@@ -150,7 +153,15 @@ impl Source {
             filters: storage.formats().takes_predicates(&*self.format),
             statistics,
             sample: None,
+            row_numbers: self.row_numbers(),
         })
+    }
+
+    /// The numbers of rows that the format's scan can add.
+    fn row_numbers(&self) -> Option<RowNumbers> {
+        let mut known = self.format.entry().read_options.iter();
+        known.find(|option| option.name == ROW_NUMBER)?;
+        Some(RowNumbers { column: ROW_NUMBER.into(), are_unique: self.paths.len() == 1 })
     }
 
     /// Applies declared columns. Files of a binary format must have them, with the same types.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
 use tessera_files::Partitions;
-use tessera_functions::cast::{cast, check_cast};
-use tessera_functions::scalar::array_value;
 use tessera_operator::format::PathOptions;
 use tessera_plan::Scalar;
 use tessera_types::{Atom, Error, Field, Item, Result, Tuple, did_you_mean, quote_name};
+use tessera_values::cast::{cast, check_cast};
+use tessera_values::scalar::array_value;
 
 use super::Source;
 

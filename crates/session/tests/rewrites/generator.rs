@@ -146,7 +146,16 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
         Rule::ImpliedPredicates => {
             let both = |r: &mut Random| format!("({} and {})", r.safe(&["x"]), r.safe(&["y"]));
             let (one, two) = (both(r), both(r));
-            format!("select x.a, y.b from t x join u y on {on} and ({one} or {two})")
+            let compared = format!("x.a {} {}", r.pick(&["<", "=", ">", "<>"]), r.below(4));
+            let key = r.pick(&["x.a = y.a", "y.b = x.a and x.c = y.c", "x.a = y.a and x.b < y.b"]);
+            let exists = r.pick(&["exists", "not exists"]);
+            match r.below(3) {
+                0 => format!("select x.a, y.b from t x left join u y on {key} where {compared}"),
+                1 => format!(
+                    "select x.a, x.c from t x where {compared} and {exists} (select 1 from u y where {key})"
+                ),
+                _ => format!("select x.a, y.b from t x join u y on {on} and ({one} or {two})"),
+            }
         }
         Rule::PushFilterAggregate => {
             let keys = r.pick(&["y.a, y.c", "y.a", "y.c, y.a"]);
@@ -320,7 +329,8 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
         }
         Rule::ShareCopies => {
             let inner = format!(
-                "select x.e, x.c, sum(x.a) as a, count(*) as b, min(x.d) as d from t x where {} group by x.e, x.c",
+                "select x.e, x.c, sum(x.a) as a, count(*) as b, min(x.d) as d from {} x where {} group by x.e, x.c",
+                r.pick(&["t", "w"]),
                 r.test(&["x"])
             );
             let outer = r.pick(&[
@@ -329,8 +339,26 @@ pub(super) fn query(rule: Rule, random: &mut Random) -> String {
                 "select e, a from s union all select e, b from s",
                 "select a from s where a > (select avg(b) from s)",
                 "select a, d from s where exists (select 1 from s y where y.c = s.c and y.b > s.b)",
+                // Groups that other predicates select.
+                "select x.a, y.b from s x, s y where x.c = 'a1' and y.c >= 'a' and y.e",
+                "select e, a from s where c > 'a1' union all select e, b from s where not e",
+                "select x.a, y.a from s x left join s y on x.b = y.b and y.e where x.c <= 'a1'",
             ]);
             format!("with s as ({inner}) {outer}")
+        }
+        Rule::CoarserSets => {
+            let sets = r.pick(&[
+                "rollup (x.e, x.c)",
+                "rollup (x.c, x.a, x.e)",
+                "cube (x.e, x.c)",
+                "grouping sets ((x.e, x.c), (x.c), (x.e), (), ())",
+                "grouping sets ((x.e, x.c, x.c), (x.a, x.c), (x.c, x.e))",
+            ]);
+            let (one, two) = (r.aggregate(&["x"], ""), r.aggregate(&["x"], ""));
+            let test = r.test(&["x"]);
+            format!(
+                "select x.e, x.c, {one} as p, {two} as q, grouping(x.c) from t x where {test} group by {sets}"
+            )
         }
         Rule::OrderJoins => {
             let join = r.pick(&["join", "join", "left join"]);

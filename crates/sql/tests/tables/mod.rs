@@ -65,6 +65,7 @@ impl Tables {
             filters: true,
             statistics,
             sample: None,
+            row_numbers: None,
         };
         self.tables.insert(name.to_string(), Arc::new(table));
     }

@@ -16,9 +16,9 @@ use arrow::datatypes::{DataType, Int64Type};
 use arrow::row::{RowConverter, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use tessera_context::interrupt::Every;
-use tessera_functions::canonical::canonical_floats;
-use tessera_functions::plain::to_form;
 use tessera_types::{Error, Result, SqlState};
+use tessera_values::canonical::canonical_floats;
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::Area;

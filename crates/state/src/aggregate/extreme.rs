@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
-use tessera_functions::plain::to_form;
 use tessera_types::Result;
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::{Area, Pod};

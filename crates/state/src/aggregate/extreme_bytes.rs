@@ -7,9 +7,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilde
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use arrow::row::RowConverter;
-use tessera_functions::plain::to_form;
 use tessera_rows::{converter, decode};
 use tessera_types::{Error, Result};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::Area;

@@ -12,8 +12,8 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use tessera_context::interrupt::{Every, spans};
-use tessera_functions::plain::to_form;
 use tessera_types::{Error, Result};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::Area;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, IntervalMonthDayNanoArray};
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_functions::divide_interval;
-use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result, SqlState};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 use tessera_vector::physical::interval_values;
 

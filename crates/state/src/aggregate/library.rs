@@ -17,10 +17,10 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::Groups
 use datafusion_physical_expr::PhysicalSortExpr;
 use datafusion_physical_expr::expressions::{Column as ColumnExpr, Literal};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
-use tessera_functions::plain::to_form;
 use tessera_functions::{argument_fields, foreign_type};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 use tessera_vector::physical::canonical64;
 

@@ -37,9 +37,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes as types;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use tessera_functions::plain::to_form;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Error, Result};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 pub use area::Area;

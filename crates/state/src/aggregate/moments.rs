@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::Float64Type;
-use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result};
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::{Area, Pod};

@@ -15,9 +15,9 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalUnit};
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use tessera_context::interrupt::{Every, check_here};
-use tessera_functions::canonical::canonical_floats;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Error, Result};
+use tessera_values::canonical::canonical_floats;
 use tessera_vector::Column;
 use tessera_vector::physical::{interval_length, interval_values};
 

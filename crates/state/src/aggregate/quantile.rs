@@ -14,10 +14,10 @@ use arrow::compute::{self, SortOptions, concat, sort_to_indices, take};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use tessera_context::interrupt::Every;
-use tessera_functions::canonical::canonical_floats;
-use tessera_functions::plain::to_form;
 use tessera_rows::spill::SpillFile;
 use tessera_types::{Code, Error, Result};
+use tessera_values::canonical::canonical_floats;
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::Area;

@@ -9,9 +9,9 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use tessera_functions::exact::quotient;
-use tessera_functions::plain::to_form;
 use tessera_types::{Code, Error, Result};
+use tessera_values::exact::quotient;
+use tessera_values::plain::to_form;
 use tessera_vector::Column;
 
 use super::area::{Area, Pod};

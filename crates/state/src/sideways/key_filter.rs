@@ -9,11 +9,11 @@ use arrow::datatypes::DataType;
 use arrow::downcast_primitive_array;
 
 use tessera_context::Run;
-use tessera_functions::scalar::{array_value, compare, scalar_to_array};
 use tessera_operator::describe;
 use tessera_plan::{Expr, Node, Scalar, Value};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_values::scalar::{array_value, compare, scalar_to_array};
 use tessera_vector::Column;
 use tessera_vector::hash::hash_columns;
 

@@ -7,11 +7,11 @@ use arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{and, is_not_null, is_null, or};
 
-use tessera_functions::canonical::canonical_values;
-use tessera_functions::scalar::array_value;
 use tessera_operator::describe;
 use tessera_plan::{Expr, Node, SortKey, Value};
 use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_values::canonical::canonical_values;
+use tessera_values::scalar::array_value;
 
 /// The best known value of a first sort key after which no tuple is needed.
 #[derive(Debug, Default)]

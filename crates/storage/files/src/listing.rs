@@ -50,8 +50,13 @@ pub fn glob(pattern: &str) -> Result<Vec<String>> {
         Error::semantic(format!("the pattern '{pattern}' is malformed: {error}"))
     };
     let options = ::glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    // The library's `**` at the end matches folders alone.
+    let of_files = match pattern == "**" || pattern.ends_with("/**") {
+        true => format!("{pattern}/*"),
+        false => pattern.to_string(),
+    };
     let mut paths = Vec::new();
-    for entry in ::glob::glob_with(pattern, options).map_err(|error| bad(&error))? {
+    for entry in ::glob::glob_with(&of_files, options).map_err(|error| bad(&error))? {
         let entry =
             entry.map_err(|error| Error::io(format!("cannot read '{pattern}': {error}")))?;
         if entry.is_file() {
@@ -176,6 +181,10 @@ mod tests {
         assert_eq!(expanded("a?.csv").unwrap(), ["a1.csv", "a2.csv"]);
         assert_eq!(expanded("a[2-3].csv").unwrap(), ["a2.csv"]);
         assert_eq!(expanded("**/a*.csv").unwrap(), ["a1.csv", "a2.csv", "deep/er/a3.csv"]);
+        let below = ["deep/er/a3.csv"];
+        assert_eq!(expanded("deep/**").unwrap(), below);
+        assert_eq!(expanded("**/er/**").unwrap(), below);
+        assert_eq!(expanded("**").unwrap().len(), 5);
         assert_eq!(
             expanded("odd[1].csv").unwrap(),
             ["odd[1].csv"],

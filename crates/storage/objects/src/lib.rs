@@ -4,12 +4,13 @@
 //! [`Objects`] holds the stores and objects of a session. [`Objects::expand`] turns an address, a
 //! pattern or a prefix into a sorted list of addresses. [`Objects::open`] returns a
 //! [`RangeReader`](tessera_context::RangeReader) that never blocks: it returns `Blocked` until the
-//! bytes have arrived. [`Objects::create`] writes an object completely or not at all. Credentials,
-//! region and endpoint come from the environment variables that each cloud's own tools read.
+//! bytes have arrived. [`Objects::create`] writes an object completely or not at all,
+//! [`Objects::create_folder`] all objects of a prefix. Credentials, region and endpoint come from the
+//! environment variables that each cloud's own tools read.
 //!
 //! Modules: `location` addresses; `store` clients; `timeouts` of requests; `io` the I/O thread and
-//! its limits; `object` versions and edges; `fetch` one range; `reader`, `output`; `listing`
-//! patterns; `select` work pushed down to a store; `error`.
+//! its limits; `object` versions and edges; `fetch` one range; `reader`, `output`, `folder`;
+//! `listing` patterns; `select` work pushed down to a store; `error`.
 //!
 //! **One version.** A statement sees each object in the version of its first request. Later
 //! requests name that version's tag; an object that was replaced meanwhile is an error. **All
@@ -30,6 +31,7 @@
 
 mod error;
 mod fetch;
+mod folder;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod io;

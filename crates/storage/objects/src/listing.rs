@@ -69,6 +69,9 @@ mod tests {
         assert_eq!(years.prefix(), "t/");
         assert!(years.matches("t/year=2024/x1.csv") && !years.matches("t/year=2024/m=1/x1.csv"));
         assert!(pattern("s3://b/**/*.csv").unwrap().matches("a/b/c.csv"));
+        let all = pattern("s3://b/t/**").unwrap();
+        assert!(all.matches("t/x.csv") && all.matches("t/a/b/x.csv") && !all.matches("u/x.csv"));
+        assert!(!all.matches("t/a/.x.csv"));
         assert!(!pattern("s3://b/*.csv").unwrap().matches(".c.csv"));
         assert!(Pattern::new(&Location::parse("s3://b/[").unwrap()).is_err());
     }

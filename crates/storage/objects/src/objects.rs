@@ -11,11 +11,12 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{
     Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
-use tessera_context::{Interrupt, Output, RangeReader, lock};
+use tessera_context::{FolderMode, Interrupt, Output, OutputFolder, RangeReader, lock};
 use tessera_types::{Error, Result};
 
 use crate::error::store_error;
 use crate::fetch::{Cost, Fetch};
+use crate::folder::ObjectFolder;
 use crate::io::{self, TOTALS, Totals};
 use crate::location::{Kind, Location};
 use crate::object::{EDGE_BYTES, Object, Stamp};
@@ -263,6 +264,23 @@ impl Objects {
     /// # Errors
     /// The address names no object, or its store is read-only.
     pub fn create(&self, address: &str) -> Result<Box<dyn Output>> {
+        Ok(Box::new(self.output(address)?))
+    }
+
+    /// Starts writing the objects below a prefix, which appear when all are complete.
+    ///
+    /// # Errors
+    /// The store is read-only, or has objects there and the mode is [`FolderMode::New`].
+    pub fn create_folder(
+        self: &Arc<Self>,
+        address: &str,
+        mode: FolderMode,
+        is_data: Box<dyn Fn(&str) -> bool + Send>,
+    ) -> Result<Box<dyn OutputFolder>> {
+        Ok(Box::new(ObjectFolder::create(self.clone(), address, mode, is_data)?))
+    }
+
+    pub(crate) fn output(&self, address: &str) -> Result<ObjectOutput> {
         let location = Location::parse(address)?;
         if location.kind == Kind::Web {
             return Err(Error::unsupported(format!(
@@ -274,14 +292,13 @@ impl Objects {
                 "cannot write '{address}': the object name is missing; write a path after the bucket"
             )));
         }
-        let output = ObjectOutput::new(
+        Ok(ObjectOutput::new(
             address.to_string(),
             self.store(&location)?,
             location.path()?,
             self.interrupt.clone(),
             self.pending_aborts.clone(),
-        );
-        Ok(Box::new(output))
+        ))
     }
 
     /// Waits until stores have aborted uncommitted uploads, at most some seconds. Dropping `self`
@@ -327,7 +344,7 @@ impl Objects {
         stores.get(&location.root).and_then(|(_, server)| Dialect::of_server(server.get()?))
     }
 
-    fn store(&self, location: &Location) -> Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn store(&self, location: &Location) -> Result<Arc<dyn ObjectStore>> {
         let mut stores = lock(&self.stores);
         if let Some((store, _)) = stores.get(&location.root) {
             return Ok(store.clone());

@@ -130,24 +130,59 @@ impl ObjectOutput {
         if !last.is_empty() {
             self.send(last)?;
         }
-        while !self.parts.is_empty() {
-            self.wait_for_oldest()?;
-        }
+        self.settle()?;
         let Some(upload) = self.upload.take() else { return Ok(()) };
         // The upload is returned in any case, so that it can still be aborted.
         let interrupt = self.interrupt.clone();
-        let (upload, done) = wait(&Interrupt::default(), async move {
-            let mut upload = upload;
-            let done = match select(upload.complete(), pin!(interrupted(&interrupt))).await {
-                Either::Left((done, _)) => Ok(done),
-                Either::Right((cancelled, _)) => Err(cancelled),
-            };
-            Ok((upload, done))
-        })?;
+        let (upload, done) =
+            wait(&Interrupt::default(), async move { Ok(complete(upload, &interrupt).await) })?;
         let done =
             done.and_then(|done| done.map_err(|error| store_error("write", &self.address, error)));
-        done.map(drop).inspect_err(|_| self.upload = Some(upload))
+        done.inspect_err(|_| self.upload = Some(upload))
     }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sends what is left as the last part, also of a small object.
+    pub(crate) fn send_last(&mut self) -> Result<()> {
+        let last = self.buffer.split().freeze();
+        if last.is_empty() && self.upload.is_some() {
+            return Ok(());
+        }
+        self.send(last)
+    }
+
+    /// Waits until all parts have arrived.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        while !self.parts.is_empty() {
+            self.wait_for_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the upload, which the caller completes or returns.
+    pub(crate) fn take_upload(&mut self) -> Option<Box<dyn MultipartUpload>> {
+        self.upload.take()
+    }
+
+    /// Returns an upload that was not completed; it is aborted when `self` is dropped.
+    pub(crate) fn return_upload(&mut self, upload: Box<dyn MultipartUpload>) {
+        self.upload = Some(upload);
+    }
+}
+
+/// Sends the request that makes an object visible; an outer error is an interrupt.
+pub(crate) async fn complete(
+    mut upload: Box<dyn MultipartUpload>,
+    interrupt: &Interrupt,
+) -> (Box<dyn MultipartUpload>, Result<object_store::Result<()>>) {
+    let done = match select(upload.complete(), pin!(interrupted(interrupt))).await {
+        Either::Left((done, _)) => Ok(done.map(drop)),
+        Either::Right((cancelled, _)) => Err(cancelled),
+    };
+    (upload, done)
 }
 
 impl Write for ObjectOutput {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tessera_context::{RangeReader, Read, ReadBuffer};
+use tessera_context::{FolderMode, RangeReader, Read, ReadBuffer};
 use tessera_objects::{Edges, Objects};
 use tessera_types::{Code, Result};
 
@@ -341,4 +341,80 @@ fn passing_faults_of_writing_are_overcome() {
     output.write_all(&bytes(40 << 20)).unwrap();
     output.commit().unwrap();
     assert!(server.object("b/x.bin").unwrap() == bytes(40 << 20));
+}
+
+/// Writes objects below a prefix and drops it or makes them visible.
+fn write_folder(objects: &Arc<Objects>, mode: FolderMode, files: &[(&str, &str)]) -> Result<()> {
+    let is_data = Box::new(|path: &str| path.ends_with(".csv"));
+    let mut folder = objects.create_folder("s3://b/out", mode, is_data)?;
+    for (name, text) in files {
+        let mut file = folder.create(name)?;
+        file.write_all(text.as_bytes()).unwrap();
+        file.commit()?;
+    }
+    folder.commit()
+}
+
+#[test]
+fn objects_of_a_prefix_appear_together_or_not_at_all() {
+    let server = Server::start();
+    let objects = Arc::new(objects(&server));
+    let files: Vec<(String, String)> =
+        (0..40).map(|number| (format!("a={number}/x.csv"), format!("{number}\n"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let mut folder =
+        objects.create_folder("s3://b/out/", FolderMode::New, Box::new(|_| true)).unwrap();
+    for (name, text) in &files {
+        let mut file = folder.create(name).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.commit().unwrap();
+    }
+    assert_eq!((server.uploads().0, server.paths().len()), (40, 0));
+    drop(folder);
+    objects.settle();
+    assert_eq!((server.uploads().0, server.paths().len()), (0, 0), "dropped before the commit");
+
+    // A completion that is refused takes the others back.
+    let mut completions = 0;
+    server.fail(move |request| {
+        let completes = request.method == "POST" && request.query.contains_key("uploadId");
+        completions += usize::from(completes);
+        if completes && completions == 20 { Fault::Status(403) } else { Fault::None }
+    });
+    let refused = write_folder(&objects, FolderMode::New, &files).unwrap_err();
+    let message = refused.message();
+    assert!(message.contains("cannot write 's3://b/out/a="), "{message}");
+    assert!(message.contains("permission denied"), "{message}");
+    objects.settle();
+    assert_eq!((server.uploads().0, server.paths().len()), (0, 0));
+    server.fail(|_| Fault::None);
+    write_folder(&objects, FolderMode::New, &files).unwrap();
+    assert_eq!((server.uploads().0, server.paths().len()), (0, 40));
+    assert_eq!(server.object("b/out/a=7/x.csv").unwrap(), b"7\n");
+}
+
+#[test]
+fn modes_of_prefixes_with_objects() {
+    let server = Server::start();
+    let objects = Arc::new(objects(&server));
+    for name in ["out/a=1/x.csv", "out/a=9/x.csv", "out/README", "outer/x.csv"] {
+        server.put(&format!("b/{name}"), "old");
+    }
+    let run = |mode, name: &str| write_folder(&objects, mode, &[(name, "new")]);
+    let refused = run(FolderMode::New, "a=2/x.csv").unwrap_err();
+    assert!(refused.message().contains("'s3://b/out' is not empty"), "{refused}");
+    let taken = run(FolderMode::Append, "a=1/x.csv").unwrap_err();
+    assert!(taken.message().contains("its file a=1/x.csv exists"), "{taken}");
+    objects.settle();
+    assert_eq!(server.object("b/out/a=1/x.csv").unwrap(), b"old");
+    run(FolderMode::Append, "a=1/y.csv").unwrap();
+    run(FolderMode::Replace, "a=1/x.csv").unwrap();
+    assert_eq!(server.object("b/out/a=1/x.csv").unwrap(), b"new");
+    assert_eq!(server.paths().len(), 5);
+    run(FolderMode::Overwrite, "a=2/x.csv").unwrap();
+    assert_eq!(server.paths(), ["b/out/README", "b/out/a=2/x.csv", "b/outer/x.csv"]);
+    assert_eq!(server.uploads().0, 0);
+    let web = format!("{}/out", server.address());
+    let refused = objects.create_folder(&web, FolderMode::New, Box::new(|_| true)).unwrap_err();
+    assert!(refused.message().contains("read-only"), "{refused}");
 }

@@ -1424,6 +1424,21 @@ pub trait Dialect: Debug + Any {
         false
     }
 
+    /// Returns true if the dialect supports `ROLLUP ((a + 1) * 2, b)`, whose first parenthesis is
+    /// not that of a list.
+    ///
+    /// [PostgreSQL](https://www.postgresql.org/docs/current/queries-table-expressions.html#QUERIES-GROUPING-SETS)
+    fn supports_grouping_set_expressions(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the dialect supports `FETCH FIRST (SELECT 1) ROWS ONLY`.
+    ///
+    /// [PostgreSQL](https://www.postgresql.org/docs/current/sql-select.html#SQL-LIMIT)
+    fn supports_fetch_expressions(&self) -> bool {
+        false
+    }
+
     /// Returns true if the dialect supports `SELECT name: expression` and `FROM name: table`.
     ///
     /// [DuckDB](https://duckdb.org/docs/stable/sql/query_syntax/select)

@@ -2678,7 +2678,21 @@ impl<'a> Parser<'a> {
         lift_singleton: bool,
         allow_empty: bool,
     ) -> Result<Vec<Expr>, ParserError> {
-        if lift_singleton {
+        if lift_singleton && self.dialect.supports_grouping_set_expressions() {
+            if allow_empty
+                && self.peek_nth_token_ref(0).token == Token::LParen
+                && self.peek_nth_token_ref(1).token == Token::RParen
+            {
+                self.advance_token();
+                self.advance_token();
+                return Ok(vec![]);
+            }
+            Ok(match self.parse_expr()? {
+                Expr::Tuple(list) => list,
+                Expr::Nested(only) => vec![*only],
+                only => vec![only],
+            })
+        } else if lift_singleton {
             if self.consume_token(&Token::LParen) {
                 let result = if allow_empty && self.consume_token(&Token::RParen) {
                     vec![]
@@ -19121,7 +19135,11 @@ impl<'a> Parser<'a> {
         {
             (None, false)
         } else {
-            let quantity = Expr::Value(self.parse_value()?);
+            let quantity = if self.dialect.supports_fetch_expressions() {
+                self.parse_prefix()?
+            } else {
+                Expr::Value(self.parse_value()?)
+            };
             let percent = self.parse_keyword(Keyword::PERCENT);
             let _ = self.parse_one_of_keywords(&[Keyword::ROW, Keyword::ROWS]);
             (Some(quantity), percent)

@@ -7,8 +7,8 @@ use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 use parquet::basic::Type;
 
-use tessera_functions::plain::to_plain;
 use tessera_types::Atom;
+use tessera_values::plain::to_plain;
 
 use super::dictionary::{Dictionary, DictionaryValues};
 use super::text;

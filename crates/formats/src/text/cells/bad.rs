@@ -16,7 +16,7 @@ impl Cells {
     }
 
     /// Makes the cells NULL that are no values of a type, and returns them in order.
-    pub(crate) fn take_bad(&mut self, atom: &Atom) -> Vec<BadCell> {
+    pub fn take_bad(&mut self, atom: &Atom) -> Vec<BadCell> {
         let mut bad = Vec::new();
         for start in (0..self.len()).step_by(WINDOW_ROWS) {
             self.find_bad(start..(start + WINDOW_ROWS).min(self.len()), atom, &mut bad);

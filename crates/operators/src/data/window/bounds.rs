@@ -9,12 +9,12 @@ use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 
 use tessera_context::{Context, Run};
-use tessera_functions::canonical::canonical_values;
 use tessera_operator::describe::{self, edge, passes};
 use tessera_operator::{Lowering, Operator, Step, Stream, StreamRun, StreamWorker, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Order, Role};
 use tessera_rows::Collected;
 use tessera_types::{Atom, Error, Field, Result, Tuple};
+use tessera_values::canonical::canonical_values;
 use tessera_vector::{Chunk, Column};
 
 use super::check_producer;

@@ -3,9 +3,9 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type};
-use tessera_functions::canonical::canonical_values;
 use tessera_plan::SortKey;
 use tessera_types::{Error, Result};
+use tessera_values::canonical::canonical_values;
 
 use super::batch::Span;
 

@@ -57,6 +57,15 @@ impl Estimates {
         self.profile_with(relation, &mut |_, _| {})
     }
 
+    /// Estimates the profiles of a relation and all its inputs, by their addresses.
+    pub(crate) fn profiles_of_all(&self, relation: &Relation) -> HashMap<*const Relation, Profile> {
+        let mut profiles = HashMap::new();
+        self.profile_with(relation, &mut |relation, profile| {
+            profiles.insert(std::ptr::from_ref(relation), profile.clone());
+        });
+        profiles
+    }
+
     /// Estimates the number of tuples of a relation and all its inputs, by their addresses.
     pub(crate) fn rows_of_all(&self, relation: &Relation) -> HashMap<*const Relation, f64> {
         let mut rows = HashMap::new();

@@ -12,13 +12,13 @@ const CONSTANT_MAX: u128 = 1 << 32;
 
 /// The fields whose values are between 0 and a number of tuples: far from where 64 bits overflow.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     fields: HashSet<Name>,
 }
 
 impl Counts {
     /// Finds the fields of a relation and all relations below it.
-    pub(super) fn of(relation: &Relation) -> Counts {
+    pub(crate) fn of(relation: &Relation) -> Counts {
         let mut counts = Counts::default();
         counts.add(relation);
         counts
@@ -64,7 +64,12 @@ impl Counts {
     fn compares_safely(&self, predicate: &Expr, types: Types<'_>) -> bool {
         let Expr::Call { function, args } = predicate else { return false };
         matches!(&**function, "eq" | "is_not_distinct" | "lt" | "lt_eq" | "gt" | "gt_eq")
-            && args.iter().all(|arg| !types.must_stay(arg) || self.is_near_count(arg))
+            && args.iter().all(|arg| !self.may_raise(arg, types))
+    }
+
+    /// Whether a value can raise an error, or is volatile.
+    pub(crate) fn may_raise(&self, value: &Expr, types: Types<'_>) -> bool {
+        types.must_stay(value) && !self.is_near_count(value)
     }
 
     /// Whether the expression is the sum or difference of a count and another one or a constant.

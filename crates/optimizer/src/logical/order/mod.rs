@@ -7,7 +7,7 @@
 //! yields, builds and probes with. Fields that the region makes equal form classes, so that an
 //! implied equality is an edge like a written one, and is counted once.
 
-mod counts;
+pub(crate) mod counts;
 mod region;
 mod search;
 

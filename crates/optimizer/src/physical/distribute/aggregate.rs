@@ -6,10 +6,11 @@ use tessera_plan::expr::Expr;
 use tessera_plan::graph::{Node, NodeId};
 use tessera_plan::rule::Rule;
 use tessera_plan::value::{Params, Value};
-use tessera_types::{Atom, Item, Result};
+use tessera_types::Result;
 
 use super::place::{Class, Placement, contains};
 use super::{Distributor, PlacedNode};
+use crate::merging::Merging;
 
 impl Distributor<'_> {
     pub(super) fn reduce(&mut self, id: NodeId, mut node: Node) -> Result<PlacedNode> {
@@ -92,29 +93,15 @@ impl Distributor<'_> {
                 }
                 _ => return None,
             };
-            let interval = matches!(
-                output.field(name).map(|field| &field.item),
-                Some(Item::Atom(Atom::Interval))
-            );
-            let moment = matches!(
-                output.field(name).map(|field| &field.item),
-                Some(Item::Atom(Atom::Timestamp(..)))
-            );
-            let (parts, merge): (&[&str], &str) = match &*function {
-                "count" => (&["count"], "merge_count"),
-                "sum" if interval => (&["sum"], "sum"),
-                "sum" => (&["sum"], "merge_sum"),
-                "avg" | "mean" if !interval && !moment => (&["sum", "count"], "merge_avg"),
-                "min" | "max" | "any_value" | "bool_and" | "bool_or" | "every" => {
-                    (std::slice::from_ref(&"same"), &function)
-                }
-                _ => return None,
-            };
+            let Merging { parts, merge } = Merging::of(&function, output.field(name)?.atom()?)?;
             let mut args = Vec::new();
             for part in parts {
                 let mut of_part = entries.clone();
-                let function = if *part == "same" { function.clone() } else { Arc::from(*part) };
-                set(&mut of_part, "function", Value::Name(function));
+                set(&mut of_part, "function", Value::name(part.function));
+                if let Some(position) = part.arg {
+                    let Some(Value::List(all)) = entry("args") else { return None };
+                    set(&mut of_part, "args", Value::List(vec![all.get(position)?.clone()]));
+                }
                 let same =
                     partial.iter().find(|(_, other)| *other == Value::Record(of_part.clone()));
                 let name = match same {

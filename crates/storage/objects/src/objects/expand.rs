@@ -119,6 +119,17 @@ impl Objects {
         Ok(names)
     }
 
+    /// Returns the sorted addresses below a location's key, which ends in a slash unless it is
+    /// empty, whose paths below it pass `wanted`.
+    pub(crate) fn below(
+        &self,
+        location: &Location,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>> {
+        let prefix = &location.key;
+        self.list(location, prefix, |key| wanted(key.get(prefix.len()..).unwrap_or_default()))
+    }
+
     /// Returns the sorted addresses below a prefix whose keys pass `wanted`.
     fn list(
         &self,

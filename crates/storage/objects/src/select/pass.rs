@@ -100,9 +100,9 @@ impl Table {
         let paths = node.params.strings("paths")?;
         let columns = node.params.tuple("columns")?.clone();
         // Objects that are compressed as a whole are not pushed down, nor are scans that skip
-        // records.
+        // records or number rows.
         let is_packed = |path: &Arc<str>| Compression::of_path(path).is_some();
-        let odd = ["partitions", "compression", "ignore_errors"];
+        let odd = ["partitions", "compression", "ignore_errors", "file_row_number"];
         let is_odd =
             odd.iter().any(|name| node.param(name).is_some()) || paths.iter().any(is_packed);
         if paths.is_empty() || paths.len() > OBJECTS_MAX || is_odd {

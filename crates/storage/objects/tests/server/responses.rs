@@ -16,6 +16,17 @@ pub(super) fn answer(request: &Request, state: &mut State) -> Answer {
             }
             Answer::new(200, state.selected.clone())
         }
+        ("POST", None) if request.query.contains_key("delete") => {
+            let text = String::from_utf8_lossy(&request.body).into_owned();
+            let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
+            let bucket = key.trim_end_matches('/');
+            let mut deleted = String::new();
+            for (key, _) in keys {
+                state.objects.remove(&format!("{bucket}/{key}"));
+                deleted += &format!("<Deleted><Key>{key}</Key></Deleted>");
+            }
+            Answer::new(200, format!("<DeleteResult>{deleted}</DeleteResult>"))
+        }
         ("POST", None) if request.query.contains_key("uploads") => {
             state.uploads_begun += 1;
             let id = format!("upload-{}", state.uploads_begun);
