@@ -129,7 +129,7 @@ impl Binder<'_> {
             // As in PostgreSQL, a column that is there is another fault than one that is not.
             let is_column = |expr: &Ast| match without_parentheses(expr) {
                 Ast::Identifier(name) => {
-                    bound.columns.iter().any(|column| *column.name == *normalized(name))
+                    bound.columns.iter().any(|column| *column.name == *super::normalized(name))
                 }
                 _ => false,
             };
