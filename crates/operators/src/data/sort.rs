@@ -36,6 +36,11 @@ pub(super) use runs::{SortedRuns, prefix};
 const UNSORTED_SHARE: usize = 32;
 /// The most bytes of unsorted tuples: encoding their keys is one call that cannot be interrupted.
 const UNSORTED_BYTES_MAX: usize = 128 << 20;
+/// The most tuples of a run: sorting them takes less than the time in which a statement must obey
+/// an interrupt, and the memory for it is used again.
+const RUN_ROWS_MAX: usize = 1 << 20;
+/// A sorter keeps its memory if that is at most this fraction of the budget.
+const SORTER_SHARE: usize = 64;
 /// The parameter with the number of keys that identify a partition.
 pub(super) const PARTITION: &str = "partition";
 /// The parameter with the number of tuples that are needed of each partition.
@@ -186,6 +191,8 @@ struct SortWorker<const W: usize> {
     rows: usize,
     memory: Reservation,
     sorter: PrefixSorter<W>,
+    /// The memory that the sorter keeps.
+    sorter_memory: Reservation,
 }
 
 impl<const W: usize> SinkRun for SortRun<W> {
@@ -202,6 +209,7 @@ impl<const W: usize> SinkRun for SortRun<W> {
             rows: 0,
             memory: Reservation::new(self.context.clone()),
             sorter: PrefixSorter::default(),
+            sorter_memory: Reservation::new(self.context.clone()),
         }))
     }
 
@@ -242,13 +250,9 @@ impl<const W: usize> SinkWorker for SortWorker<W> {
         self.hold(bytes)?;
         self.rows += chunk.rows();
         self.chunks.push(chunk);
-        // Locations have 32 bits, and sorting needs the memory twice for a moment.
+        // Sorting needs the memory twice for a moment.
         let share = (self.context.memory_bytes() / UNSORTED_SHARE).min(UNSORTED_BYTES_MAX);
-        if self.rows > (u32::MAX / 2) as usize || self.memory.bytes() > share {
-            self.end()
-        } else {
-            Ok(())
-        }
+        if self.rows >= RUN_ROWS_MAX || self.memory.bytes() > share { self.end() } else { Ok(()) }
     }
 
     fn end(&mut self) -> Result<()> {
@@ -269,6 +273,12 @@ impl<const W: usize> SinkWorker for SortWorker<W> {
             true => (self.sorter.sort_prefixes(keys), None),
             false => (sort_keys(&keys), Some(keys)),
         };
+        let bytes = self.sorter.bytes();
+        let is_small = bytes <= self.context.memory_bytes() / SORTER_SHARE;
+        if !is_small || self.sorter_memory.resize(bytes).is_err() {
+            self.sorter = PrefixSorter::default();
+            self.sorter_memory.resize(0)?;
+        }
         if let Some(limit) = self.limit.clone() {
             limit.retain(&mut entries, &tuples)?;
             if entries.len() <= rows / 2 {

@@ -1,16 +1,12 @@
 //! The sorted entries of a run.
 
 use std::cmp::Ordering;
-use std::mem::take;
 
 use arrow::row::{Row, Rows};
 use tessera_context::interrupt::Every;
 
 use super::packed::Packed;
 use super::runs::{Entry, compare_prefixes, prefix};
-
-/// The memory for a longer run than this is given back after it.
-const KEPT_ROWS_MAX: usize = 1 << 18;
 
 /// Sorts runs one after the other in the same memory, by keys that prefixes hold.
 #[derive(Debug, Default)]
@@ -23,22 +19,30 @@ impl<const W: usize> PrefixSorter<W> {
     /// Returns the entries of tuples with these keys in order.
     pub(super) fn sort_prefixes(&mut self, keys: Rows) -> Vec<Entry<W>> {
         self.prefixes.clear();
-        self.prefixes.extend(keys.iter().map(|key| prefix(key.data())));
+        let every = Every::default();
+        self.prefixes.extend(keys.iter().map(|key| {
+            every.pass();
+            prefix(key.data())
+        }));
         drop(keys);
         let prefixes = &self.prefixes;
-        let entry = |row: u32| Entry { prefix: prefixes[row as usize], run: 0, row };
-        let entries = match self.packed.order(prefixes.iter(), false) {
+        let entry = |row: u32| {
+            every.pass();
+            Entry { prefix: prefixes[row as usize], run: 0, row }
+        };
+        match self.packed.order(prefixes.iter(), false) {
             Some(order) => order.map(entry).collect(),
             None => {
                 let mut entries: Vec<_> = (0..prefixes.len() as u32).map(entry).collect();
                 sort(&mut entries, |_, _| Ordering::Equal);
                 entries
             }
-        };
-        if entries.len() > KEPT_ROWS_MAX {
-            drop(take(self));
         }
-        entries
+    }
+
+    /// The bytes of memory that it keeps for the next run.
+    pub(super) fn bytes(&self) -> usize {
+        self.prefixes.capacity() * size_of::<[u64; W]>() + self.packed.bytes()
     }
 }
 

@@ -7,7 +7,7 @@ const ROW_BITS: u32 = u32::BITS;
 /// As many equal bits in a row are left out of a packed prefix.
 const GAP_BITS: u32 = 8;
 /// More tuples than this are sorted with checks for an interrupt.
-const ROWS_UNCHECKED: usize = 1 << 20;
+const ROWS_UNCHECKED: usize = 1 << 21;
 
 /// Packs prefixes with their row numbers into one number each, in the same order: the bits that all
 /// have in common are left out. In keys of several columns most bits are.
@@ -32,6 +32,11 @@ impl Segment {
 }
 
 impl Packed {
+    /// The bytes of memory that it keeps.
+    pub(super) fn bytes(&self) -> usize {
+        self.numbers.capacity() * size_of::<u128>()
+    }
+
     /// Returns the positions of prefixes in their order, equal ones in the order of the source;
     /// `None` if too many bits differ. `in_runs` says that they consist of a few sorted runs.
     pub(super) fn order<'p, const W: usize>(
@@ -45,13 +50,14 @@ impl Packed {
             return None;
         }
         self.numbers.clear();
+        let every = Every::default();
         self.numbers.extend(prefixes.enumerate().map(|(row, prefix)| {
+            every.pass();
             let key =
                 |key: u128, segment: &Segment| key << segment.bits | u128::from(segment.of(prefix));
             segments.iter().fold(0, key) << ROW_BITS | row as u128
         }));
         if self.numbers.len() > ROWS_UNCHECKED {
-            let every = Every::default();
             self.numbers.sort_unstable_by(|a, b| {
                 every.pass();
                 a.cmp(b)
