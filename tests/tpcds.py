@@ -3,8 +3,7 @@
 
     tests/tpcds.py --tessera target/release/tessera --sf 0.1
 
-DuckDB's extension `tpcds` generates the tables and contains the queries. It is a wheel for one version
-of DuckDB, which this script installs into its own virtual environment. Ends with `N passed, N failed`,
+DuckDB's extension `tpcds` generates the tables and contains the queries (bench/harness/tpcds.py). Ends with `N passed, N failed`,
 and exit code 1 if a query failed, or 77 if the wheel cannot be installed here.
 """
 
@@ -14,18 +13,17 @@ import argparse
 import os
 import subprocess
 import sys
-import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = ROOT / "target" / "tpcds-venv"
-PACKAGES = ["duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5"]
-QUERIES = 99
 NOT_HERE = 77
 SECONDS_MAX = 600
 
 sys.path.insert(0, str(ROOT / "bench"))
+
+from harness import tpcds  # noqa: E402
+from harness.compare import difference, header_problem, order_columns, rows_from_csv  # noqa: E402
 
 
 def main() -> int:
@@ -37,46 +35,29 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="only install what the script needs")
     parser.add_argument("--option", action="append", default=[], help="an option for tessera, such as --tier=compiled")
     args = parser.parse_args()
-    if Path(sys.prefix) != ENVIRONMENT:
-        return in_environment()
+    if not tpcds.install():
+        return NOT_HERE
     return 0 if args.install else check(args)
-
-
-def in_environment() -> int:
-    """Restarts this script with the packages that it needs."""
-    python = ENVIRONMENT / "bin" / "python"
-    installed = ENVIRONMENT / "installed.txt"
-    wanted = "\n".join(PACKAGES)
-    if not installed.exists() or installed.read_text() != wanted:
-        venv.create(ENVIRONMENT, with_pip=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-        if subprocess.run(pip, check=False).returncode != 0:
-            print(f"{' and '.join(PACKAGES)} cannot be installed here", file=sys.stderr)
-            return NOT_HERE
-        installed.write_text(wanted)
-    return subprocess.run([python, *sys.argv], check=False).returncode
 
 
 def check(args: argparse.Namespace) -> int:
     import duckdb
 
     data = args.data or ROOT / "target" / f"tpcds-{args.sf:g}"
-    extension = next(ENVIRONMENT.glob("lib/*/site-packages/**/tpcds.duckdb_extension"))
-    maker = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    maker.execute(f"load '{extension}'")
     if not (data / "complete").exists():
-        make(maker, args.sf, data)
-    tables = sorted(path.stem for path in data.glob("*.parquet"))
-    queries = dict(maker.execute("select query_nr, query from tpcds_queries()").fetchall())
-    if len(queries) != QUERIES:
-        print(f"{len(queries)} queries instead of {QUERIES}", file=sys.stderr)
+        data.mkdir(parents=True, exist_ok=True)
+        tpcds.make(args.sf, data)
+        (data / "complete").touch()
+    queries = tpcds.queries()
+    if len(queries) != tpcds.QUERIES:
+        print(f"{len(queries)} queries instead of {tpcds.QUERIES}", file=sys.stderr)
         return 1
-    numbers = args.query or sorted(queries)
+    numbers = args.query or range(1, tpcds.QUERIES + 1)
     judge = duckdb.connect()
-    for table in tables:
+    for table in tpcds.TABLES:
         judge.execute(f"create view {table} as select * from '{data / table}.parquet'")
     with ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 2) // 2)) as pool:
-        outcomes = list(pool.map(lambda number: (number, one(args, data, judge.cursor(), queries[number])), numbers))
+        outcomes = list(pool.map(lambda number: (number, one(args, data, judge.cursor(), queries[number - 1])), numbers))
     failed = [(number, problem) for number, problem in outcomes if problem is not None]
     for number, problem in failed:
         print(f"FAILED: query {number}: {problem}")
@@ -84,20 +65,8 @@ def check(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def make(maker, scale: float, data: Path) -> None:
-    """Creates the tables."""
-    data.mkdir(parents=True, exist_ok=True)
-    maker.execute(f"call dsdgen(sf={scale})")
-    names = maker.execute("select table_name from information_schema.tables order by 1").fetchall()
-    for (name,) in names:
-        maker.execute(f"copy {name} to '{data / name}.parquet' (format parquet)")
-    (data / "complete").touch()
-
-
 def one(args: argparse.Namespace, data: Path, judge, sql: str) -> str | None:
     """Returns the problem with a query's answer, or None."""
-    from harness.compare import difference, header_problem, order_columns, rows_from_csv
-
     command = [args.tessera, data, "--format", "csv", *args.option, "-c", sql]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)

@@ -193,9 +193,9 @@ class TesseraEngine(EngineProcess):
     DONE = re.compile(rb"^Time: [0-9.]+ ms\s*$", flags=re.MULTILINE)
     ERROR = re.compile(rb"^error", flags=re.MULTILINE | re.IGNORECASE)
 
-    def __init__(self, binary: Path, *arguments, tier: str = "auto", loaded: bool = False):
+    def __init__(self, binary: Path, *arguments, tier: str = "auto", loaded: bool = False, plans_again: bool = False):
         super().__init__(*arguments)
-        self.binary, self.tier, self.loaded = binary, tier, loaded
+        self.binary, self.tier, self.loaded, self.plans_again = binary, tier, loaded, plans_again
 
     def command(self) -> list[str]:
         return [
@@ -216,7 +216,7 @@ class TesseraEngine(EngineProcess):
 
     def await_ready(self) -> None:
         # The first statement waits until the directory has been opened.
-        outcome = self.exchange("select 1 as ready")
+        outcome = self.exchange("set plan_cache = off" if self.plans_again else "select 1 as ready")
         if outcome.error:
             raise SystemExit(f"{' '.join(self.command())} does not answer: {outcome.error}")
         for table in self.tables if self.loaded else []:

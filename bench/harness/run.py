@@ -1,4 +1,4 @@
-"""`bench/tpch`, `bench/ssb`, `bench/clickbench`, `bench/joinorder`: measures, checks, reports."""
+"""`bench/tpch`, `bench/ssb`, `bench/clickbench`, `bench/joinorder`, `bench/tpcds`: measures, checks, reports."""
 
 from __future__ import annotations
 
@@ -86,6 +86,9 @@ def arguments(suite: str) -> argparse.Namespace:
         "(default: as they are in --data, or as tessera generates them)",
     )
     parser.add_argument("--loaded", action="store_true", help="every engine loads the tables into its memory first")
+    parser.add_argument(
+        "--plan-cache", action="store_true", help="Tessera keeps plans between runs (default: it plans each run, as its peers do)"
+    )
     parser.add_argument("--queries", default="", help="queries, by commas (default all)")
     parser.add_argument("--tessera", type=Path, default=default_binary(), help="the tessera binary")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a query may take")
@@ -113,7 +116,8 @@ def build_engine(name: str, options: argparse.Namespace, suite: str, data: Path)
     common = (data, options.threads, TABLES[suite], options.timeout)
     if name in PEERS or name in LOADED_PEERS or name in OPTIONAL_PEERS:
         return PythonEngine(name, *common, loaded=options.loaded)
-    return TesseraEngine(options.tessera, *common, tier=TIERS.get(name, "auto"), loaded=options.loaded)
+    tier = TIERS.get(name, "auto")
+    return TesseraEngine(options.tessera, *common, tier=tier, loaded=options.loaded, plans_again=not options.plan_cache)
 
 
 def run_once(engine: EngineProcess, query: Query, cell: Cell, reference, timed: bool) -> None:

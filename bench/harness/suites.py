@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import films, hits
+from . import films, hits, tpcds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,12 +17,13 @@ TABLES = {
     "ssb": ["lineorder", "customer", "supplier", "part", "date"],
     "clickbench": ["hits"],
     "joinorder": list(films.TABLES),
+    "tpcds": tpcds.TABLES,
 }
 # The suites whose tables this harness writes; the program generates those of the others.
-MAKERS = {"clickbench": hits.make, "joinorder": films.make}
+MAKERS = {"clickbench": hits.make, "joinorder": films.make, "tpcds": tpcds.make}
 
 # The number of queries of a suite: a shorter list is an error.
-QUERY_COUNTS = {"tpch": 22, "ssb": 13, "clickbench": 43, "joinorder": 113}
+QUERY_COUNTS = {"tpch": 22, "ssb": 13, "clickbench": 43, "joinorder": 113, "tpcds": tpcds.QUERIES}
 # Descriptions for pages of whether columns may hold NULL, by the value of `--columns`.
 COLUMNS = {"nullable": "nullable columns without NULLs", "not-null": "NOT NULL columns"}
 MIXED = "some columns nullable, some NOT NULL"
@@ -38,11 +39,9 @@ class Query:
 
 def queries(suite: str, only: list[str] | None = None, scale: float = 1.0) -> list[Query]:
     """Returns the suite's queries for tables of this scale in order, or those named in `only`."""
-    number = lambda file: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.stem)]  # noqa: E731
-    files = sorted((ROOT / "queries" / suite).glob("*.sql"), key=number)
-    found = [Query(file.stem, at_scale(suite, file.read_text().strip().rstrip(";"), scale)) for file in files]
+    found = [Query(name, at_scale(suite, sql.strip().rstrip(";"), scale)) for name, sql in texts(suite)]
     if len(found) != QUERY_COUNTS[suite]:
-        sys.exit(f"{suite} has {QUERY_COUNTS[suite]} queries, but queries/{suite} holds {len(found)}")
+        sys.exit(f"{suite} has {QUERY_COUNTS[suite]} queries, but {len(found)} were found")
     if not only:
         return found
     unknown = set(only) - {query.name for query in found}
@@ -50,6 +49,15 @@ def queries(suite: str, only: list[str] | None = None, scale: float = 1.0) -> li
         known = ", ".join(query.name for query in found)
         sys.exit(f"unknown query {', '.join(sorted(unknown))} of {suite}; expected {known}")
     return [query for query in found if query.name in only]
+
+
+def texts(suite: str) -> list[tuple[str, str]]:
+    """Returns the names and texts of a suite's queries in order."""
+    if suite == "tpcds":
+        return [(f"q{number:02}", sql) for number, sql in enumerate(tpcds.queries(), start=1)]
+    number = lambda file: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.stem)]  # noqa: E731
+    files = sorted((ROOT / "queries" / suite).glob("*.sql"), key=number)
+    return [(file.stem, file.read_text()) for file in files]
 
 
 def at_scale(suite: str, sql: str, scale: float) -> str:
@@ -112,7 +120,9 @@ def columns_in_words(directory: Path, suite: str) -> str:
     """Returns the same as text for a page."""
     found = columns_of(directory, suite)
     # These tables hold NULLs.
-    return "nullable columns" if (suite, found) == ("joinorder", "nullable") else COLUMNS.get(found, MIXED)
+    if suite in ("joinorder", "tpcds") and found == "nullable":
+        return "nullable columns"
+    return COLUMNS.get(found, MIXED)
 
 
 def default_binary(name: str = "tessera") -> Path:
