@@ -7,7 +7,7 @@ use sqlparser::ast::{AsOfKind, Expr as Ast, JoinConstraint, JoinOperator};
 use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_optimizer::logical::as_of::{AsOf, Nearest};
 use tessera_optimizer::logical::relation::{Key, Kind, Name, Relation, covered, substitute};
-use tessera_optimizer::logical::window::{Frame, Window, WindowCall};
+use tessera_optimizer::logical::window::{Window, WindowCall};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result};
 
@@ -150,15 +150,7 @@ impl Binder<'_> {
         outer: bool,
     ) -> Result<(Tables, HashMap<Name, Name>)> {
         let row = self.fields.fresh("row", Atom::Int64);
-        let call = WindowCall {
-            function: "row_number".into(),
-            args: Vec::new(),
-            distinct: false,
-            filter: None,
-            order_by: Vec::new(),
-            ignore_nulls: false,
-            frame: Frame::whole(),
-        };
+        let call = WindowCall::plain("row_number", Vec::new());
         let (partition, order, calls) = (Vec::new(), Vec::new(), vec![(row.clone(), call)]);
         let numbered = Window { input: right.relation, partition, order, calls, limit: None };
         let numbered = self.shared_relation(Relation::Window(Box::new(numbered)));

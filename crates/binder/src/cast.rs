@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{
-    Array, ArrayElemTypeDef, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo,
-};
+use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
+use tessera_parser::element_type;
 use tessera_plan::{Expr, Lambda};
 use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
@@ -115,13 +114,9 @@ impl Binder<'_> {
                 };
                 self.interval_in(value, largest, smallest, *precision, read)
             }
-            DataType::Array(
-                ArrayElemTypeDef::SquareBracket(element, _)
-                | ArrayElemTypeDef::AngleBracket(element)
-                | ArrayElemTypeDef::Parenthesis(element),
-            ) if has_length(element) => {
+            DataType::Array(_) if has_length(data_type) => {
                 let list = self.cast_to(value, &atom, safe)?;
-                self.elements_as(list, element, safe)
+                self.elements_as(list, data_type, safe)
             }
             // A cast literal counts as typed.
             _ if value.unknown && atom == Atom::String => {
@@ -133,8 +128,8 @@ impl Binder<'_> {
     }
 
     /// Casts the elements of a list, which have the type already, to its length or precision.
-    fn elements_as(&self, list: TypedExpr, data_type: &DataType, safe: bool) -> Result<TypedExpr> {
-        let Atom::List(slot) = &list.atom else {
+    fn elements_as(&self, list: TypedExpr, list_type: &DataType, safe: bool) -> Result<TypedExpr> {
+        let (Atom::List(slot), Some(data_type)) = (&list.atom, element_type(list_type)) else {
             return Err(Error::internal("a cast to a list gave no list"));
         };
         let element: Arc<str> = "element".into();
@@ -198,12 +193,7 @@ fn has_length(data_type: &DataType) -> bool {
         DataType::Char(_) | DataType::Character(_) => true,
         DataType::Timestamp(digits, _) | DataType::Time(digits, _) => digits.is_some(),
         DataType::Interval { fields, precision } => fields.is_some() || precision.is_some(),
-        DataType::Array(
-            ArrayElemTypeDef::SquareBracket(element, _)
-            | ArrayElemTypeDef::AngleBracket(element)
-            | ArrayElemTypeDef::Parenthesis(element),
-        ) => has_length(element),
-        _ => false,
+        other => element_type(other).is_some_and(has_length),
     }
 }
 

@@ -369,8 +369,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Computes `greatest` or `least` of texts with a collation by comparisons, and returns it as an
-    /// argument of the function that has no collation.
+    /// Computes `greatest` or `least` of texts with a collation by comparisons, and returns it as
+    /// an argument of the function that has no collation.
     fn chosen_text(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         let texts = args.iter().filter(|arg| arg.atom == Atom::String).collect::<Vec<_>>();
         let Some(collation) = self.collation(&texts)? else { return Ok(args) };

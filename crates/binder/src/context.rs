@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use sqlparser::ast::DataType;
+use sqlparser::ast::{DataType, Query};
 use tessera_functions::Library;
 use tessera_optimizer::logical::relation::Name;
 use tessera_optimizer::table::TableCatalog;
@@ -103,6 +103,18 @@ impl<'a> PlanContext<'a> {
     pub(crate) fn binder(&self) -> Binder<'a> {
         let PlanContext { catalog, library, settings, start_time, environment, mode } = *self;
         Binder::new(catalog, library, start_time, settings, environment, mode)
+    }
+
+    /// Runs a query of one column of text while planning, and returns its values.
+    ///
+    /// # Errors
+    /// As [`PlanContext::query`], the query fails, or its columns are others (`None`).
+    pub fn texts_of(&self, query: &Query) -> Result<Option<Vec<Option<Arc<str>>>>> {
+        let PlannedQuery { plan, tuple, .. } = self.query(query)?;
+        match tuple.fields() {
+            [field] if field.atom() == Some(&Atom::String) => self.catalog.texts(&plan).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Converts a SQL type.

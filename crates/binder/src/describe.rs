@@ -12,7 +12,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span as TokenSpan;
 use tessera_functions::duckdb_name;
-use tessera_types::{Atom, Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, SqlState, quote_text};
 
 use super::cte::{Env, Meaning};
 use super::factor::aliased;
@@ -189,17 +189,12 @@ impl Binder<'_> {
     }
 }
 
-/// Returns a text as a literal of SQL.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// Returns the query of the rows that describe columns.
 fn description(names: &[Arc<str>], types: &[Atom]) -> String {
     let mut rows = String::new();
     for (name, atom) in names.iter().zip(types) {
         let comma = if rows.is_empty() { "" } else { ", " };
-        let (name, atom) = (literal(name), literal(&duckdb_name(atom)));
+        let (name, atom) = (quote_text(name), quote_text(&duckdb_name(atom)));
         let _ = write!(rows, "{comma}({name}, {atom}, 'YES', NULL::text, NULL::text, NULL::text)");
     }
     let columns = "(column_name, column_type, \"null\", \"key\", \"default\", extra)";
@@ -228,10 +223,10 @@ fn summary(names: &[Arc<str>], types: &[Atom]) -> String {
         values.join(", ")
     };
     let mut items = vec![
-        format!("unnest(ARRAY[{}]::text[]) AS column_name", list(&|at| literal(&names[at]))),
+        format!("unnest(ARRAY[{}]::text[]) AS column_name", list(&|at| quote_text(&names[at]))),
         format!(
             "unnest(ARRAY[{}]::text[]) AS column_type",
-            list(&|at| literal(&duckdb_name(&types[at])))
+            list(&|at| quote_text(&duckdb_name(&types[at])))
         ),
     ];
     items.extend(SUMMARY.iter().map(|(name, _)| {

@@ -4,11 +4,9 @@
 //! What leaves a query has text in place of enums.
 
 use sqlparser::ast::Query;
-use tessera_optimizer::logical::relation::{Name, Relation};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, EnumType, Error, Result, SqlState};
 
-use super::scope::OutputColumn;
 use super::table_function::list_of;
 use super::typed::TypedExpr;
 use super::{Binder, BoundQuery};
@@ -116,25 +114,9 @@ impl Binder<'_> {
     }
 
     /// Converts the enums that leave a query to text.
-    fn output_as_text(&mut self, query: BoundQuery) -> BoundQuery {
-        if query.columns.iter().all(|column| column.atom == column.atom.without_enums()) {
-            return query;
-        }
-        let mut exprs: Vec<(Name, Expr)> = Vec::with_capacity(query.columns.len());
-        let columns = query.columns.into_iter().map(|column| {
-            let atom = column.atom.without_enums();
-            let expr = Expr::Field(column.field.clone());
-            if atom == column.atom {
-                exprs.push((column.field.clone(), expr));
-                return column;
-            }
-            let field = self.fields.fresh(&column.name, atom.clone());
-            exprs.push((field.clone(), expr.cast(atom.clone())));
-            OutputColumn { field, atom, ..column }
-        });
-        let columns = columns.collect();
-        let relation = Relation::Map { input: Box::new(query.relation), exprs };
-        BoundQuery { relation, columns }
+    fn output_as_text(&mut self, query: BoundQuery) -> Result<BoundQuery> {
+        let atoms = query.columns.iter().map(|column| column.atom.without_enums()).collect();
+        self.retyped_columns(query, atoms)
     }
 }
 
@@ -156,7 +138,7 @@ impl PlanContext<'_> {
     pub fn query(&self, query: &Query) -> Result<PlannedQuery> {
         let mut binder = self.binder();
         let bound = binder.statement(query)?;
-        let bound = binder.output_as_text(bound);
+        let bound = binder.output_as_text(bound)?;
         self.planned(binder, bound)
     }
 

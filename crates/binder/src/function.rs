@@ -14,9 +14,8 @@ use tessera_plan::{Expr, Functions};
 use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean, suggest};
 use tessera_values::types::common_type;
 
-use super::enums;
 use super::typed::TypedExpr;
-use super::{Binder, Place, normalized, unsupported_at, with_span};
+use super::{Binder, Place, enums, normalized, unsupported_at, with_span};
 use tessera_overloads::Kind;
 
 /// Functions that convert all arguments to a common type.
@@ -44,14 +43,10 @@ const LIST_AND_ELEMENTS: [&str; 14] = [
 const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
 /// Functions that the binder rewrites.
-const SPECIAL: [&str; 13] = [
+const SPECIAL: [&str; 9] = [
     "array",
     "coalesce",
     "current_setting",
-    "enum_first",
-    "enum_last",
-    "enum_range",
-    "enum_range_boundary",
     "getvariable",
     "grouping",
     "if",
@@ -445,7 +440,8 @@ impl Binder<'_> {
         let library = self.library();
         let mut names: BTreeSet<String> = library.offered().into_iter().collect();
         names.extend(library.user_functions().iter().map(|function| function.name().to_string()));
-        let native = NATIVE.iter().copied().chain(SPECIAL).chain(WINDOW_FUNCTIONS);
+        let native =
+            NATIVE.iter().copied().chain(SPECIAL).chain(enums::NAMES).chain(WINDOW_FUNCTIONS);
         let known = native.chain(super::aggregate::names()).chain(super::table_function::names());
         names.extend(known.map(String::from));
         let file_functions = self.catalog.file_functions().into_iter();

@@ -73,7 +73,7 @@ impl Binder<'_> {
         };
         let output = [(field.clone(), field)];
         let (plan, _) = tessera_optimizer::plan(sorted, &output, self.fields.clone(), true)?;
-        let texts = self.catalog.texts(&plan)?;
+        let texts: Vec<Arc<str>> = self.catalog.texts(&plan)?.into_iter().flatten().collect();
         check_count(texts.len())?;
         Ok(texts)
     }

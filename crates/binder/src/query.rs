@@ -8,12 +8,12 @@ use sqlparser::ast::{
     Fetch, LimitClause, Offset, Query, SelectItem, SetExpr, Spanned, Value, Visit, Visitor,
 };
 use tessera_optimizer::logical::relation::{Name, Relation};
-use tessera_optimizer::logical::window::{Frame, Window, WindowCall};
+use tessera_optimizer::logical::window::{Window, WindowCall};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::cte::Env;
-use super::scope::Scope;
+use super::scope::{OutputColumn, Scope};
 use super::typed::TypedExpr;
 use super::{
     Binder, BoundQuery, Place, refuse, unsupported_at, with_span, with_stack, without_parentheses,
@@ -49,7 +49,7 @@ impl Binder<'_> {
             let scope = Scope::of_arguments(arguments);
             let offset = match offset {
                 Some(Offset { value, rows: _ }) => {
-                    self.count(constant_of(value), "OFFSET", &scope)?
+                    self.count(constant_of(value), "OFFSET", &scope, &bound.columns)?
                 }
                 None => None,
             };
@@ -126,22 +126,7 @@ impl Binder<'_> {
     ) -> Result<BoundQuery> {
         let scope = Scope::of_arguments(arguments);
         let mut count = |expr: Option<&Ast>, clause| {
-            // As in PostgreSQL, a column that is there is another fault than one that is not.
-            let is_column = |expr: &Ast| match without_parentheses(expr) {
-                Ast::Identifier(name) => {
-                    bound.columns.iter().any(|column| *column.name == *super::normalized(name))
-                }
-                _ => false,
-            };
-            let count = expr.map(|expr| {
-                self.count(expr, clause, &scope).map_err(|error| {
-                    match error.sql_state() == SqlState::UNDEFINED_COLUMN && is_column(expr) {
-                        true => error.with_state(SqlState::INVALID_COLUMN_REFERENCE),
-                        false => error,
-                    }
-                })
-            });
-            count.transpose()
+            expr.map(|expr| self.count(expr, clause, &scope, &bound.columns)).transpose()
         };
         let (offset, limit) =
             (count(offset, "OFFSET")?.flatten(), count(limit, "LIMIT")?.flatten());
@@ -163,9 +148,10 @@ impl Binder<'_> {
         arguments: Vec<(Arc<str>, TypedExpr)>,
     ) -> Result<BoundQuery> {
         let scope = Scope::of_arguments(arguments);
-        let offset = offset.map(|offset| self.count(offset, "OFFSET", &scope)).transpose()?;
+        let mut count = |expr, clause| self.count(expr, clause, &scope, &bound.columns);
+        let offset = offset.map(|offset| count(offset, "OFFSET")).transpose()?;
         let offset = offset.flatten().unwrap_or(0);
-        let Some(count) = self.count(limit, "LIMIT", &scope)? else {
+        let Some(count) = count(limit, "LIMIT")? else {
             let error = Error::semantic("the number of rows of FETCH … WITH TIES must not be NULL");
             return Err(with_span(error.with_state(SqlState::INVALID_ROW_COUNT_IN_LIMIT), limit));
         };
@@ -193,12 +179,14 @@ impl Binder<'_> {
         }
     }
 
-    /// Evaluates a row count of LIMIT or OFFSET. `None` means no limit: NULL or ALL.
+    /// Evaluates a row count of LIMIT or OFFSET of a query with these columns. `None` means no
+    /// limit: NULL or ALL.
     fn count(
         &mut self,
         expr: &Ast,
         clause: &'static str,
         scope: &Scope<'_>,
+        columns: &[OutputColumn],
     ) -> Result<Option<u64>> {
         if let Ast::Identifier(word) = expr
             && word.quote_style.is_none()
@@ -208,7 +196,19 @@ impl Binder<'_> {
         }
         let mut steps = Vec::new();
         let mut place = Place { scope, steps: &mut steps, clause, unnests: None };
-        let value = self.expr(expr, &mut place)?;
+        // As in PostgreSQL, a column that is there is another fault than one that is not.
+        let is_column = match without_parentheses(expr) {
+            Ast::Identifier(name) => {
+                columns.iter().any(|column| *column.name == *super::normalized(name))
+            }
+            _ => false,
+        };
+        let value = self.expr(expr, &mut place).map_err(|error| {
+            match error.sql_state() == SqlState::UNDEFINED_COLUMN && is_column {
+                true => error.with_state(SqlState::INVALID_COLUMN_REFERENCE),
+                false => error,
+            }
+        })?;
         if !steps.is_empty() {
             return Err(unsupported_at(&format!("a {clause} that is not constant"), expr));
         }
@@ -248,15 +248,7 @@ fn first_with_ties(
             Some(Relation::Map { input, exprs })
         }
         Relation::Sort { input, keys, offset: 0, limit: None } => {
-            let call = WindowCall {
-                function: "rank".into(),
-                args: Vec::new(),
-                distinct: false,
-                filter: None,
-                order_by: Vec::new(),
-                ignore_nulls: false,
-                frame: Frame::whole(),
-            };
+            let call = WindowCall::plain("rank", Vec::new());
             let (partition, order, calls) = (Vec::new(), keys.clone(), vec![(rank.clone(), call)]);
             let ranked = Window { input: *input, partition, order, calls, limit: None };
             let last = Expr::Constant(Scalar::Integer(rank_max), Atom::Int64);
@@ -327,12 +319,12 @@ pub(super) fn check(query: &Query) -> Result<()> {
     refuse(!pipe_operators.is_empty(), "the pipe operator |>", place)
 }
 
-/// Returns the LIMIT and OFFSET expressions of a query.
 fn fetch_beside_limit() -> Error {
     Error::semantic("a query has both LIMIT and FETCH; remove one of them")
         .with_state(SqlState::SYNTAX_ERROR)
 }
 
+/// Returns the LIMIT and OFFSET expressions of a query.
 fn limits(
     clause: Option<&LimitClause>,
     fetch: Option<&Fetch>,

@@ -41,11 +41,9 @@ impl Binder<'_> {
             }
         };
         let base = self.term(left, outer, env)?;
-        for column in &base.columns {
+        for column in base.columns.iter().filter(|_| distinct) {
             let value = TypedExpr::new(Expr::Field(column.field.clone()), column.atom.clone());
-            if distinct {
-                self.refuse_joined("UNION in WITH RECURSIVE", &[value])?;
-            }
+            self.refuse_joined("UNION in WITH RECURSIVE", &[value])?;
         }
         let collated: Vec<Expr> =
             base.columns.iter().map(|column| Expr::Field(column.field.clone())).collect();

@@ -42,7 +42,7 @@ impl Binder<'_> {
             true => with_row_numbers(table),
             false => (table, None),
         };
-        let mut bound = self.scan(table, name);
+        let mut bound = self.scan(table, name)?;
         let number = match &numbers {
             Some(Numbers { position, is_added, .. }) if *is_added => {
                 Some(bound.columns.remove(*position))
@@ -67,7 +67,7 @@ impl Binder<'_> {
     }
 
     /// Scans a table.
-    fn scan(&mut self, table: Arc<Table>, name: &str) -> BoundQuery {
+    fn scan(&mut self, table: Arc<Table>, name: &str) -> Result<BoundQuery> {
         let (mut columns, mut outputs) = (Vec::new(), Vec::new());
         for (index, field) in table.tuple.fields().iter().enumerate() {
             // SQL cannot read fields that hold collections.

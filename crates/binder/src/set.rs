@@ -251,6 +251,19 @@ impl Binder<'_> {
         Ok(([self.with_types(left, &atoms)?, self.with_types(right, &atoms)?], columns))
     }
 
+    /// Converts the columns of a query to these types, in place of their fields.
+    pub(super) fn retyped_columns(
+        &mut self,
+        bound: BoundQuery,
+        atoms: Vec<Atom>,
+    ) -> Result<BoundQuery> {
+        let columns = bound.columns.clone();
+        let (relation, fields) = self.with_types(bound, &atoms)?;
+        let typed = columns.into_iter().zip(fields.into_iter().zip(atoms));
+        let columns = typed.map(|(column, (field, atom))| OutputColumn { field, atom, ..column });
+        Ok(BoundQuery { relation, columns: columns.collect() })
+    }
+
     /// Converts the columns of a query to these types; returns the relation and its fields.
     pub(super) fn with_types(
         &mut self,

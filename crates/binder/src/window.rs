@@ -247,16 +247,8 @@ impl Binder<'_> {
         let values = self.window_arguments(name, self.labeled(Called::Window, name, values)?)?;
         let given: Vec<_> = values.iter().map(|value| (value.atom.clone(), true)).collect();
         let (atom, _) = window_type(&**self.library(), name, &given, false)?;
-        let call = WindowCall {
-            function: name.into(),
-            args: values.into_iter().map(|value| value.expr).collect(),
-            distinct: false,
-            filter: None,
-            order_by: Vec::new(),
-            ignore_nulls,
-            frame: Frame::whole(),
-        };
-        Ok((call, atom))
+        let args = values.into_iter().map(|value| value.expr).collect();
+        Ok((WindowCall { ignore_nulls, ..WindowCall::plain(name, args) }, atom))
     }
 
     /// Converts arguments to the types that a window function takes.

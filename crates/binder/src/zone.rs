@@ -6,11 +6,8 @@
 use std::sync::Arc;
 
 use sqlparser::ast::DataType;
-use tessera_optimizer::logical::relation::{Name, Relation};
-use tessera_plan::Expr;
 use tessera_types::{Atom, Result, Slot, TimeUnit};
 
-use super::scope::OutputColumn;
 use super::typed::TypedExpr;
 use super::{Binder, BoundQuery};
 use tessera_parser::atom_of_type;
@@ -43,25 +40,9 @@ impl Binder<'_> {
     }
 
     /// Gives the columns of a table the session's zone.
-    pub(super) fn scan_in_session_zone(&mut self, scan: BoundQuery) -> BoundQuery {
-        let is_local = |column: &OutputColumn| self.localized(&column.atom) == column.atom;
-        if scan.columns.iter().all(is_local) {
-            return scan;
-        }
-        let mut exprs: Vec<(Name, Expr)> = Vec::with_capacity(scan.columns.len());
-        let columns = scan.columns.into_iter().map(|column| {
-            let atom = self.localized(&column.atom);
-            let expr = Expr::Field(column.field.clone());
-            if atom == column.atom {
-                exprs.push((column.field.clone(), expr));
-                return column;
-            }
-            let field = self.fields.fresh(&column.name, atom.clone());
-            exprs.push((field.clone(), expr.cast(atom.clone())));
-            OutputColumn { field, atom, ..column }
-        });
-        let columns = columns.collect();
-        BoundQuery { relation: Relation::Map { input: Box::new(scan.relation), exprs }, columns }
+    pub(super) fn scan_in_session_zone(&mut self, scan: BoundQuery) -> Result<BoundQuery> {
+        let atoms = scan.columns.iter().map(|column| self.localized(&column.atom)).collect();
+        self.retyped_columns(scan, atoms)
     }
 
     /// Converts arguments that a function reads in the session's zone: dates that PostgreSQL takes

@@ -1,4 +1,5 @@
-//! `greatest` and `least` of lists, structs, maps and enums, in comparison order; NULLs are ignored.
+//! `greatest` and `least` of lists, structs, maps and enums, in comparison order; NULLs are
+//! ignored.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::kernels::zip::zip;

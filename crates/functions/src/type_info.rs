@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
-use tessera_types::{Atom, Result};
+use tessera_types::{Atom, Result, quote_text};
 use tessera_vector::Column;
 use tessera_vector::hash::hash_columns;
 
@@ -151,8 +151,7 @@ pub fn duckdb_name(atom: &Atom) -> String {
         Atom::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
         Atom::Interval | Atom::Duration(_) => "INTERVAL",
         Atom::Enum(labels) => {
-            let quoted = |label: &std::sync::Arc<str>| format!("'{}'", label.replace('\'', "''"));
-            let labels = labels.labels().iter().map(quoted).collect::<Vec<_>>();
+            let labels = labels.labels().iter().map(|label| quote_text(label)).collect::<Vec<_>>();
             return format!("ENUM({})", labels.join(", "));
         }
         Atom::List(slot) => return format!("{}[]", duckdb_name(&slot.atom)),

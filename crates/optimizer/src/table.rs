@@ -62,13 +62,14 @@ pub trait TableCatalog: Sync + std::fmt::Debug {
         Ok(None)
     }
 
-    /// Runs a plan whose only column is text, and returns its values: PIVOT makes columns of them.
+    /// Runs a plan whose only column is text, and returns its values: PIVOT makes columns of them,
+    /// CREATE TYPE the labels of an enum.
     ///
     /// # Errors
     /// The plan fails, or this catalog cannot run plans.
-    fn texts(&self, _plan: &Plan) -> Result<Vec<Arc<str>>> {
+    fn texts(&self, _plan: &Plan) -> Result<Vec<Option<Arc<str>>>> {
         Err(Error::unsupported(
-            "PIVOT without IN is not supported here, because no query can be run; name the values in IN",
+            "the statement needs the values of a query, and none can be run here; write the values",
         ))
     }
 

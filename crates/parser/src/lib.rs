@@ -49,6 +49,6 @@ pub use parse::{
     SQL_DEPTH_MAX, STANDARD_OUTPUT, expression, parse, query, query_of_view, select, table_query,
 };
 pub use prepare::{Execute, Prepare};
-pub use sql_type::{NamedTypes, atom_of_type, no_types, parse_type};
+pub use sql_type::{NamedTypes, atom_of_type, element_type, no_types, parse_type};
 pub use statement::{ExplainFormat, ExplainOptions, ParsedStatement, StatementKind};
 pub use type_definition::{CreateType, DropTypes, TypeBody};

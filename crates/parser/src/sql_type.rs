@@ -42,6 +42,18 @@ pub fn no_types(_name: &str) -> Option<Atom> {
     None
 }
 
+/// Returns the type of the elements of a list type.
+pub fn element_type(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => Some(element),
+        _ => None,
+    }
+}
+
 /// Converts a SQL type. Lengths and precisions that the result cannot express are left to casts.
 ///
 /// # Errors
@@ -92,11 +104,10 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
         }
         T::Datetime(None) => Atom::Timestamp(TimeUnit::Microsecond, None),
         T::Interval { .. } => Atom::Interval,
-        T::Array(
-            ArrayElemTypeDef::SquareBracket(element, _)
-            | ArrayElemTypeDef::AngleBracket(element)
-            | ArrayElemTypeDef::Parenthesis(element),
-        ) => Atom::List(Box::new(Slot { atom: atom_of_type(element, types)?, nullable: true })),
+        T::Array(_) => {
+            let element = element_type(data_type).ok_or_else(|| unsupported(data_type))?;
+            Atom::List(Box::new(Slot { atom: atom_of_type(element, types)?, nullable: true }))
+        }
         T::Map(key, value) => {
             let key = Slot { atom: atom_of_type(key, types)?, nullable: false };
             Atom::Map(

@@ -1,15 +1,13 @@
 //! Statements that change what the session has defined: views, functions, macros, variables,
 //! prepared statements and settings; and statements with values for their parameters.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tessera_binder::{Constant, Environment, Parameters, PlannedQuery};
 use tessera_parser::{DropTypes, ParsedStatement};
-use tessera_plan::Scalar;
-use tessera_sql::{CreateType, Statement, TypeDefinition};
+use tessera_sql::{CreateType, Statement};
 use tessera_system_catalog::SettingValue;
-use tessera_types::{Atom, Code, EnumType, Error, Result, SqlState};
+use tessera_types::{Code, Error, Result, SqlState};
 use tessera_values::scalar::array_value;
 
 use crate::functions;
@@ -136,7 +134,10 @@ impl Session {
                 "DROP MACRO"
             }
             Statement::CreateType(create) => {
-                self.create_type(*create)?;
+                let CreateType { name, atom, or_replace, if_not_exists } = *create;
+                if !(if_not_exists && self.definitions.named_type(&name).is_some()) {
+                    self.definitions.define_type(&name, atom, or_replace)?;
+                }
                 "CREATE TYPE"
             }
             Statement::DropTypes(DropTypes { names, if_exists }) => {
@@ -183,42 +184,6 @@ impl Session {
             other => return Err(Error::internal(format!("{other:?} defines nothing"))),
         };
         Ok(StatementOutput::Done(done.to_string()))
-    }
-
-    /// Defines a type of the user; the labels of an enum may be those of a query.
-    fn create_type(&mut self, create: CreateType) -> Result<()> {
-        let CreateType { name, definition, or_replace, if_not_exists } = create;
-        if if_not_exists && self.definitions.named_type(&name).is_some() {
-            return Ok(());
-        }
-        let atom = match definition {
-            TypeDefinition::Known(atom) => atom,
-            TypeDefinition::LabelsOf(query) => {
-                let labels = self.labels_of(&name, &query)?;
-                Atom::Enum(Arc::new(EnumType::new(&name, labels)?))
-            }
-        };
-        self.definitions.define_type(&name, atom, or_replace)
-    }
-
-    /// Runs a query of one column of text and returns its values.
-    fn labels_of(&self, name: &str, query: &PlannedQuery) -> Result<Vec<Arc<str>>> {
-        let (_, finished) = self.runner().run_with_retry(&self.optimized(&query.plan)?)?;
-        let mut labels = Vec::new();
-        for chunk in finished.collected.chunks() {
-            let array = chunk?.column(0)?.plain()?;
-            for row in 0..array.len() {
-                match array_value(&*array, row)? {
-                    Scalar::String(label) => labels.push(label),
-                    _ => {
-                        return Err(Error::data(format!(
-                            "a label of enum {name} is NULL; remove it with WHERE"
-                        )));
-                    }
-                }
-            }
-        }
-        Ok(labels)
     }
 
     /// Runs a query of one column and returns its only value; NULL without a row.

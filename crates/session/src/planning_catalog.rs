@@ -58,16 +58,15 @@ impl TableCatalog for PlanningCatalog<'_> {
         Ok(view)
     }
 
-    fn texts(&self, plan: &Plan) -> Result<Vec<Arc<str>>> {
+    fn texts(&self, plan: &Plan) -> Result<Vec<Option<Arc<str>>>> {
         self.asked.unrepeatable();
         let (_, finished) = self.runner.run_with_retry(&self.runner.optimized(plan)?)?;
         let mut texts = Vec::with_capacity(finished.collected.rows());
         for chunk in finished.collected.chunks() {
             let column = chunk?.compact()?.column(0)?.plain()?;
             let values = column.as_string_view_opt();
-            let values =
-                values.ok_or_else(|| Error::internal("values of PIVOT that are not text"))?;
-            texts.extend(values.iter().flatten().map(Arc::from));
+            let values = values.ok_or_else(|| Error::internal("values that are not text"))?;
+            texts.extend(values.iter().map(|text| text.map(Arc::from)));
         }
         Ok(texts)
     }

@@ -22,5 +22,5 @@ mod user_function;
 pub use statement::{
     CopyTo, CreateExternalTable, CreateTableAs, Explain, Statement, plan, plan_in,
 };
-pub use type_definition::{CreateType, TypeDefinition};
+pub use type_definition::CreateType;
 pub use user_function::CreateFunction;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tessera_binder::{PlanContext, PlannedQuery};
+use sqlparser::ast::Query;
+use tessera_binder::PlanContext;
 use tessera_parser::{CreateType as Parsed, TypeBody, parse_type};
 use tessera_types::{Atom, EnumType, Error, Result, SqlState};
 
@@ -14,20 +15,11 @@ pub struct CreateType {
     /// The name.
     pub name: String,
     /// What it stands for.
-    pub definition: TypeDefinition,
+    pub atom: Atom,
     /// Whether to replace an existing one.
     pub or_replace: bool,
     /// Whether to do nothing if one exists.
     pub if_not_exists: bool,
-}
-
-/// What a type of the user stands for.
-#[derive(Debug, Clone)]
-pub enum TypeDefinition {
-    /// A type.
-    Known(Atom),
-    /// An enum whose labels are the values of a query of one column, in its order.
-    LabelsOf(Box<PlannedQuery>),
 }
 
 /// Plans `CREATE TYPE`.
@@ -39,27 +31,30 @@ pub(crate) fn create(create: &Parsed, context: &PlanContext<'_>) -> Result<State
         ))
         .with_state(SqlState::DUPLICATE_OBJECT));
     }
-    let definition = match body {
+    let labeled = |labels| EnumType::new(name, labels).map(|labels| Atom::Enum(Arc::new(labels)));
+    let atom = match body {
         TypeBody::Labels(labels) => {
-            let labels = labels.iter().map(|label| label.as_str().into()).collect();
-            TypeDefinition::Known(Atom::Enum(Arc::new(EnumType::new(name, labels)?)))
+            labeled(labels.iter().map(|label| label.as_str().into()).collect())?
         }
-        TypeBody::LabelsOf(query) => {
-            let query = context.query(query)?;
-            match query.tuple.fields() {
-                [field] if field.atom() == Some(&Atom::String) => {}
-                _ => {
-                    return Err(Error::semantic(format!(
-                        "cannot create type {name}: its query must have one column of text"
-                    ))
-                    .with_state(SqlState::DATATYPE_MISMATCH));
-                }
-            }
-            TypeDefinition::LabelsOf(Box::new(query))
-        }
-        TypeBody::Type(data_type) => TypeDefinition::Known(context.type_of(data_type)?),
+        TypeBody::LabelsOf(query) => labeled(labels_of(name, query, context)?)?,
+        TypeBody::Type(data_type) => context.type_of(data_type)?,
     };
-    let (or_replace, if_not_exists) = (*or_replace, *if_not_exists);
-    let name = name.clone();
-    Ok(Statement::CreateType(Box::new(CreateType { name, definition, or_replace, if_not_exists })))
+    let (name, or_replace, if_not_exists) = (name.clone(), *or_replace, *if_not_exists);
+    Ok(Statement::CreateType(Box::new(CreateType { name, atom, or_replace, if_not_exists })))
+}
+
+/// Runs a query for the labels of an enum.
+fn labels_of(name: &str, query: &Query, context: &PlanContext<'_>) -> Result<Vec<Arc<str>>> {
+    let Some(texts) = context.texts_of(query)? else {
+        return Err(Error::semantic(format!(
+            "cannot create type {name}: its query must have one column of text"
+        ))
+        .with_state(SqlState::DATATYPE_MISMATCH));
+    };
+    let label = |text: Option<Arc<str>>| {
+        text.ok_or_else(|| {
+            Error::data(format!("a label of enum {name} is NULL; remove it with WHERE"))
+        })
+    };
+    texts.into_iter().map(label).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field as ArrowField, Fields, IntervalUnit};
 
 use crate::error::{Code, Error, Result};
-use crate::parse::quote_name;
+use crate::parse::{quote_name, quote_text};
 use crate::sql_state::SqlState;
 
 pub use arrow_schema::TimeUnit;
@@ -394,7 +394,7 @@ impl fmt::Display for Atom {
             Atom::Enum(labels) => {
                 write!(f, "enum({}", quote_name(&labels.name))?;
                 for label in &*labels.labels {
-                    write!(f, ", '{}'", label.replace('\'', "''"))?;
+                    write!(f, ", {}", quote_text(label))?;
                 }
                 return f.write_str(")");
             }

@@ -36,7 +36,7 @@ pub use atom::{
 pub use error::{Code, Error, Result, Span};
 pub use io_cause::io_cause;
 pub use nearest::{did_you_mean, edit_distance, nearest, suggest};
-pub use parse::{TypeParser, is_plain_name, quote_name};
+pub use parse::{TypeParser, is_plain_name, quote_name, quote_text};
 pub use redact::redact;
 pub use sql_state::SqlState;
 pub use timeout::parse_timeout;

@@ -24,6 +24,11 @@ pub fn quote_name(name: &str) -> String {
     }
 }
 
+/// Returns a text as a literal of SQL: in single quotes, with `''` for a quote.
+pub fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// A parser for types inside of a longer text, such as a plan.
 #[derive(Debug)]
 pub struct TypeParser<'a> {
@@ -84,34 +89,30 @@ impl<'a> TypeParser<'a> {
             self.position += end;
             return Ok(name.to_string());
         }
-        let mut name = String::new();
-        loop {
-            let rest = self.rest();
-            let Some(end) = rest.find('"') else { return Err(self.error("unclosed `\"`")) };
-            name.push_str(&rest[..end]);
-            self.position += end + 1;
-            if !self.rest().starts_with('"') {
-                return Ok(name);
-            }
-            self.position += 1;
-            name.push('"');
-        }
+        self.quoted('"')
     }
 
     /// Parses a label in single quotes.
     fn label(&mut self) -> Result<String> {
         self.expect("'")?;
-        let mut label = String::new();
+        self.quoted('\'')
+    }
+
+    /// Parses the rest of a text in quotes, in which a doubled quote stands for one.
+    fn quoted(&mut self, quote: char) -> Result<String> {
+        let mut text = String::new();
         loop {
             let rest = self.rest();
-            let Some(end) = rest.find('\'') else { return Err(self.error("unclosed `'`")) };
-            label.push_str(&rest[..end]);
+            let Some(end) = rest.find(quote) else {
+                return Err(self.error(&format!("unclosed `{quote}`")));
+            };
+            text.push_str(&rest[..end]);
             self.position += end + 1;
-            if !self.rest().starts_with('\'') {
-                return Ok(label);
+            if !self.rest().starts_with(quote) {
+                return Ok(text);
             }
             self.position += 1;
-            label.push('\'');
+            text.push(quote);
         }
     }
 

@@ -10,6 +10,7 @@ use tessera_context::interrupt::Every;
 use tessera_types::{EnumType, Error, Result, SqlState};
 
 use crate::kernel::unexpected;
+use crate::parse::excerpt;
 
 /// The labels that the message of an unknown one names.
 const NAMED_LABELS_MAX: usize = 10;
@@ -66,10 +67,7 @@ pub(crate) fn labels_of(array: &ArrayRef, from: &EnumType) -> Result<ArrayRef> {
 }
 
 fn unknown_label(text: &str, to: &EnumType) -> Error {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
+    let short = excerpt(text);
     let named = to.labels().iter().take(NAMED_LABELS_MAX).map(|label| format!("'{label}'"));
     let mut named = named.collect::<Vec<_>>().join(", ");
     if to.labels().len() > NAMED_LABELS_MAX {

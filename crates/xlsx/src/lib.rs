@@ -1,4 +1,5 @@
-//! Workbooks of Excel: the sub-operator `xlsx_scan` reads the table of a sheet in workbooks of Excel.
+//! Workbooks of Excel: the sub-operator `xlsx_scan` reads the table of a sheet in workbooks of
+//! Excel.
 //!
 //! A file is a morsel. It is held whole, with the texts that its cells share; the sheet is inflated
 //! while it is read. Options: `sheet`, `header`, `range`, `empty_as_varchar`, `stop_at_empty`,

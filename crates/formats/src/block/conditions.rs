@@ -38,8 +38,8 @@ pub(super) struct Verdicts {
 
 impl Conditions {
     /// Extracts the conditions of conjuncts over the scan's columns, which have these positions in
-    /// the table. Returns none if a conjunct can
-    /// raise an error, because an earlier test would hide it.
+    /// the table. Returns none if a conjunct can raise an error, because an earlier test would hide
+    /// it.
     pub(super) fn of(
         conjuncts: &[Conjunct],
         columns: &Tuple,

@@ -97,6 +97,16 @@ impl Blocks {
         self.blocks.iter().map(|block| block.rows).sum()
     }
 
+    /// For each block, the number of tuples before it.
+    fn first_rows(&self) -> Vec<usize> {
+        let rows = self.blocks.iter().scan(0, |next, block| {
+            let first = *next;
+            *next += block.rows;
+            Some(first)
+        });
+        rows.collect()
+    }
+
     /// The bytes of memory that the blocks use.
     pub fn bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes()).sum()

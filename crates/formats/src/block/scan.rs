@@ -100,6 +100,7 @@ impl SubOperator for BlockScan {
         let conditions = Conditions::of(&conjuncts, &scan.columns, &columns);
         Ok(Operator::Source(Arc::new(BlockScanOperator(Arc::new(Scan {
             parameters: scan,
+            first_rows: if numbers { blocks.first_rows() } else { Vec::new() },
             blocks,
             columns,
             conjuncts,
@@ -114,6 +115,8 @@ impl SubOperator for BlockScan {
 struct Scan {
     parameters: FileScan,
     blocks: Arc<Blocks>,
+    /// For each block, the number in the table of its first tuple, if tuples are numbered.
+    first_rows: Vec<usize>,
     /// The positions in the table of the scan's columns, or [`NUMBERED`].
     columns: Vec<usize>,
     conjuncts: Vec<Conjunct>,
@@ -189,7 +192,6 @@ impl ScanRun {
             filters,
             run,
             block: morsel,
-            first: self.scan.blocks.blocks.iter().take(morsel).map(|block| block.rows).sum(),
             chunk_rows,
             row: 0,
             hashes: Vec::new(),
@@ -227,8 +229,6 @@ struct BlockReader {
     filters: Vec<ReceivedFilter>,
     run: Run,
     block: usize,
-    /// The number in the table of the block's first tuple.
-    first: usize,
     chunk_rows: usize,
     row: usize,
     hashes: Vec<u64>,
@@ -354,7 +354,7 @@ impl Reader for BlockReader {
         }
         let (positions, decoded) =
             (Positions::Range(self.row, rows), vec![None; scan.columns.len()]);
-        let first = self.first;
+        let first = scan.first_rows.get(self.block).copied().unwrap_or_default();
         let mut piece = Piece { scan, block, first, positions, decoded, selection: None };
         self.row += rows;
         // The cheapest test comes first. It is empty where it could hide an error.

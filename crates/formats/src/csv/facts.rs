@@ -4,7 +4,7 @@ use tessera_context::RangeReader;
 use tessera_functions::duckdb_name;
 use tessera_operator::format::TableFiles;
 use tessera_plan::{FileFacts, Params, Scalar, Value};
-use tessera_types::{Atom, Error, Result, Slot, Tuple};
+use tessera_types::{Atom, Error, Result, Slot, Tuple, quote_text};
 
 use super::{CsvOptions, infer};
 use crate::text::Head;
@@ -103,13 +103,9 @@ pub(super) fn described(
 fn names_and_types(tuple: &Tuple) -> Vec<String> {
     let columns = tuple.fields().iter().map(|field| {
         let name = field.atom().map(duckdb_name).unwrap_or_default();
-        format!("{}: {}", quoted(&field.name), quoted(&name))
+        format!("{}: {}", quote_text(&field.name), quote_text(&name))
     });
     columns.collect()
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn text(text: &str) -> Scalar {
@@ -142,11 +138,11 @@ fn given(params: &Params) -> String {
 /// The call that reads the file with these options.
 fn prompt(path: &str, options: &CsvOptions, has_header: bool, tuple: &Tuple) -> String {
     let byte = |byte: Option<u8>| {
-        quoted(&byte.map_or_else(String::new, |byte| char::from(byte).to_string()))
+        quote_text(&byte.map_or_else(String::new, |byte| char::from(byte).to_string()))
     };
     let mut call = format!(
         "FROM read_csv({}, delim={}, quote={}, escape={}, skip={}, header={has_header}",
-        quoted(path),
+        quote_text(path),
         byte(Some(options.delimiter)),
         byte(options.quote),
         byte(options.escape),

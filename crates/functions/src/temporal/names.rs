@@ -7,7 +7,8 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::part::{Style, resolve_named};
 use crate::temporal::fields::{Calendar, Field};
-use tessera_values::parse::interval::{Unit, interval};
+use tessera_values::parse::interval::interval;
+use tessera_values::parse::unit::Unit;
 use tessera_values::rowwise::{MICROSECONDS, OutputValue, TIME, signature, strict, takes};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 

@@ -4,7 +4,8 @@
 use arrow::datatypes::IntervalMonthDayNano;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use tessera_values::parse::interval::{Unit, UnitRange, interval_in, truncate_to};
+use tessera_values::parse::interval::{UnitRange, interval_in, truncate_to};
+use tessera_values::parse::unit::Unit;
 use tessera_values::rowwise::{InputValue, MICROSECONDS, OutputValue, TIME, fault, strict};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 

@@ -136,6 +136,19 @@ impl Bound {
 }
 
 impl WindowCall {
+    /// A call without clauses.
+    pub fn plain(function: &str, args: Vec<Expr>) -> WindowCall {
+        WindowCall {
+            function: function.into(),
+            args,
+            distinct: false,
+            filter: None,
+            order_by: Vec::new(),
+            ignore_nulls: false,
+            frame: Frame::whole(),
+        }
+    }
+
     /// Returns all expressions of the call.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let order_by = self.order_by.iter().map(|key| &key.expr);

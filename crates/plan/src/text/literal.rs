@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tessera_types::{Atom, TimeUnit};
+use tessera_types::{Atom, TimeUnit, quote_text};
 
 use crate::scalar::Scalar;
 
@@ -145,7 +145,7 @@ fn typed(value: &Scalar, atom: Option<&Atom>) -> Option<String> {
         ) => return None,
         (Scalar::Integer(place), Some(Atom::Enum(labels))) => {
             let label = labels.labels().get(usize::try_from(*place).ok()?)?;
-            format!("'{}'", label.replace('\'', "''"))
+            text(label)
         }
         (Scalar::Integer(days), Some(Atom::Date)) => {
             date_text(*days).map_or_else(|| days.to_string(), |text| format!("'{text}'"))
@@ -197,7 +197,7 @@ fn raw(value: &Scalar) -> String {
 /// Returns a string in quotes, on one line.
 pub(super) fn text(value: &str) -> String {
     if !value.chars().any(char::is_control) {
-        return format!("'{}'", value.replace('\'', "''"));
+        return quote_text(value);
     }
     let mut out = String::from("e'");
     for c in value.chars() {

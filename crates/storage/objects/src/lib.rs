@@ -5,8 +5,8 @@
 //! pattern or a prefix into a sorted list of addresses. [`Objects::open`] returns a
 //! [`RangeReader`](tessera_context::RangeReader) that never blocks: it returns `Blocked` until the
 //! bytes have arrived. [`Objects::create`] writes an object completely or not at all,
-//! [`Objects::create_folder`] all objects of a prefix. Credentials, region and endpoint come from the
-//! environment variables that each cloud's own tools read.
+//! [`Objects::create_folder`] all objects of a prefix. Credentials, region and endpoint come from
+//! the environment variables that each cloud's own tools read.
 //!
 //! Modules: `location` addresses; `store` clients; `timeouts` of requests; `io` the I/O thread and
 //! its limits; `object` versions and edges; `fetch` one range; `reader`, `output`, `folder`;

@@ -5,6 +5,7 @@ pub mod interval;
 pub(crate) mod list;
 pub(crate) mod nested;
 pub mod timestamp;
+pub mod unit;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -93,13 +94,22 @@ pub enum Failure {
     Zone,
 }
 
+/// The characters of a text that a message shows.
+const SHOWN_MAX: usize = 60;
+
+/// Returns the part of a text that a message shows.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
 impl Failure {
     /// The error of a text that is not a value of type `to`.
     pub fn error(self, text: &str, to: &Atom) -> Error {
-        let mut short: String = text.chars().take(60).collect();
-        if short.len() < text.len() {
-            short.push('…');
-        }
+        let short = excerpt(text);
         let temporal = to.is_temporal();
         let beyond =
             || Error::new(Code::Overflow, format!("'{short}' is out of range for type {to}"));

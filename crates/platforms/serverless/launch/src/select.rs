@@ -7,7 +7,7 @@ use tessera_formats::{csv, json};
 use tessera_objects::SmartStorage;
 use tessera_serverless_local::{Format, Selection};
 use tessera_session::{Config, Session, StatementOutput, with_big_stack};
-use tessera_types::{Error, Result};
+use tessera_types::{Error, Result, quote_text};
 
 /// Returns the selected records as text, or an error message.
 pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, String> {
@@ -17,7 +17,7 @@ pub(crate) fn select(selection: &Selection) -> std::result::Result<Vec<u8>, Stri
 fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
     let config = Config { threads: 1, smart_storage: SmartStorage::Off, ..Config::default() };
     let mut session = Session::new(config)?;
-    let file = quoted(&selection.file.to_string_lossy());
+    let file = quote_text(&selection.file.to_string_lossy());
     let words = words(&selection.sql);
     check(&words)?;
     match selection.input {
@@ -28,8 +28,8 @@ fn evaluate(selection: &Selection) -> Result<Vec<u8>> {
             let options = format!(
                 "STORED AS csv OPTIONS ('header' '{}', 'delimiter' {}, 'quote' {}) LOCATION {file}",
                 selection.header,
-                quoted(&selection.delimiter),
-                quoted(&selection.quote)
+                quote_text(&selection.delimiter),
+                quote_text(&selection.quote)
             );
             session.execute(&format!("CREATE EXTERNAL TABLE looked_at {options}"))?;
             let names = columns(&mut session, "looked_at")?;
@@ -112,10 +112,6 @@ fn declared(names: &[String]) -> String {
 
 fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// A token of SQL.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tessera_plan::{Expr, Scalar};
 use tessera_text::calendar::civil;
-use tessera_types::{Atom, Field, Tuple};
+use tessera_types::{Atom, Field, Tuple, quote_text};
 
 use super::request::Input;
 use super::trust::{Dialect, EXACT_MAX};
@@ -376,7 +376,7 @@ fn joined(mut conditions: Vec<Condition>, between: &str) -> Option<String> {
 }
 
 fn quoted(text: &str) -> Option<String> {
-    (!text.contains(char::is_control)).then(|| format!("'{}'", text.replace('\'', "''")))
+    (!text.contains(char::is_control)).then(|| quote_text(text))
 }
 
 fn decimal(digits: i128, scale: i8) -> Option<String> {
