@@ -49,6 +49,18 @@ fn few_groups_are_joined_instead_of_many_tuples() {
             2,
         ),
         (format!("select distinct name {joined}"), 2),
+        // Conditions over the other side choose among groups.
+        (
+            format!(
+                "select name, sum(case when class = 'class 1' then v end), count(case when class > 'class 0' then p end),
+                 sum(case when class = 'class 2' then p else 0 end), sum(case when class = 'none' then v else 0 end),
+                 avg(p) filter (where class <> 'class 1'), min(v), sum(case when class = 'none' then v end)
+                 {joined} group by name"
+            ),
+            2,
+        ),
+        (format!("select name, sum(case when class > 'class 0' and v > 3 then v end) {joined} group by name"), 1),
+        (format!("select name, sum(case when class > 'class 0' then v else 1 end) {joined} group by name"), 1),
         // Two sets and the groups below.
         (format!("select name, class, sum(v), avg(v) {joined} group by rollup (name, class)"), 3),
         // The argument reads both sides, depends on the order, or can raise an error.

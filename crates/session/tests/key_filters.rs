@@ -116,6 +116,23 @@ fn filters_stand_where_most_tuples_have_no_match() {
 }
 
 #[test]
+fn each_branch_of_a_union_is_filtered() {
+    let folder = tempfile::tempdir().unwrap();
+    tables(folder.path());
+    let database = Some(folder.path().into());
+    let mut session = Session::new(Config { database, ..Config::default() }).unwrap();
+    let one = "SELECT count(*) FROM facts JOIN dims ON k = id WHERE d = 7";
+    let both = "SELECT count(*) FROM (SELECT k, i FROM facts UNION ALL SELECT k, u FROM facts) b
+                JOIN dims ON k = id WHERE d = 7";
+    let plan = answer(&mut session, &format!("EXPLAIN (PLATFORM local) {both}"));
+    assert_eq!(plan.matches("= semi_join_filter(").count(), 2, "{plan}");
+    assert_eq!(plan.matches("= key_filter(").count(), 1, "{plan}");
+    let count: u64 = answer(&mut session, one).parse().unwrap();
+    assert!(count > 0);
+    assert_eq!(answer(&mut session, both), (2 * count).to_string());
+}
+
+#[test]
 fn the_cheaper_of_two_selective_filters_is_first() {
     let folder = tempfile::tempdir().unwrap();
     tables(folder.path());

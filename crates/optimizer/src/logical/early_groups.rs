@@ -5,12 +5,15 @@
 //!
 //! A group takes part in a join like each of its tuples, since it has the fields that the join
 //! reads. So all tuples of a group find the same partners, and the grouping merges the aggregates.
+//! The condition of an aggregate (`sum(CASE WHEN day = 'Sunday' THEN price END)`) may read fields of
+//! another input: it then chooses among the groups.
 
 use std::collections::{HashMap, HashSet};
 
 use tessera_plan::{Expr, Functions, Rule};
 use tessera_types::Atom;
 
+use crate::logical::conditions_of_calls::Condition;
 use crate::logical::estimate::{Estimates, Profile};
 use crate::logical::fields::Fields;
 use crate::logical::relation::{Aggregate, Call, Join, Kind, Name, Relation, inline, parameters};
@@ -41,6 +44,8 @@ struct Place {
     keys: Vec<Name>,
     /// The calls over the fields of the place.
     calls: Vec<(Name, Call)>,
+    /// The conditions of some calls, which are asked above.
+    conditions: HashMap<Name, Condition>,
     saved: f64,
 }
 
@@ -93,19 +98,20 @@ impl Fields<'_> {
 
     /// Groups the input at a place, and lets the grouping above merge the groups.
     fn group_at(&mut self, aggregate: &mut Aggregate, place: Place) {
-        let Place { path, keys, calls, .. } = place;
+        let Place { path, keys, calls, mut conditions, .. } = place;
         let merged = calls.into_iter().map(|(name, call)| Some((name, self.merging(&call)?, call)));
         let Some(merged) = merged.collect::<Option<Vec<(Name, Merging, Call)>>>() else { return };
         let mut parts: Vec<(Name, Call)> = Vec::with_capacity(merged.len());
         for (name, merging, call) in merged {
             let mut names = Vec::with_capacity(merging.parts.len());
+            let mut atom = Atom::Int64;
             for part in merging.part_calls(&call) {
+                atom = self.call_atom(&part).unwrap_or(atom);
                 let known = parts.iter().find(|(_, known)| *known == part);
                 names.push(match known {
                     Some((name, _)) => name.clone(),
                     None => {
-                        let atom = self.call_atom(&part).unwrap_or(Atom::Int64);
-                        let name = self.fresh("part", atom);
+                        let name = self.fresh("part", atom.clone());
                         parts.push((name.clone(), part));
                         name
                     }
@@ -113,6 +119,9 @@ impl Fields<'_> {
             }
             if let Some((_, call)) = aggregate.calls.iter_mut().find(|(known, _)| *known == name) {
                 *call = merging_call(merging.merge, &names);
+                if let Some(condition) = conditions.remove(&name) {
+                    condition.restrict(call, &atom);
+                }
             }
         }
         let passed: Vec<Name> = parts.iter().map(|(name, _)| name.clone()).collect();
@@ -128,35 +137,67 @@ impl Fields<'_> {
         if aggregate.keys.is_empty() || !has_join(&aggregate.input) {
             return None;
         }
-        let calls = &aggregate.calls;
         if aggregate.keys.iter().any(|(_, expr)| self.types().volatile(expr)) {
             return None;
         }
+        let profiles = estimates.profiles_of_all(&aggregate.input);
+        let whole = self.place_for(aggregate, &profiles, aggregate.calls.clone(), HashMap::new());
+        let mut conditions = HashMap::new();
+        let mut calls = aggregate.calls.clone();
+        for (name, call) in &mut calls {
+            if let Some((of_all, condition)) = Condition::split(call)
+                && !self.types().volatile(&condition.when)
+            {
+                *call = of_all;
+                conditions.insert(name.clone(), condition);
+            }
+        }
+        if conditions.is_empty() {
+            return whole;
+        }
+        let split = self.place_for(aggregate, &profiles, calls, conditions);
+        whole.into_iter().chain(split).max_by(|a, b| a.saved.total_cmp(&b.saved))
+    }
+
+    /// Returns the best place for these calls.
+    fn place_for(
+        &self,
+        aggregate: &Aggregate,
+        profiles: &Profiles,
+        calls: Vec<(Name, Call)>,
+        conditions: HashMap<Name, Condition>,
+    ) -> Option<Place> {
         if !calls.iter().all(|(_, call)| self.merging(call).is_some() && self.may_move(call)) {
             return None;
         }
-        let profiles = estimates.profiles_of_all(&aggregate.input);
         let rows = profiles.get(&std::ptr::from_ref(&aggregate.input))?.rows;
         let keys = aggregate.keys.iter().map(|(_, expr)| self.atom_of(expr).ok());
         let sets = aggregate.sets.as_ref().map_or(1, Vec::len).min(2) as f64;
         let key_cost: f64 = keys.map(|atom| atom.as_ref().map_or(FIELD_COST, field_cost)).sum();
+        let asked = conditions.values().map(|condition| &condition.when);
         let mut descent = Descent {
             relation: &aggregate.input,
             path: Vec::new(),
-            read: aggregate.keys.iter().flat_map(|(_, expr)| expr.fields()).collect(),
-            calls: calls.clone(),
+            read: aggregate
+                .keys
+                .iter()
+                .map(|(_, expr)| expr)
+                .chain(asked)
+                .flat_map(Expr::fields)
+                .collect(),
+            calls,
             cost: rows * sets * (GROUP_COST + key_cost),
         };
         let mut best: Option<Place> = None;
-        while let Some(next) = self.descend(descent, &profiles) {
+        while let Some(next) = self.descend(descent, profiles) {
             descent = next;
-            if let Some(place) = self.place(&descent, &profiles)
+            if let Some(place) = self.place(&descent, profiles)
                 && best.as_ref().is_none_or(|best| place.saved > best.saved)
             {
                 best = Some(place);
             }
         }
-        best
+        best.map(|place| Place { conditions, ..place })
     }
 
     /// Goes down to the input that the calls read. Returns `None` at the end, or if the calls
@@ -249,6 +290,7 @@ impl Fields<'_> {
             path: descent.path.clone(),
             keys,
             calls: descent.calls.clone(),
+            conditions: HashMap::new(),
             saved,
         })
     }

@@ -1,6 +1,7 @@
 //! Logical optimization: rewrites of relations.
 
 pub mod as_of;
+mod conditions_of_calls;
 pub(crate) mod copies;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct;

@@ -110,7 +110,7 @@ fn place_filters(
 ) -> Plan {
     let provenance = Provenance::new(plan, edges, catalog.functions());
     let filters =
-        candidates.into_iter().filter_map(|candidate| filter_of((&provenance, catalog), candidate));
+        candidates.into_iter().flat_map(|candidate| filters_of((&provenance, catalog), candidate));
     let mut placed: Vec<PlacedFilter> = filters.collect();
     if placed.is_empty() {
         return plan.clone();
@@ -219,34 +219,66 @@ fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
     Some(Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched })
 }
 
-/// Returns the best position for a probe's filter, if any reduces the cost.
-fn filter_of(
-    (provenance, catalog): (&Provenance<'_>, &OperatorCatalog),
+/// Returns the best positions for a probe's filter, if any reduce the cost: several where the stream
+/// is a union.
+fn filters_of(
+    context: (&Provenance<'_>, &OperatorCatalog),
     candidate: Candidate,
-) -> Option<PlacedFilter> {
-    let Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched } = candidate;
-    let mut place = NodeFields { node: stream, fields: keys };
-    let mut path = PathCost::default();
-    let mut best: Option<(f64, NodeFields, Vec<NodeId>)> = None;
+) -> Vec<PlacedFilter> {
+    let start = NodeFields { node: candidate.stream, fields: candidate.keys.clone() };
+    let best = best_places(context, &candidate, start, PathCost::default());
+    if best.gain <= candidate.build_rows * BUILD_COST {
+        return Vec::new();
+    }
+    let placed = best.places.into_iter().map(|(place, exchanges)| PlacedFilter {
+        build: candidate.build,
+        build_keys: candidate.build_keys.clone(),
+        matched: candidate.matched,
+        place,
+        exchanges,
+    });
+    placed.collect()
+}
+
+/// Places of filters, each with the exchanges between it and the join.
+#[derive(Default)]
+struct Places {
+    gain: f64,
+    places: Vec<(NodeFields, Vec<NodeId>)>,
+}
+
+/// Returns the places that gain most, at or above a node.
+fn best_places(
+    context: (&Provenance<'_>, &OperatorCatalog),
+    candidate: &Candidate,
+    mut place: NodeFields,
+    mut path: PathCost,
+) -> Places {
+    let provenance = context.0;
+    let mut best = Places::default();
     while provenance.may_lose_tuples(place.node) {
-        let (gain, rows) = gain((provenance, catalog), &place, &path, matched, stream_rows);
-        let gain = gain - build_rows * BUILD_COST;
-        if rows >= STREAM_ROWS_MIN
-            && gain > 0.0
-            && best.as_ref().is_none_or(|(most, ..)| gain > *most)
-        {
-            best = Some((gain, place.clone(), path.exchanges.clone()));
+        let (gain, rows) = gain(context, &place, &path, candidate.matched, candidate.stream_rows);
+        if rows >= STREAM_ROWS_MIN && gain > best.gain {
+            best = Places { gain, places: vec![(place.clone(), path.exchanges.clone())] };
         }
         match &*provenance.plan.node(place.node).operator {
             "exchange" => path.exchanges.push(place.node),
             "probe" | "nested_loop" | "inequality_join" => path.joins += 1.0,
+            "union" => {
+                let mut all = Places::default();
+                for branch in provenance.branches_of(&place) {
+                    let found = best_places(context, candidate, branch, path.clone());
+                    all.gain += found.gain;
+                    all.places.extend(found.places);
+                }
+                return if all.gain > best.gain { all } else { best };
+            }
             _ => {}
         }
         let Some(above) = provenance.source_of(&place) else { break };
         place = above;
     }
-    let (_, place, exchanges) = best?;
-    Some(PlacedFilter { build, build_keys, matched, place, exchanges })
+    best
 }
 
 /// Returns the cost that a filter after a node saves, minus the cost of its tests, and the number

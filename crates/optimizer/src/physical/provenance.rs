@@ -84,6 +84,12 @@ impl<'a> Provenance<'a> {
         }
     }
 
+    /// Returns these fields in the inputs of a union.
+    pub(super) fn branches_of(&self, place: &NodeFields) -> Vec<NodeFields> {
+        let inputs = self.plan.node(place.node).inputs.iter();
+        inputs.map(|node| NodeFields { node: *node, fields: place.fields.clone() }).collect()
+    }
+
     fn has(&self, place: &NodeFields) -> bool {
         let tuple = &self.edges[place.node.index()].tuple;
         place.fields.iter().all(|field| tuple.index_of(field).is_some())

@@ -136,6 +136,8 @@ impl FilterSubscription {
 /// A published filter that a scan has received.
 #[derive(Debug)]
 pub struct ReceivedFilter {
+    /// The name of the filter.
+    pub name: Arc<str>,
     /// The filter.
     pub filter: Arc<KeyFilter>,
     /// The columns that are its keys.
@@ -156,7 +158,12 @@ impl ReceivedFilter {
             let filter = run.board.find::<KeyFilter>(&of.name)?;
             filter.fits(columns, &of.keys).then(|| {
                 filter.set_applied();
-                ReceivedFilter { filter, keys: of.keys.clone(), names: of.names.clone() }
+                ReceivedFilter {
+                    name: of.name.clone(),
+                    filter,
+                    keys: of.keys.clone(),
+                    names: of.names.clone(),
+                }
             })
         });
         received.collect()
@@ -291,28 +298,39 @@ impl KeyFilter {
         (!all.is_empty()).then(|| Expr::all(all))
     }
 
-    /// Returns the positions of tuples that may have such keys, ascending. `hashes` is scratch
-    /// space.
+    /// Returns the positions of tuples that may have such keys, ascending, and counts them. `hashes`
+    /// is scratch space.
     ///
     /// # Errors
     /// A column has an unexpected type.
     pub fn select(&self, keys: &[Column], rows: usize, hashes: &mut Vec<u64>) -> Result<Vec<u32>> {
-        let positions = match &self.keys {
-            Keys::Exact(exact) => match keys {
-                [key] => exact.select(&key.plain()?),
-                _ => None,
-            }
-            .ok_or_else(|| Error::internal("a filter with keys of other types"))?,
-            Keys::Bloom(bloom) => {
-                hash_columns(keys, rows, hashes)?;
-                bloom.select(&hashes[..rows])
-            }
-        };
+        let positions = self.matched(keys, rows, hashes)?;
         self.count(rows as u64, positions.len() as u64);
         Ok(positions)
     }
 
-    fn count(&self, tested: u64, passed: u64) {
+    /// Like [`KeyFilter::select`], but leaves the counting to the caller, who tests values that
+    /// stand for several tuples.
+    ///
+    /// # Errors
+    /// A column has an unexpected type.
+    pub fn matched(&self, keys: &[Column], rows: usize, hashes: &mut Vec<u64>) -> Result<Vec<u32>> {
+        match &self.keys {
+            Keys::Exact(exact) => match keys {
+                [key] => exact.select(&key.plain()?),
+                _ => None,
+            }
+            .ok_or_else(|| Error::internal("a filter with keys of other types")),
+            Keys::Bloom(bloom) => {
+                hash_columns(keys, rows, hashes)?;
+                Ok(bloom.select(&hashes[..rows]))
+            }
+        }
+    }
+
+    /// Counts tuples that were tested and those that passed; turns the filter off where it does not
+    /// pay off.
+    pub fn count(&self, tested: u64, passed: u64) {
         let tested = self.tested.fetch_add(tested, Ordering::Relaxed) + tested;
         let passed = self.passed.fetch_add(passed, Ordering::Relaxed) + passed;
         if tested >= TRIAL_ROWS && passed * 100 > tested * PASSED_PERCENT_MAX {

@@ -31,32 +31,32 @@ pub(super) enum DecodedValues {
 }
 
 impl Decoded {
-    /// Keeps only the rows at these positions, all of which exist.
-    pub(crate) fn keep(self, positions: &[u32]) -> Decoded {
+    /// Returns the rows at these positions, all of which exist.
+    pub(crate) fn keep(&self, positions: &[u32]) -> Decoded {
         fn take<T: Copy>(values: &[T], positions: &[u32]) -> Vec<T> {
             positions.iter().map(|position| values[*position as usize]).collect()
         }
-        let values = match self.values {
+        let values = match &self.values {
             DecodedValues::Codes(codes, dictionary) => {
-                DecodedValues::Codes(take(&codes, positions), dictionary)
+                DecodedValues::Codes(take(codes, positions), dictionary.clone())
             }
             DecodedValues::Values(Values::Four(values)) => {
-                DecodedValues::Values(Values::Four(take(&values, positions)))
+                DecodedValues::Values(Values::Four(take(values, positions)))
             }
             DecodedValues::Values(Values::Eight(values)) => {
-                DecodedValues::Values(Values::Eight(take(&values, positions)))
+                DecodedValues::Values(Values::Eight(take(values, positions)))
             }
             DecodedValues::Values(Values::Views(views, buffers)) => {
-                DecodedValues::Values(Values::Views(take(&views, positions), buffers))
+                DecodedValues::Values(Values::Views(take(views, positions), buffers.clone()))
             }
         };
-        let valid = |nulls: NullBuffer| {
+        let valid = |nulls: &NullBuffer| {
             positions
                 .iter()
                 .map(|position| nulls.is_valid(*position as usize))
                 .collect::<NullBuffer>()
         };
-        Decoded { values, nulls: self.nulls.map(valid) }
+        Decoded { values, nulls: self.nulls.as_ref().map(valid) }
     }
 
     /// Whether a value is NULL.

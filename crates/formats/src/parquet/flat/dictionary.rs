@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::compute::concat;
 use arrow::datatypes::ArrowNativeType;
 use bytes::Bytes;
 use parquet::basic::{Encoding, PageType};
@@ -22,7 +23,16 @@ use super::values::{Values, Width, fixed_array, four_array, string_array};
 #[derive(Debug, Default)]
 pub(crate) struct RowGroupState {
     dictionaries: Mutex<HashMap<usize, Arc<Dictionary>>>,
-    masks: Mutex<HashMap<usize, Option<Arc<Mask>>>>,
+    masks: Mutex<HashMap<MaskOf, Option<Arc<Mask>>>>,
+}
+
+/// What a mask has the results of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum MaskOf {
+    /// The conjunct of the scan's predicate at this position.
+    Conjunct(usize),
+    /// The key filter of this name.
+    Filter(Arc<str>),
 }
 
 /// The dictionary of a column chunk.
@@ -69,14 +79,14 @@ impl RowGroupState {
         lock(&self.dictionaries).remove(&leaf);
     }
 
-    /// Returns the mask of the conjunct at `position`, computed once.
+    /// Returns a mask, computed once.
     pub(crate) fn mask(
         &self,
-        position: usize,
+        of: MaskOf,
         make: impl FnOnce() -> Option<Mask>,
     ) -> Option<Arc<Mask>> {
         let mut masks = lock(&self.masks);
-        masks.entry(position).or_insert_with(|| make().map(Arc::new)).clone()
+        masks.entry(of).or_insert_with(|| make().map(Arc::new)).clone()
     }
 }
 
@@ -145,6 +155,12 @@ impl Dictionary {
         Ok(Arc::new(Dictionary { array, values, bytes: buf.len() }))
     }
 
+    /// Returns the values, and NULL after them.
+    pub(crate) fn with_null(&self) -> Option<ArrayRef> {
+        let null = new_null_array(self.array.data_type(), 1);
+        concat(&[self.array.as_ref(), null.as_ref()]).ok()
+    }
+
     /// Rejects codes without a value.
     pub(super) fn check_codes(&self, codes: &[u32]) -> Result<(), String> {
         let len = self.array.len();
@@ -168,13 +184,9 @@ fn aligned<T: ArrowNativeType>(bytes: &Bytes, count: usize) -> Option<ScalarBuff
 }
 
 impl Mask {
-    /// Creates a mask from a predicate's results for each dictionary value and, last, for NULL.
-    pub(crate) fn new(answers: &BooleanArray) -> Mask {
-        let passes = |i: usize| answers.is_valid(i) && answers.value(i);
-        let values = answers.len().saturating_sub(1);
-        Mask {
-            values: (0..values).map(passes).collect(),
-            null: answers.len() > values && passes(values),
-        }
+    /// Creates a mask from the results for each dictionary value and, last, for NULL.
+    pub(crate) fn new(mut answers: Vec<bool>) -> Mask {
+        let null = answers.pop().unwrap_or(false);
+        Mask { values: answers, null }
     }
 }

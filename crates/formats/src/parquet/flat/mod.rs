@@ -34,7 +34,7 @@ use page::{PageState, PageValues, read_codes, spread};
 use values::{Values, Width};
 
 pub(super) use decoded::Decoded;
-pub(super) use dictionary::{Mask, RowGroupState, is_all_dictionary};
+pub(super) use dictionary::{Mask, MaskOf, RowGroupState, is_all_dictionary};
 pub(super) use page::Pages;
 
 /// A column chunk being decoded. Errors are texts; the caller adds file and column.

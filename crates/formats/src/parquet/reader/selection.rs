@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
-use arrow::compute::concat;
+use arrow::array::{Array, UInt32Array};
 
 use tessera_context::Token;
-use tessera_state::sideways::within;
+use tessera_state::sideways::{ReceivedFilter, within};
 use tessera_types::Result;
 use tessera_vector::{Chunk, Column};
 
-use super::super::flat::{Decoded, Mask};
+use super::super::flat::{Decoded, Mask, MaskOf};
 use super::{Batch, BatchColumn, MorselReader};
 use crate::file::RunConjunct;
 
 /// The largest dictionary for which a mask is made.
 const MASK_VALUES_MAX: usize = 65_536;
+/// The fewest rows of a row group for each value of a dictionary that a key filter is asked about.
+const ROWS_PER_VALUE: usize = 2;
 
 impl MorselReader {
     /// Opens the columns that decide which rows qualify.
@@ -157,41 +158,107 @@ impl MorselReader {
         selection: &mut Option<Vec<u32>>,
     ) -> Result<()> {
         let filters = std::mem::take(&mut self.filters);
-        let mut hashes = std::mem::take(&mut self.hashes);
         let mut dropped = 0;
         for received in filters.iter().filter(|received| received.filter.is_on()) {
             let left = selection.as_ref().map_or(batch.1, Vec::len);
             if left == 0 || !self.waiting(&received.keys).is_empty() {
                 continue;
             }
-            // If few rows are left, only those are hashed.
-            let few = selection.as_ref().filter(|selection| selection.len() * 2 < batch.1);
-            let few = few.map(|few| UInt32Array::from(few.clone()));
-            let mut keys = Vec::with_capacity(received.keys.len());
-            for &column in received.keys.iter() {
-                let column = self.read(column, batch, loaded)?;
-                keys.push(match &few {
-                    Some(few) => column.take(few)?,
-                    None => column,
-                });
-            }
-            let passed = received.filter.select(
-                &keys,
-                few.as_ref().map_or(batch.1, Array::len),
-                &mut hashes,
-            )?;
-            *selection = match (selection.take(), few) {
-                (_, Some(few)) => {
-                    Some(passed.iter().map(|position| few.value(*position as usize)).collect())
-                }
-                (Some(selection), None) => Some(in_both(&selection, &passed)),
-                (None, None) => (passed.len() < batch.1).then_some(passed),
+            let passed = match self.matched_codes(received, batch, loaded, selection.as_deref())? {
+                Some(passed) => passed,
+                None => self.matched_keys(received, batch, loaded, selection.as_deref())?,
             };
-            dropped += left - selection.as_ref().map_or(batch.1, Vec::len);
+            dropped += left - passed.len();
+            if selection.is_some() || passed.len() < batch.1 {
+                *selection = Some(passed);
+            }
         }
-        (self.filters, self.hashes) = (filters, hashes);
+        self.filters = filters;
         self.dropped += dropped as u64;
         Ok(())
+    }
+
+    /// Returns the selected rows whose key passes a filter, which is asked once for each value of the
+    /// key's dictionary; `None` if there is no dictionary that this pays off for.
+    fn matched_codes(
+        &mut self,
+        received: &ReceivedFilter,
+        (start, rows): (usize, usize),
+        loaded: &mut [Option<BatchColumn>],
+        selection: Option<&[u32]>,
+    ) -> Result<Option<Vec<u32>>> {
+        let [column] = received.keys[..] else { return Ok(None) };
+        if loaded[column].is_none() {
+            loaded[column] = Some(self.decode(column, start, rows)?);
+        }
+        let Some(BatchColumn::Flat(decoded)) = &loaded[column] else { return Ok(None) };
+        let group_rows = self.file().metadata.parquet.row_group(self.morsel.group).num_rows();
+        let values_max = MASK_VALUES_MAX.min(group_rows as usize / ROWS_PER_VALUE);
+        let Some(dictionary) = decoded.dictionary().filter(|of| of.array.len() <= values_max)
+        else {
+            return Ok(None);
+        };
+        let hashes = &mut self.hashes;
+        let mask = self.morsel.shared.mask(MaskOf::Filter(received.name.clone()), || {
+            let values = dictionary.with_null()?;
+            let rows = values.len();
+            let passed = received.filter.matched(&[Column::new(values)], rows, hashes).ok()?;
+            let mut answers = vec![false; rows];
+            passed.iter().for_each(|at| answers[*at as usize] = true);
+            Some(Mask::new(answers))
+        });
+        Ok(mask.map(|mask| {
+            let passed = decoded.select(&mask, selection);
+            let tested = selection.map_or(rows, <[u32]>::len);
+            received.filter.count(tested as u64, passed.len() as u64);
+            passed
+        }))
+    }
+
+    /// Returns the selected rows whose keys pass a filter.
+    fn matched_keys(
+        &mut self,
+        received: &ReceivedFilter,
+        batch: (usize, usize),
+        loaded: &mut [Option<BatchColumn>],
+        selection: Option<&[u32]>,
+    ) -> Result<Vec<u32>> {
+        // If few rows are left, only those are hashed.
+        let few = selection.filter(|selection| selection.len() * 2 < batch.1);
+        let mut keys = Vec::with_capacity(received.keys.len());
+        for &column in received.keys.iter() {
+            keys.push(match few {
+                Some(few) => self.read_few(column, batch, loaded, few)?,
+                None => self.read(column, batch, loaded)?,
+            });
+        }
+        let tested = few.map_or(batch.1, <[u32]>::len);
+        let passed = received.filter.select(&keys, tested, &mut self.hashes)?;
+        Ok(match (selection, few) {
+            (_, Some(few)) => passed.iter().map(|position| few[*position as usize]).collect(),
+            (Some(selection), None) => in_both(selection, &passed),
+            (None, None) => passed,
+        })
+    }
+
+    /// Returns these rows of a column of the batch in their final form.
+    fn read_few(
+        &mut self,
+        column: usize,
+        batch: (usize, usize),
+        loaded: &mut [Option<BatchColumn>],
+        few: &[u32],
+    ) -> Result<Column> {
+        if loaded[column].is_none() {
+            loaded[column] = Some(self.decode(column, batch.0, batch.1)?);
+        }
+        match &loaded[column] {
+            Some(BatchColumn::Flat(decoded)) => {
+                let kept = BatchColumn::Flat(decoded.keep(few));
+                self.finish(column, kept)
+            }
+            _ => self.read(column, batch, loaded)?.take(&UInt32Array::from(few.to_vec())),
+        }
     }
 
     /// Returns the mask of a conjunct over a dictionary; `None` if the dictionary is too large, or
@@ -207,10 +274,8 @@ impl MorselReader {
             return None;
         }
         let run = &self.scan.run;
-        self.morsel.shared.mask(position, || {
-            let values: &ArrayRef = &dictionary.array;
-            let null = new_null_array(values.data_type(), 1);
-            let with_null = concat(&[values.as_ref(), null.as_ref()]).ok()?;
+        self.morsel.shared.mask(MaskOf::Conjunct(position), || {
+            let with_null = dictionary.with_null()?;
             let rows = with_null.len();
             let mut answers = vec![false; rows];
             let limit = run.context.chunk_rows().max(1);
@@ -226,7 +291,7 @@ impl MorselReader {
                     None => answers[start..start + len].fill(true),
                 }
             }
-            Some(Mask::new(&BooleanArray::from(answers)))
+            Some(Mask::new(answers))
         })
     }
 }
