@@ -38,6 +38,8 @@ TYPES = {
     "varchar": "Varchar",
     "bpchar": "Bpchar",
     "bytea": "Bytea",
+    "bit": "Bit",
+    "varbit": "Varbit",
     "date": "Date",
     "time": "Time",
     "timestamp": "Timestamp",
@@ -61,6 +63,7 @@ CATEGORIES = {
     "S": "String",
     "T": "Timespan",
     "U": "User",
+    "V": "BitString",
     "X": "Unknown",
 }
 CONTEXTS = {"i": "Implicit", "a": "Assignment", "e": "Explicit"}

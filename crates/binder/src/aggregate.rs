@@ -10,6 +10,7 @@ use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, NullTreatment, OrderByExpr,
 };
+use tessera_functions::is_offered;
 use tessera_optimizer::logical::relation::{Call, Key, Name};
 use tessera_plan::{Expr, Functions, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
@@ -98,7 +99,8 @@ impl Binder<'_> {
         if name == "grouping" {
             return None;
         }
-        self.library().aggregate_udf(&name).map(|found| found.name().to_string())
+        let found = self.library().aggregate_udf(&name).filter(|_| is_offered(&name));
+        found.map(|found| found.name().to_string())
     }
 
     pub(super) fn aggregate(

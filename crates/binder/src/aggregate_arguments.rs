@@ -109,6 +109,7 @@ impl Binder<'_> {
             "bit_and" | "bit_or" | "bit_xor" if matches!(args.as_slice(), [one] if one.is_null()) => {
                 self.cast_all(args, &Atom::Int64)
             }
+            "bitstring_agg" => self.bit_set_arguments(args),
             "string_agg" => match args.as_slice() {
                 [value] => {
                     let is_bytes = value.atom == Atom::Bytes;

@@ -9,7 +9,7 @@ use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
 
 use super::literal::units;
 use super::typed::TypedExpr;
-use super::{Binder, Place, unsupported_at};
+use super::{Binder, Place, bit_strings, unsupported_at};
 
 impl Binder<'_> {
     pub(super) fn cast(
@@ -94,6 +94,10 @@ impl Binder<'_> {
                     Some(length) => self.call("cut_character", vec![text, length]),
                     None => Ok(text),
                 }
+            }
+            DataType::Bit(length) => self.as_bits(value, length.unwrap_or(1), safe),
+            DataType::BitVarying(Some(length)) | DataType::VarBit(Some(length)) => {
+                self.as_varying_bits(value, *length, safe)
             }
             DataType::Timestamp(Some(digits @ 0..=6), _) => {
                 let moment = self.cast_to(value, &atom, safe)?;
@@ -193,7 +197,7 @@ fn has_length(data_type: &DataType) -> bool {
         DataType::Char(_) | DataType::Character(_) => true,
         DataType::Timestamp(digits, _) | DataType::Time(digits, _) => digits.is_some(),
         DataType::Interval { fields, precision } => fields.is_some() || precision.is_some(),
-        other => element_type(other).is_some_and(has_length),
+        other => bit_strings::has_length(other) || element_type(other).is_some_and(has_length),
     }
 }
 

@@ -113,9 +113,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Converts the enums that leave a query to text.
+    /// Converts the enums and bit strings that leave a query to text.
     fn output_as_text(&mut self, query: BoundQuery) -> Result<BoundQuery> {
-        let atoms = query.columns.iter().map(|column| column.atom.without_enums()).collect();
+        let atoms = query.columns.iter().map(|column| column.atom.in_results()).collect();
         self.retyped_columns(query, atoms)
     }
 }
@@ -131,7 +131,7 @@ fn range(labels: &EnumType, first: i128, last: i128) -> TypedExpr {
 
 impl PlanContext<'_> {
     /// Binds and plans a query whose rows leave the engine; duplicate column names get a numeric
-    /// suffix in its tuple. Enums become text.
+    /// suffix in its tuple. Enums and bit strings become text.
     ///
     /// # Errors
     /// A name is unknown or ambiguous, types do not match, or a construct is not supported.
@@ -142,7 +142,7 @@ impl PlanContext<'_> {
         self.planned(binder, bound)
     }
 
-    /// As [`PlanContext::query`], with enums as they are: for tables, and to describe columns.
+    /// As [`PlanContext::query`], with all types as they are: for tables, and to describe columns.
     ///
     /// # Errors
     /// As [`PlanContext::query`].

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     Value, ValueWithSpan,
 };
 use tessera_plan::Expr;
-use tessera_types::{Error, Result, SqlState};
+use tessera_types::{Atom, Error, Result, SqlState};
 
 use super::pattern::Pattern;
 use super::row::{any, table_of};
@@ -43,6 +43,7 @@ impl Binder<'_> {
                 match data_type {
                     // As in PostgreSQL, the word before a literal sets no length.
                     DataType::Char(None) | DataType::Character(None) => Ok(text.known()),
+                    DataType::Bit(None) => self.cast_to(text, &Atom::Bits, false),
                     _ => self.cast_as(text, data_type, false),
                 }
             }

@@ -46,6 +46,7 @@ mod aggregate;
 mod aggregate_arguments;
 mod aliases;
 mod as_of;
+mod bit_strings;
 mod by_name;
 mod cast;
 mod clock;
@@ -268,6 +269,7 @@ impl<'a> Binder<'a> {
     /// Calls a function of the library.
     fn call(&self, function: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         let args = self.labeled(enums::Called::Scalar, function, args)?;
+        let args = self.bits_as_text(function, args)?;
         let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
         let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
             .map_err(|error| Self::function_error(error, function))?;

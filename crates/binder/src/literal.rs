@@ -1,4 +1,4 @@
-//! Literals: numbers, strings, bytes and intervals.
+//! Literals: numbers, strings, bit strings and intervals.
 
 use sqlparser::ast::{
     DateTimeField, Expr as Ast, Interval, IntervalFields, Spanned, UnaryOperator, Value,
@@ -7,6 +7,7 @@ use sqlparser::ast::{
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, DECIMAL_PRECISION_MAX, Error, Result, SqlState};
 
+use super::bit_strings::{binary_literal, hexadecimal_literal};
 use super::typed::TypedExpr;
 use super::{Binder, Place, unsupported_at, with_span};
 
@@ -23,12 +24,11 @@ impl Binder<'_> {
             | Value::UnicodeStringLiteral(text)
             | Value::NationalStringLiteral(text) => TypedExpr::unknown(text),
             Value::DollarQuotedString(text) => TypedExpr::unknown(&text.value),
+            Value::SingleQuotedByteStringLiteral(digits) => {
+                binary_literal(digits).map_err(|error| with_span(error, place))?
+            }
             Value::HexStringLiteral(digits) => {
-                let bytes = bytes_of(digits).map_err(|error| with_span(error, place))?;
-                TypedExpr::new(
-                    Expr::Constant(Scalar::Bytes(bytes.into()), Atom::Bytes),
-                    Atom::Bytes,
-                )
+                hexadecimal_literal(digits).map_err(|error| with_span(error, place))?
             }
             Value::Boolean(value) => TypedExpr::boolean(Expr::boolean(*value)),
             Value::Null => TypedExpr::null(),
@@ -187,18 +187,6 @@ pub(super) fn units(fields: &IntervalFields) -> (&'static str, &'static str) {
         IntervalFields::HourToSecond => ("hour", "second"),
         IntervalFields::MinuteToSecond => ("minute", "second"),
     }
-}
-
-fn bytes_of(digits: &str) -> Result<Vec<u8>> {
-    let wrong = || {
-        let message = format!("x'{digits}' must consist of pairs of hexadecimal digits");
-        Error::new(Code::Data, message).with_state(SqlState::INVALID_TEXT_REPRESENTATION)
-    };
-    if digits.len() % 2 == 1 || !digits.is_ascii() {
-        return Err(wrong());
-    }
-    let pair = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| wrong());
-    (0..digits.len()).step_by(2).map(pair).collect()
 }
 
 /// Parses a number. Integers take 32 bits if they fit, then 64; other numbers are decimals, or

@@ -16,6 +16,9 @@ const TAKE_MORE: [&str; 7] =
 /// Functions over bytes that also take text.
 const TAKE_TEXTS: [&str; 4] = ["sha224", "sha256", "sha384", "sha512"];
 
+/// Functions that also take bit strings, mostly as in DuckDB.
+const TAKE_BITS: [&str; 3] = ["char_length", "character_length", "substr"];
+
 /// Functions that also take lists, as in DuckDB.
 const TAKE_LISTS: [&str; 3] = ["char_length", "character_length", "length"];
 
@@ -90,6 +93,11 @@ impl Binder<'_> {
             Outcome::NoMatch if TAKE_MORE.contains(&name) => None,
             Outcome::NoMatch
                 if TAKE_TEXTS.contains(&name) && all.iter().all(|arg| arg.ty == Type::Text) =>
+            {
+                None
+            }
+            Outcome::NoMatch
+                if TAKE_BITS.contains(&name) && all.iter().any(|arg| arg.ty == Type::Bit) =>
             {
                 None
             }
@@ -195,6 +203,7 @@ fn atom_of(ty: ValueType, literal: &TypedExpr) -> Option<Atom> {
         Type::Float8 => Atom::Float64,
         Type::Text | Type::Varchar | Type::Bpchar => Atom::String,
         Type::Bytea => Atom::Bytes,
+        Type::Bit | Type::Varbit => Atom::Bits,
         Type::Date => Atom::Date,
         Type::Time => Atom::Time(TimeUnit::Microsecond),
         Type::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),

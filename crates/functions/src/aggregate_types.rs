@@ -178,8 +178,32 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             Some(Atom::Boolean | Atom::Null) => Some(Ok((Atom::Boolean, true))),
             _ => wrong("it takes one boolean"),
         },
+        "array_agg" | "first_value" | "last_value" | "bit_and" | "bit_or" | "bit_xor"
+            if args.first().is_some_and(|(atom, _)| *atom != atom.without_bits()) =>
+        {
+            of_bits(name, args).or_else(|| wrong("cast the bit strings to text"))
+        }
+        super::bit_aggregates::COLLECT => match args {
+            [(Atom::Int64, _), (Atom::Int64, _), (Atom::Int64, _)] => Some(Ok((Atom::Bits, true))),
+            _ => wrong("it takes a whole number and the bounds of all"),
+        },
         _ => None,
     }
+}
+
+/// The result type of an aggregate of bit strings, or of values with such; `None` if it does not
+/// take them.
+fn of_bits(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
+    let [(atom, _)] = args else { return None };
+    Some(Ok(match name {
+        "array_agg" => {
+            let slot = Slot { atom: atom.clone(), nullable: true };
+            (Atom::List(Box::new(slot)), true)
+        }
+        "first_value" | "last_value" => (atom.clone(), true),
+        _ if *atom == Atom::Bits => (Atom::Bits, true),
+        _ => return None,
+    }))
 }
 
 /// The result type of a DataFusion aggregate.

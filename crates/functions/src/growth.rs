@@ -15,6 +15,7 @@ use tessera_types::{Atom, Code, Result};
 use tessera_vector::{Chunk, Column};
 
 use super::strings::pad::CHARACTERS_MAX;
+use tessera_values::bits::BITS_MAX;
 use tessera_values::kernel::Argument;
 use tessera_values::scalar::array_value;
 
@@ -155,6 +156,9 @@ fn is_sized_by_argument(function: &str) -> bool {
     matches!(
         function,
         "repeat"
+            | "bits_of"
+            | "bitstring"
+            | "fit_bits"
             | "lpad"
             | "rpad"
             | "array_repeat"
@@ -184,6 +188,9 @@ pub fn bytes_of(function: &str, args: &[(Scalar, &Atom)]) -> u128 {
         // A character has up to four bytes. The function rejects longer strings for any budget.
         "lpad" | "rpad" => {
             count.filter(|count| *count <= CHARACTERS_MAX as u128).unwrap_or(0).saturating_mul(4)
+        }
+        "bits_of" | "bitstring" | "fit_bits" => {
+            count.filter(|count| *count <= BITS_MAX as u128).unwrap_or(0)
         }
         "array_resize" | "list_resize" => count
             .unwrap_or(0)

@@ -27,6 +27,8 @@
 mod aggregate_types;
 mod arithmetic;
 mod bind;
+mod bit_aggregates;
+mod bit_strings;
 mod bits;
 pub mod bytes;
 mod code;
@@ -63,6 +65,7 @@ mod regex_search;
 mod rounding;
 mod select;
 mod similar;
+mod stand_in;
 mod strict;
 mod strings;
 mod substr;
@@ -98,6 +101,7 @@ pub use computed::Computation;
 use computed::ComputationCode;
 
 pub use aggregate_types::argument_fields;
+pub use bit_aggregates::of_bit_strings;
 pub use datetime::{divide_interval, interval_between};
 pub use fold::constant;
 pub use foreign::foreign_type;

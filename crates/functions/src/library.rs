@@ -17,7 +17,7 @@ use super::compare::Compare;
 use super::offered::{is_left_out, is_offered};
 use super::user::UserFunction;
 use super::{
-    aggregate_types, bits, compare, concat_op, extremes, foreign, frame_offset, lambdas, like,
+    aggregate_types, bit_aggregates, bit_strings, bits, compare, concat_op, extremes, foreign, frame_offset, lambdas, like,
     list_numbers, lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings,
     substr, temporal, type_info,
 };
@@ -58,7 +58,8 @@ pub fn temporal_and_string_names() -> impl Iterator<Item = &'static str> {
         .chain(strings::NAMES)
         .chain(patterns::NAMES)
         .chain(type_info::NAMES)
-        .chain(lists::NAMES);
+        .chain(lists::NAMES)
+        .chain(bit_strings::NAMES);
     own.copied().chain(others).chain(aliases)
 }
 
@@ -107,6 +108,9 @@ impl Library {
             for alias in udf.aliases() {
                 aggregates.insert(alias.clone(), udf.clone());
             }
+            aggregates.insert(udf.name().to_string(), udf);
+        }
+        for udf in bit_aggregates::functions() {
             aggregates.insert(udf.name().to_string(), udf);
         }
         Library {
@@ -236,6 +240,7 @@ impl Library {
             return resolve_binary(name, operation, args);
         }
         let own = like::resolve(name, args)
+            .or_else(|| bit_strings::resolve(name, args))
             .or_else(|| bits::resolve(name, args))
             .or_else(|| rounding::resolve(name, args))
             .or_else(|| math::resolve(name, args))
@@ -268,7 +273,11 @@ impl Library {
                 if args.iter().any(|arg| {
                     matches!(
                         arg.atom,
-                        Atom::List(_) | Atom::Struct(_) | Atom::Map(..) | Atom::Enum(_)
+                        Atom::List(_)
+                            | Atom::Struct(_)
+                            | Atom::Map(..)
+                            | Atom::Enum(_)
+                            | Atom::Bits
                     )
                 }) =>
             {
@@ -379,7 +388,7 @@ fn resolve_comparison(
     };
     let casts = vec![atom.clone(), atom.clone()];
     let cost = match atom {
-        Atom::String | Atom::Bytes => 3,
+        Atom::String | Atom::Bytes | Atom::Bits => 3,
         Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
         _ => 1,
     };

@@ -6,12 +6,18 @@ use super::{compare, quantified};
 /// them by name.
 const INTERNAL: &[&str] = &[
     "array_element",
+    "bits_and",
+    "bits_of",
+    "bits_or",
+    "bits_xor",
     "bytes_text",
     "collate",
     "collation_key",
     "concat_op",
+    "cut_bits",
     "cut_character",
     "cut_text",
+    "fit_bits",
     "frame_offset",
     "get_field",
     "ilike",

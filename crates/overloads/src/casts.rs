@@ -102,7 +102,7 @@ fn path(from: ValueType, to: ValueType) -> Option<(Context, CastMethod)> {
 
 impl Type {
     /// The types that have a function-style cast, `name(value)`.
-    pub(super) const NAMED: [Type; 16] = [
+    pub(super) const NAMED: [Type; 18] = [
         Type::Bool,
         Type::Int2,
         Type::Int4,
@@ -114,6 +114,8 @@ impl Type {
         Type::Varchar,
         Type::Bpchar,
         Type::Bytea,
+        Type::Bit,
+        Type::Varbit,
         Type::Date,
         Type::Time,
         Type::Timestamp,

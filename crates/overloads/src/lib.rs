@@ -72,6 +72,10 @@ pub enum Type {
     Bpchar,
     /// `bytea`.
     Bytea,
+    /// `bit`.
+    Bit,
+    /// `bit varying`.
+    Varbit,
     /// `date`.
     Date,
     /// `time without time zone`.
@@ -108,6 +112,7 @@ pub enum Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Category {
     Array,
+    BitString,
     Boolean,
     Composite,
     DateTime,
@@ -153,6 +158,7 @@ impl ValueType {
             Atom::Float64 => Type::Float8,
             Atom::String => Type::Text,
             Atom::Bytes => Type::Bytea,
+            Atom::Bits => Type::Bit,
             Atom::Date => Type::Date,
             Atom::Time(_) => Type::Time,
             Atom::Timestamp(_, None) => Type::Timestamp,

@@ -88,6 +88,7 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
         | T::Text
         | T::String(_) => Atom::String,
         T::Bytea | T::Binary(_) | T::Varbinary(_) | T::Blob(_) | T::Bytes(_) => Atom::Bytes,
+        T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => Atom::Bits,
         T::Date => Atom::Date,
         T::Regclass => Atom::Int64,
         T::Time(None | Some(0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
@@ -124,8 +125,10 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
 }
 
 /// The usual names of types, for suggestions.
-const TYPE_NAMES: [&str; 34] = [
+const TYPE_NAMES: [&str; 37] = [
     "bigint",
+    "bit",
+    "bit varying",
     "blob",
     "bool",
     "boolean",
@@ -158,6 +161,7 @@ const TYPE_NAMES: [&str; 34] = [
     "timestamptz",
     "tinyint",
     "varbinary",
+    "varbit",
     "varchar",
 ];
 
@@ -198,6 +202,7 @@ fn custom(name: &str, modifiers: &[String]) -> Option<Atom> {
         "ubigint" => Atom::UInt64,
         "bpchar" | "name" => Atom::String,
         "oid" => Atom::Int64,
+        "bitstring" => Atom::Bits,
         "timestamp_s" | "timestamp_ms" | "timestamp_us" => {
             Atom::Timestamp(TimeUnit::Microsecond, None)
         }

@@ -66,6 +66,9 @@ impl Scalar {
             }
             (Scalar::Float(_), Atom::Float32 | Atom::Float64) => true,
             (Scalar::String(_), Atom::String) => true,
+            (Scalar::String(digits), Atom::Bits) => {
+                digits.bytes().all(|digit| matches!(digit, b'0' | b'1'))
+            }
             (Scalar::Bytes(_), Atom::Bytes) => true,
             (Scalar::Interval { .. }, Atom::Interval) => true,
             (Scalar::Nested(items), Atom::List(slot)) => {

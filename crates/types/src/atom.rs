@@ -101,6 +101,8 @@ pub enum Atom {
     String,
     /// Raw bytes.
     Bytes,
+    /// A bit string, as the text of its digits: the order of the texts is that of the bit strings.
+    Bits,
     /// Days since 1970-01-01.
     Date,
     /// Time of day.
@@ -146,7 +148,7 @@ impl Atom {
                 DataType::Decimal64(*precision, *scale)
             }
             Atom::Decimal(precision, scale) => DataType::Decimal128(*precision, *scale),
-            Atom::String => DataType::Utf8View,
+            Atom::String | Atom::Bits => DataType::Utf8View,
             Atom::Bytes => DataType::BinaryView,
             Atom::Date => DataType::Date32,
             Atom::Time(unit) => match unit {
@@ -265,11 +267,29 @@ impl Atom {
         })
     }
 
-    /// Returns the type with text in place of enums: that of what leaves a query.
+    /// Returns the type with text in place of enums and bit strings: that of what leaves a query.
+    pub fn in_results(&self) -> Atom {
+        self.without_enums().without_bits()
+    }
+
+    /// Returns the type with text in place of enums.
     pub fn without_enums(&self) -> Atom {
-        let slot = |slot: &Slot| Slot { atom: slot.atom.without_enums(), nullable: slot.nullable };
+        self.as_text_where(&|atom| matches!(atom, Atom::Enum(_)))
+    }
+
+    /// Returns the type with text in place of bit strings.
+    pub fn without_bits(&self) -> Atom {
+        self.as_text_where(&|atom| *atom == Atom::Bits)
+    }
+
+    /// Returns the type with text in place of some types, also within lists, structs and maps.
+    fn as_text_where(&self, replaced: &dyn Fn(&Atom) -> bool) -> Atom {
+        let slot = |slot: &Slot| Slot {
+            atom: slot.atom.as_text_where(replaced),
+            nullable: slot.nullable,
+        };
         match self {
-            Atom::Enum(_) => Atom::String,
+            atom if replaced(atom) => Atom::String,
             Atom::List(element) => Atom::List(Box::new(slot(element))),
             Atom::Struct(slots) => {
                 Atom::Struct(slots.iter().map(|(name, one)| (name.clone(), slot(one))).collect())
@@ -329,7 +349,8 @@ impl Atom {
             Atom::Int64 | Atom::UInt64 | Atom::Float64 | Atom::Time(_) => 8,
             Atom::Timestamp(..) | Atom::Duration(_) => 8,
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => 8,
-            Atom::Decimal(..) | Atom::Interval | Atom::String | Atom::Bytes => 16,
+            Atom::Decimal(..) | Atom::Interval => 16,
+            Atom::String | Atom::Bytes | Atom::Bits => 16,
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => return None,
         })
     }
@@ -382,6 +403,7 @@ impl fmt::Display for Atom {
             Atom::Float64 => "float64",
             Atom::String => "string",
             Atom::Bytes => "bytes",
+            Atom::Bits => "bits",
             Atom::Date => "date",
             Atom::Interval => "interval",
             Atom::Decimal(precision, scale) => return write!(f, "decimal({precision},{scale})"),

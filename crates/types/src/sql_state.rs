@@ -31,6 +31,8 @@ states! {
     DATA_EXCEPTION = b"22000";
     /// A string is longer than its type allows.
     STRING_DATA_RIGHT_TRUNCATION = b"22001";
+    /// Bit strings have different lengths.
+    STRING_DATA_LENGTH_MISMATCH = b"22026";
     /// A number is out of its type's range.
     NUMERIC_VALUE_OUT_OF_RANGE = b"22003";
     /// A string is not a valid date, time or interval.

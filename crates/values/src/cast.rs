@@ -25,7 +25,7 @@ use crate::parse::parse_array;
 use crate::parse::timestamp::offset_in;
 use crate::scalar::per_second;
 use crate::types::decimal_of;
-use crate::{enums, struct_cast};
+use crate::{bits, enums, struct_cast};
 use crate::{with_integer, with_whole_number};
 use tessera_codegen::{Op, ValueCode};
 use tessera_text::calendar::offset_at;
@@ -91,6 +91,9 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
         (Atom::String, _) => *to != Atom::Null,
         (Atom::Enum(_), _) | (_, Atom::Enum(_)) => {
             matches!((from, to), (Atom::Enum(_), Atom::Enum(_)))
+        }
+        (Atom::Bits, _) | (_, Atom::Bits) => {
+            matches!((from, to), (Atom::Bits, Atom::Int32 | Atom::Int64))
         }
         (Atom::List(a), Atom::List(b)) => return check_cast(&a.atom, &b.atom),
         (Atom::Struct(a), Atom::Struct(b)) if struct_cast::applies(a, b) => {
@@ -164,6 +167,10 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         _ if from == to => Ok(array.clone()),
         (Atom::Null, _) => Ok(new_null_array(&to.arrow(), array.len())),
         (Atom::Enum(labels), Atom::String) => enums::labels_of(array, labels),
+        // Both have the digits as their plain form.
+        (Atom::Bits, Atom::String) => Ok(array.clone()),
+        (Atom::String, Atom::Bits) => bits::from_texts(array, safe),
+        (Atom::Bits, _) => bits::to_integers(array, to, safe),
         (_, Atom::String) => format_array(array, from),
         (Atom::String, Atom::List(slot)) => parse_lists(array, slot, safe),
         (Atom::String, Atom::Struct(_)) => parse_structs(array, to, safe),

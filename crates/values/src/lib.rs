@@ -8,6 +8,7 @@
 //! `unsafe` code is confined to `append`, which appends strings without a copy.
 
 pub mod append;
+pub mod bits;
 pub mod canonical;
 pub mod cast;
 pub mod digits;

@@ -312,7 +312,7 @@ impl RowwiseKernel {
         Ok(match &self.atom {
             Atom::Null => arrow::array::new_null_array(&DataType::Null, out.len()),
             Atom::Boolean => collect!(BooleanArray, OutputValue::Boolean(value) => value),
-            Atom::String => {
+            Atom::String | Atom::Bits => {
                 let mut builder = StringViewBuilder::with_capacity(out.len());
                 for value in out {
                     match value {

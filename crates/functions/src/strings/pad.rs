@@ -22,7 +22,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     wanted.extend((args.len() > 2).then_some(Atom::String));
     let casts = signature(name, args, &wanted)?;
     let (name, is_left) = if name == "lpad" { ("lpad", true) } else { ("rpad", false) };
-    let mut resolved = strict(Atom::String, args, casts, move |arguments| {
+    let resolved = strict(Atom::String, args, casts, move |arguments| {
         let (text, length) = (arguments[0].text(), arguments[1].whole().max(0));
         if length > CHARACTERS_MAX {
             let message = format!(
@@ -33,8 +33,12 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         let fill = arguments.get(2).map_or(" ", |fill| fill.text());
         Ok(OutputValue::Text(padded(text, length as usize, fill, is_left)))
     });
-    resolved.kernel = Arc::new(ReservingKernel { name, inner: resolved.kernel });
-    Ok(resolved)
+    Ok(reserving(name, resolved))
+}
+
+/// Makes a call reserve memory for results that are far longer than its arguments.
+pub(crate) fn reserving(name: &'static str, call: ResolvedCall) -> ResolvedCall {
+    ResolvedCall { kernel: Arc::new(ReservingKernel { name, inner: call.kernel }), ..call }
 }
 
 fn padded(text: &str, length: usize, fill: &str, is_left: bool) -> String {

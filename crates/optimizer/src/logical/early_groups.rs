@@ -301,7 +301,7 @@ impl Fields<'_> {
         let args: Vec<Atom> = args.collect::<Option<_>>()?;
         let merging = Merging::exact(call, &args, &self.call_atom(call)?)?;
         let is_small = matches!(&*call.function, "count")
-            || args.iter().all(|atom| atom.width_bytes().is_some() && *atom != Atom::String);
+            || args.iter().all(|atom| atom.width_bytes().is_some() && !matches!(atom, Atom::String | Atom::Bits));
         is_small.then_some(merging)
     }
 
@@ -321,7 +321,10 @@ impl Fields<'_> {
     fn identifies(&self, name: &Name) -> bool {
         self.atoms().get(name).is_some_and(|atom| {
             atom.is_integer()
-                || matches!(atom, Atom::Boolean | Atom::Decimal(..) | Atom::Date | Atom::String)
+                || matches!(
+                    atom,
+                    Atom::Boolean | Atom::Decimal(..) | Atom::Date | Atom::String | Atom::Bits
+                )
         })
     }
 
@@ -336,7 +339,7 @@ fn rows(profiles: &Profiles, relation: &Relation) -> f64 {
 
 fn field_cost(atom: &Atom) -> f64 {
     match atom {
-        Atom::String | Atom::Bytes => STRING_COST,
+        Atom::String | Atom::Bytes | Atom::Bits => STRING_COST,
         _ => FIELD_COST,
     }
 }

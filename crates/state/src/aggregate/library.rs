@@ -66,6 +66,11 @@ pub(super) fn library_error(error: DataFusionError) -> Error {
         DataFusionError::NotImplemented(message) => Error::unsupported(message),
         DataFusionError::Plan(message) => Error::semantic(message),
         DataFusionError::ResourcesExhausted(message) => Error::new(Code::Limit, message),
+        // An error of an aggregate of ours.
+        DataFusionError::External(error) => match error.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(other) => Error::data(other.to_string()),
+        },
         other => Error::data(other.strip_backtrace()),
     }
 }

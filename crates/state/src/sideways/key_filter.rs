@@ -362,7 +362,12 @@ impl Extremes {
         let known = atom.is_integer()
             || matches!(
                 atom,
-                Atom::Decimal(..) | Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::String
+                Atom::Decimal(..)
+                    | Atom::Date
+                    | Atom::Time(_)
+                    | Atom::Timestamp(..)
+                    | Atom::String
+                    | Atom::Bits
             );
         Extremes { known, ends: None, leaves_nulls: false }
     }

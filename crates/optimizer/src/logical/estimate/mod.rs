@@ -271,7 +271,7 @@ fn scan(table: &Table, columns: &[(Name, usize)]) -> Profile {
             _ => None,
         };
         let guess = match atom {
-            Some(Atom::String) => rows.sqrt().max(10.0),
+            Some(Atom::String | Atom::Bits) => rows.sqrt().max(10.0),
             Some(Atom::Boolean) => 2.0,
             _ => rows,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::compute::SortOptions;
 use datafusion_expr::AggregateUDF;
-use tessera_functions::Library;
+use tessera_functions::{Library, of_bit_strings};
 use tessera_plan::Expr;
 use tessera_plan::rewrite::is_volatile;
 use tessera_types::{Atom, Error, Result};
@@ -121,7 +121,11 @@ pub(super) fn family(
         "var_pop" | "var_population" if numeric => variance(false, false),
         "stddev" | "stddev_samp" if numeric => variance(true, true),
         "stddev_pop" if numeric => variance(false, true),
-        name => (Family::Library(udf(library, name)?.name().into()), OutputKind::Value),
+        name => {
+            let of_bits = of_bit_strings(name).filter(|_| types == [Atom::Bits]);
+            let name = of_bits.unwrap_or(name);
+            (Family::Library(udf(library, name)?.name().into()), OutputKind::Value)
+        }
     })
 }
 
