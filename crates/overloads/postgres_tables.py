@@ -45,6 +45,7 @@ TYPES = {
     "timestamp": "Timestamp",
     "timestamptz": "Timestamptz",
     "interval": "Interval",
+    "uuid": "Uuid",
     "unknown": "Unknown",
     "any": "Any",
     "anyelement": "AnyElement",

@@ -41,7 +41,7 @@ impl Binder<'_> {
         let plain = value.atom.is_integer()
             || matches!(
                 value.atom,
-                Atom::Decimal(..) | Atom::String | Atom::Date | Atom::Timestamp(..)
+                Atom::Decimal(..) | Atom::String | Atom::Uuid | Atom::Date | Atom::Timestamp(..)
             );
         if count < LITERALS_MIN || value.unknown || !plain {
             return None;

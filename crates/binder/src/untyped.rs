@@ -209,6 +209,7 @@ fn atom_of(ty: ValueType, literal: &TypedExpr) -> Option<Atom> {
         Type::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
         Type::Timestamptz => Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::Interval => Atom::Interval,
+        Type::Uuid => Atom::Uuid,
         Type::Array => super::table_function::list_of(atom_of(ty.elements()?, literal)?),
         _ => return None,
     })

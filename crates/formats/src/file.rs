@@ -4,6 +4,7 @@
 mod conjuncts;
 mod pruning;
 mod types;
+pub(crate) mod uuids;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use tessera_plan::{Edge, Expr, Inputs, Node, Order, Scalar, Value};
 use tessera_types::{
     Atom, Error, Field, Item, Result, Slot, TimeUnit, Tuple, quote_name, unique_names,
 };
-use tessera_values::plain::UUID_BYTES;
 use tessera_values::scalar::scalar_to_array;
 
 pub use conjuncts::{
@@ -190,28 +190,12 @@ fn partitions(
 /// NULLs, so that the others can be read.
 pub(crate) fn readable_tuple(schema: &Schema) -> Tuple {
     let names = unique_names(schema.fields().iter().map(|field| field.name().as_str()));
-    let fields = schema.fields().iter().zip(names).map(|(field, name)| match column_atom(field) {
-        Ok(atom) => Field::nullable(name, atom).with_nullable(field.is_nullable()),
-        Err(_) => Field::nullable(name, Atom::Null),
-    });
+    let fields =
+        schema.fields().iter().zip(names).map(|(field, name)| match Atom::of_field(field) {
+            Ok(atom) => Field::nullable(name, atom).with_nullable(field.is_nullable()),
+            Err(_) => Field::nullable(name, Atom::Null),
+        });
     Tuple::new(fields.collect::<Vec<_>>())
-}
-
-/// Returns the type of a column.
-///
-/// # Errors
-/// The type is not supported.
-pub(crate) fn column_atom(field: &FieldRef) -> Result<Atom> {
-    Atom::from_arrow(uuids_as_text(field).data_type())
-}
-
-/// Replaces Arrow's UUID extension type with text.
-fn uuids_as_text(field: &FieldRef) -> FieldRef {
-    with_types(field, &|field| {
-        let is_uuid = *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES)
-            && field.extension_type_name() == Some("arrow.uuid");
-        is_uuid.then_some(DataType::Utf8)
-    })
 }
 
 /// Replaces the types of a field and of the fields within it, where `change` returns a type.

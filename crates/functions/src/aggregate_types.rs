@@ -6,6 +6,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use tessera_types::{Atom, Error, Result, Slot, SqlState, TimeUnit};
 
 use super::foreign::{foreign_type, from_datafusion};
+use super::uuids;
 
 /// The native aggregates, except those that merge partial results.
 pub(super) const NAMES: [&str; 44] = [
@@ -210,7 +211,9 @@ fn of_bits(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
 pub(crate) fn foreign(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<(Atom, bool)> {
     let fields = argument_fields(udf, args)?;
     let result = udf.return_field(&fields).map_err(|error| from_datafusion(error, udf.name()))?;
-    Ok((Atom::from_arrow(result.data_type())?, udf.is_nullable()))
+    let given: Vec<_> = args.iter().map(|(atom, _)| (atom, None)).collect();
+    let atom = uuids::kept(udf.name(), &given, Atom::from_arrow(result.data_type())?);
+    Ok((atom, udf.is_nullable()))
 }
 
 /// The Arrow types to which a DataFusion aggregate's arguments are coerced.

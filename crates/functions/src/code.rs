@@ -225,7 +225,7 @@ impl Coder {
 const VIEW: MachineType = MachineType::Integer { bits: 128, signed: false };
 
 fn is_text(node: &Node) -> bool {
-    node.atom == Atom::String
+    matches!(node.atom, Atom::String | Atom::Uuid)
 }
 
 fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Node)) {

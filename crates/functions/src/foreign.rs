@@ -17,6 +17,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::growth::reserve_for_result;
 use super::stand_in::with_bits;
+use super::uuids;
 use crate::long_strings::in_pieces;
 use tessera_values::canonical::canonical_floats;
 use tessera_values::cast::{cast, cast_raises};
@@ -129,6 +130,8 @@ pub(crate) fn resolve(
         .map_err(|error| refused(error, name, args))?;
     let atom = Atom::from_arrow(return_field.data_type())
         .map_err(|error| error.context(format!("the result of function {name}")))?;
+    let given: Vec<_> = args.iter().map(|arg| (arg.atom, Some(arg.expr))).collect();
+    let atom = uuids::kept(name, &given, atom);
     Ok(ResolvedCall {
         atom: with_bits(udf, args, atom.clone()),
         nullable: return_field.is_nullable(),

@@ -72,6 +72,7 @@ mod substr;
 mod temporal;
 mod type_info;
 mod user;
+mod uuids;
 mod width_bucket;
 
 pub mod testing;

@@ -19,7 +19,7 @@ use super::user::UserFunction;
 use super::{
     aggregate_types, bit_aggregates, bit_strings, bits, compare, concat_op, extremes, foreign, frame_offset, lambdas, like,
     list_numbers, lists, macros, math, nullif, numbers, patterns, quantified, rounding, strings,
-    substr, temporal, type_info,
+    substr, temporal, type_info, uuids,
 };
 use tessera_values::cast::cast_raises;
 use tessera_values::scalar::{array_value, scalar_to_array};
@@ -58,6 +58,8 @@ pub fn temporal_and_string_names() -> impl Iterator<Item = &'static str> {
         .chain(strings::NAMES)
         .chain(patterns::NAMES)
         .chain(type_info::NAMES)
+        .chain(uuids::NAMES)
+        .chain([&uuids::BY_TIME])
         .chain(lists::NAMES)
         .chain(bit_strings::NAMES);
     own.copied().chain(others).chain(aliases)
@@ -255,6 +257,7 @@ impl Library {
             .or_else(|| strings::resolve(name, args))
             .or_else(|| patterns::resolve(name, args))
             .or_else(|| type_info::resolve(name, args))
+            .or_else(|| uuids::resolve(name, args))
             .or_else(|| lists::resolve(name, args));
         if let Some(resolved) = own {
             return resolved;
@@ -289,6 +292,10 @@ impl Library {
             }
             "character_length" if args.first().is_some_and(|arg| *arg.atom == Atom::Bytes) => {
                 return self.foreign("octet_length", args);
+            }
+            uuids::RANDOM => return self.foreign(name, args).map(uuids::random),
+            uuids::BY_TIME => {
+                return uuids::by_time(args, self.foreign(uuids::RANDOM, &[])?);
             }
             "abs" => return resolve_unary(name, false, args),
             "nullif" => return nullif::resolve(args),
@@ -350,7 +357,8 @@ impl Functions for Library {
 
     fn is_volatile(&self, name: &str) -> bool {
         let is_volatile = |udf: &Arc<ScalarUDF>| udf.signature().volatility == Volatility::Volatile;
-        self.scalars.get(name).is_some_and(is_volatile)
+        name == uuids::BY_TIME
+            || self.scalars.get(name).is_some_and(is_volatile)
             || self.user_function(name).is_some_and(|function| function.is_volatile())
     }
 
@@ -388,7 +396,7 @@ fn resolve_comparison(
     };
     let casts = vec![atom.clone(), atom.clone()];
     let cost = match atom {
-        Atom::String | Atom::Bytes | Atom::Bits => 3,
+        Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => 3,
         Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
         _ => 1,
     };

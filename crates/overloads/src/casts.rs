@@ -102,7 +102,7 @@ fn path(from: ValueType, to: ValueType) -> Option<(Context, CastMethod)> {
 
 impl Type {
     /// The types that have a function-style cast, `name(value)`.
-    pub(super) const NAMED: [Type; 18] = [
+    pub(super) const NAMED: [Type; 19] = [
         Type::Bool,
         Type::Int2,
         Type::Int4,
@@ -121,5 +121,6 @@ impl Type {
         Type::Timestamp,
         Type::Timestamptz,
         Type::Interval,
+        Type::Uuid,
     ];
 }

@@ -86,6 +86,8 @@ pub enum Type {
     Timestamptz,
     /// `interval`.
     Interval,
+    /// `uuid`.
+    Uuid,
     /// The type of a string literal or NULL until its context gives it another.
     Unknown,
     /// An array of any type.
@@ -164,6 +166,7 @@ impl ValueType {
             Atom::Timestamp(_, None) => Type::Timestamp,
             Atom::Timestamp(_, Some(_)) => Type::Timestamptz,
             Atom::Duration(_) | Atom::Interval => Type::Interval,
+            Atom::Uuid => Type::Uuid,
             Atom::List(slot) => {
                 return match ValueType::of_atom(&slot.atom).ty {
                     // A list of literals is a list of text.

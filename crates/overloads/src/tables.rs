@@ -26,6 +26,7 @@ const TIME: Given = Given::of(Type::Time);
 const TIMESTAMP: Given = Given::of(Type::Timestamp);
 const TIMESTAMPTZ: Given = Given::of(Type::Timestamptz);
 const INTERVAL: Given = Given::of(Type::Interval);
+const UUID: Given = Given::of(Type::Uuid);
 const ANY: Given = Given::of(Type::Any);
 const ANY_ELEMENT: Given = Given::of(Type::AnyElement);
 const ANY_ARRAY: Given = Given::of(Type::AnyArray);
@@ -63,6 +64,7 @@ pub(super) const fn of_type(ty: Type) -> Facts {
             facts("timestamptz", "timestamp with time zone", Category::DateTime, true)
         }
         Type::Interval => facts("interval", "interval", Category::Timespan, true),
+        Type::Uuid => facts("uuid", "uuid", Category::User, false),
         Type::Unknown => facts("unknown", "unknown", Category::Unknown, false),
         Type::Any => facts("any", "any", Category::Pseudo, false),
         Type::AnyElement => facts("anyelement", "anyelement", Category::Pseudo, false),
@@ -139,7 +141,7 @@ pub(super) static CASTS: [Cast; 57] = [
 ];
 
 /// By name.
-pub(super) static OPERATORS: [Form; 425] = [
+pub(super) static OPERATORS: [Form; 431] = [
     operator("!~", &[BPCHAR, TEXT], BOOL),
     operator("!~", &[TEXT, TEXT], BOOL),
     operator("!~*", &[BPCHAR, TEXT], BOOL),
@@ -318,6 +320,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator("<", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator("<", &[VARBIT, VARBIT], BOOL),
     operator("<<", &[BIT, INT4], BIT),
+    operator("<", &[UUID, UUID], BOOL),
     operator("<<", &[FOREIGN, FOREIGN], BOOL),
     operator("<<", &[FOREIGN, FOREIGN], BOOL),
     operator("<<", &[INT2, INT4], INT2),
@@ -357,6 +360,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator("<=", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("<=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator("<=", &[VARBIT, VARBIT], BOOL),
+    operator("<=", &[UUID, UUID], BOOL),
     operator("<>", &[ANY_ARRAY, ANY_ARRAY], BOOL),
     operator("<>", &[BIT, BIT], BOOL),
     operator("<>", &[BOOL, BOOL], BOOL),
@@ -392,6 +396,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator("<>", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("<>", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator("<>", &[VARBIT, VARBIT], BOOL),
+    operator("<>", &[UUID, UUID], BOOL),
     operator("<@", &[ANY_ARRAY, ANY_ARRAY], BOOL),
     operator("<@", &[ANY_ELEMENT, FOREIGN], BOOL),
     operator("<@", &[ANY_ELEMENT, FOREIGN], BOOL),
@@ -432,6 +437,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator("=", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator("=", &[VARBIT, VARBIT], BOOL),
+    operator("=", &[UUID, UUID], BOOL),
     operator(">", &[ANY_ARRAY, ANY_ARRAY], BOOL),
     operator(">", &[BIT, BIT], BOOL),
     operator(">", &[BOOL, BOOL], BOOL),
@@ -466,6 +472,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator(">", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator(">", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator(">", &[VARBIT, VARBIT], BOOL),
+    operator(">", &[UUID, UUID], BOOL),
     operator(">=", &[ANY_ARRAY, ANY_ARRAY], BOOL),
     operator(">=", &[BIT, BIT], BOOL),
     operator(">=", &[BOOL, BOOL], BOOL),
@@ -501,6 +508,7 @@ pub(super) static OPERATORS: [Form; 425] = [
     operator(">=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
     operator(">=", &[VARBIT, VARBIT], BOOL),
     operator(">>", &[BIT, INT4], BIT),
+    operator(">=", &[UUID, UUID], BOOL),
     operator(">>", &[FOREIGN, FOREIGN], BOOL),
     operator(">>", &[FOREIGN, FOREIGN], BOOL),
     operator(">>", &[INT2, INT4], INT2),
@@ -568,7 +576,7 @@ pub(super) static OPERATORS: [Form; 425] = [
 ];
 
 /// By name.
-pub(super) static FUNCTIONS: [Form; 541] = [
+pub(super) static FUNCTIONS: [Form; 542] = [
     function("abs", &[FLOAT4], FLOAT4, Scalar, None, 0),
     function("abs", &[FLOAT8], FLOAT8, Scalar, None, 0),
     function("abs", &[INT2], INT2, Scalar, None, 0),
@@ -770,6 +778,7 @@ pub(super) static FUNCTIONS: [Form; 541] = [
     function("gcd", &[INT4, INT4], INT4, Scalar, None, 0),
     function("gcd", &[INT8, INT8], INT8, Scalar, None, 0),
     function("gcd", &[NUMERIC, NUMERIC], NUMERIC, Scalar, None, 0),
+    function("gen_random_uuid", &[], UUID, Scalar, None, 0),
     function("generate_series", &[INT4, INT4, INT4], INT4, Set, None, 0),
     function("generate_series", &[INT4, INT4], INT4, Set, None, 0),
     function("generate_series", &[INT8, INT8, INT8], INT8, Set, None, 0),

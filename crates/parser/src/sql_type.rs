@@ -90,6 +90,7 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
         T::Bytea | T::Binary(_) | T::Varbinary(_) | T::Blob(_) | T::Bytes(_) => Atom::Bytes,
         T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => Atom::Bits,
         T::Date => Atom::Date,
+        T::Uuid => Atom::Uuid,
         T::Regclass => Atom::Int64,
         T::Time(None | Some(0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             Atom::Time(TimeUnit::Microsecond)
@@ -125,7 +126,7 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
 }
 
 /// The usual names of types, for suggestions.
-const TYPE_NAMES: [&str; 37] = [
+const TYPE_NAMES: [&str; 38] = [
     "bigint",
     "bit",
     "bit varying",
@@ -160,6 +161,7 @@ const TYPE_NAMES: [&str; 37] = [
     "timestamp",
     "timestamptz",
     "tinyint",
+    "uuid",
     "varbinary",
     "varbit",
     "varchar",

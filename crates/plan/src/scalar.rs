@@ -20,7 +20,7 @@ pub enum Scalar {
     Integer(i128),
     /// Any float type.
     Float(f64),
-    /// A string.
+    /// A string, or the canonical text of a UUID.
     String(Arc<str>),
     /// Bytes.
     Bytes(Arc<[u8]>),
@@ -69,6 +69,7 @@ impl Scalar {
             (Scalar::String(digits), Atom::Bits) => {
                 digits.bytes().all(|digit| matches!(digit, b'0' | b'1'))
             }
+            (Scalar::String(text), Atom::Uuid) => is_uuid(text),
             (Scalar::Bytes(_), Atom::Bytes) => true,
             (Scalar::Interval { .. }, Atom::Interval) => true,
             (Scalar::Nested(items), Atom::List(slot)) => {
@@ -112,6 +113,15 @@ impl PartialEq for Scalar {
 }
 
 impl Eq for Scalar {}
+
+/// Whether a text is the canonical one of a UUID.
+fn is_uuid(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
 
 fn integer_range(atom: &Atom) -> Option<RangeInclusive<i128>> {
     Some(match atom {

@@ -29,7 +29,7 @@ const fn of(
 }
 
 /// The types, each with the types of its lists.
-pub(super) const TYPES: [PgType; 16] = [
+pub(super) const TYPES: [PgType; 17] = [
     of((16, 1000), "bool", "boolean", 1, "B"),
     of((17, 1001), "bytea", "bytea", -1, "U"),
     of((20, 1016), "int8", "bigint", 8, "N"),
@@ -45,6 +45,7 @@ pub(super) const TYPES: [PgType; 16] = [
     of((1184, 1185), "timestamptz", "timestamp with time zone", 8, "D"),
     of((1186, 1187), "interval", "interval", 16, "T"),
     of((1700, 1231), "numeric", "numeric", -1, "N"),
+    of((2950, 2951), "uuid", "uuid", 16, "U"),
     of((2249, 2287), "record", "record", -1, "P"),
 ];
 
@@ -64,6 +65,7 @@ pub(super) fn pg_type(atom: &Atom) -> (&'static PgType, bool) {
         Atom::Float32 => "float4",
         Atom::Float64 => "float8",
         Atom::Bytes => "bytea",
+        Atom::Uuid => "uuid",
         Atom::Date => "date",
         Atom::Time(_) => "time",
         Atom::Timestamp(_, None) => "timestamp",

@@ -113,6 +113,9 @@ pub enum Atom {
     Duration(TimeUnit),
     /// Months, days and nanoseconds.
     Interval,
+    /// A universally unique identifier. Its plain form is the canonical text of 36 characters with
+    /// small letters, whose order is that of the bytes.
+    Uuid,
     /// One of a list of labels, in the order of the list.
     Enum(Arc<EnumType>),
     /// A SQL list (array).
@@ -127,6 +130,10 @@ pub enum Atom {
 pub const DECIMAL64_PRECISION_MAX: u8 = 18;
 /// The maximum precision of a decimal.
 pub const DECIMAL_PRECISION_MAX: u8 = 38;
+/// The size of a UUID in bytes.
+pub const UUID_BYTES: i32 = 16;
+/// The Arrow extension type of UUIDs.
+pub const UUID_EXTENSION: &str = "arrow.uuid";
 
 impl Atom {
     /// Returns the plain Arrow type: the one representation that every kernel must accept.
@@ -148,7 +155,7 @@ impl Atom {
                 DataType::Decimal64(*precision, *scale)
             }
             Atom::Decimal(precision, scale) => DataType::Decimal128(*precision, *scale),
-            Atom::String | Atom::Bits => DataType::Utf8View,
+            Atom::String | Atom::Bits | Atom::Uuid => DataType::Utf8View,
             Atom::Bytes => DataType::BinaryView,
             Atom::Date => DataType::Date32,
             Atom::Time(unit) => match unit {
@@ -267,6 +274,16 @@ impl Atom {
         })
     }
 
+    /// Returns the atom of an Arrow field. A UUID is known by the extension type of the field.
+    ///
+    /// # Errors
+    /// As [`Atom::from_arrow`].
+    pub fn of_field(field: &ArrowField) -> Result<Atom> {
+        let is_uuid = *field.data_type() == DataType::FixedSizeBinary(UUID_BYTES)
+            && field.extension_type_name() == Some(UUID_EXTENSION);
+        if is_uuid { Ok(Atom::Uuid) } else { Atom::from_arrow(field.data_type()) }
+    }
+
     /// Returns the type with text in place of enums and bit strings: that of what leaves a query.
     pub fn in_results(&self) -> Atom {
         self.without_enums().without_bits()
@@ -274,28 +291,40 @@ impl Atom {
 
     /// Returns the type with text in place of enums.
     pub fn without_enums(&self) -> Atom {
-        self.as_text_where(&|atom| matches!(atom, Atom::Enum(_)))
+        self.replaced(&|atom| matches!(atom, Atom::Enum(_)).then_some(Atom::String))
     }
 
-    /// Returns the type with text in place of bit strings.
+    /// Returns the type with text in place of bit strings. The plain form is the same.
     pub fn without_bits(&self) -> Atom {
-        self.as_text_where(&|atom| *atom == Atom::Bits)
+        self.replaced(&|atom| (*atom == Atom::Bits).then_some(Atom::String))
     }
 
-    /// Returns the type with text in place of some types, also within lists, structs and maps.
-    fn as_text_where(&self, replaced: &dyn Fn(&Atom) -> bool) -> Atom {
-        let slot = |slot: &Slot| Slot {
-            atom: slot.atom.as_text_where(replaced),
-            nullable: slot.nullable,
-        };
+    /// Returns the type with text in place of UUIDs. The plain form is the same.
+    pub fn without_uuids(&self) -> Atom {
+        self.replaced(&|atom| (*atom == Atom::Uuid).then_some(Atom::String))
+    }
+
+    /// Whether values have UUIDs.
+    pub fn has_uuids(&self) -> bool {
         match self {
-            atom if replaced(atom) => Atom::String,
-            Atom::List(element) => Atom::List(Box::new(slot(element))),
-            Atom::Struct(slots) => {
+            Atom::List(element) => element.atom.has_uuids(),
+            Atom::Struct(slots) => slots.iter().any(|(_, slot)| slot.atom.has_uuids()),
+            Atom::Map(key, value) => key.atom.has_uuids() || value.atom.has_uuids(),
+            other => *other == Atom::Uuid,
+        }
+    }
+
+    /// Returns the type with other types within it, where `other` returns one.
+    fn replaced(&self, other: &dyn Fn(&Atom) -> Option<Atom>) -> Atom {
+        let slot = |slot: &Slot| Slot { atom: slot.atom.replaced(other), nullable: slot.nullable };
+        match (other(self), self) {
+            (Some(atom), _) => atom,
+            (None, Atom::List(element)) => Atom::List(Box::new(slot(element))),
+            (None, Atom::Struct(slots)) => {
                 Atom::Struct(slots.iter().map(|(name, one)| (name.clone(), slot(one))).collect())
             }
-            Atom::Map(key, value) => Atom::Map(Box::new(slot(key)), Box::new(slot(value))),
-            other => other.clone(),
+            (None, Atom::Map(key, value)) => Atom::Map(Box::new(slot(key)), Box::new(slot(value))),
+            (None, same) => same.clone(),
         }
     }
 
@@ -350,7 +379,7 @@ impl Atom {
             Atom::Timestamp(..) | Atom::Duration(_) => 8,
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => 8,
             Atom::Decimal(..) | Atom::Interval => 16,
-            Atom::String | Atom::Bytes | Atom::Bits => 16,
+            Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => 16,
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => return None,
         })
     }
@@ -367,7 +396,7 @@ impl Slot {
     }
 
     fn from_arrow(field: &ArrowField) -> Result<Self> {
-        Ok(Slot { atom: Atom::from_arrow(field.data_type())?, nullable: field.is_nullable() })
+        Ok(Slot { atom: Atom::of_field(field)?, nullable: field.is_nullable() })
     }
 }
 
@@ -404,6 +433,7 @@ impl fmt::Display for Atom {
             Atom::String => "string",
             Atom::Bytes => "bytes",
             Atom::Bits => "bits",
+            Atom::Uuid => "uuid",
             Atom::Date => "date",
             Atom::Interval => "interval",
             Atom::Decimal(precision, scale) => return write!(f, "decimal({precision},{scale})"),

@@ -30,8 +30,10 @@ mod sql_state;
 mod timeout;
 mod tuple;
 
+pub use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 pub use atom::{
-    Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, ENUM_LABELS_MAX, EnumType, Slot, TimeUnit,
+    Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, ENUM_LABELS_MAX, EnumType, Slot,
+    TimeUnit, UUID_BYTES, UUID_EXTENSION,
 };
 pub use error::{Code, Error, Result, Span};
 pub use io_cause::io_cause;

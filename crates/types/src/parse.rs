@@ -212,6 +212,7 @@ impl<'a> TypeParser<'a> {
             "string" => Atom::String,
             "bytes" => Atom::Bytes,
             "bits" => Atom::Bits,
+            "uuid" => Atom::Uuid,
             "date" => Atom::Date,
             "interval" => Atom::Interval,
             "decimal" => {
@@ -325,7 +326,7 @@ mod tests {
     #[test]
     fn every_type_prints_and_parses_back() {
         let text = "<a: int8?, b: decimal(38,10), \"c d\"\"e\": timestamp(us, \"Europe/Zurich\")?, \
-                    f: list<struct<x: int64?, y: map<string, bytes?>?>?>, e: enum(mood, 'it''s', 'ok')?, b2: list<bits>, g: rows<k: uint64, h: batch<>>>";
+                    f: list<struct<x: int64?, y: map<string, bytes?>?>?>, e: enum(mood, 'it''s', 'ok')?, b2: list<bits>, u: list<uuid?>, g: rows<k: uint64, h: batch<>>>";
         assert_eq!(text.parse::<Tuple>().unwrap().to_string(), text);
     }
 

@@ -188,7 +188,7 @@ impl Tuple {
     /// See [`Atom::from_arrow`]; the message names the field.
     pub fn from_arrow_schema(schema: &Schema) -> Result<Tuple> {
         let field = |field: &Arc<ArrowField>| {
-            let atom = Atom::from_arrow(field.data_type())
+            let atom = Atom::of_field(field)
                 .map_err(|error| error.context(format!("field {}", quote_name(field.name()))))?;
             Ok(Field {
                 name: Arc::from(field.name().as_str()),

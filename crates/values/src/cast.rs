@@ -25,7 +25,7 @@ use crate::parse::parse_array;
 use crate::parse::timestamp::offset_in;
 use crate::scalar::per_second;
 use crate::types::decimal_of;
-use crate::{bits, enums, struct_cast};
+use crate::{bits, enums, struct_cast, uuid};
 use crate::{with_integer, with_whole_number};
 use tessera_codegen::{Op, ValueCode};
 use tessera_text::calendar::offset_at;
@@ -89,6 +89,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
             return check_cast(from, &key.atom).and_then(|()| check_cast(from, &value.atom));
         }
         (Atom::String, _) => *to != Atom::Null,
+        (Atom::Uuid, _) | (_, Atom::Uuid) => *from == Atom::Bytes || *to == Atom::Bytes,
         (Atom::Enum(_), _) | (_, Atom::Enum(_)) => {
             matches!((from, to), (Atom::Enum(_), Atom::Enum(_)))
         }
@@ -132,7 +133,7 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
     match (from, to) {
         _ if from == to => false,
         (Atom::Null, _) | (Atom::Boolean, _) | (_, Atom::Boolean) if *from != Atom::String => false,
-        (Atom::Bytes, Atom::String) => false,
+        (Atom::Bytes, Atom::String) | (Atom::Uuid, Atom::Bytes) => false,
         (_, Atom::String | Atom::Float64) if *from != Atom::String => false,
         (a, Atom::Float32) if a.is_integer() => false,
         (a, b) if a.is_integer() && b.is_integer() => {
@@ -171,12 +172,16 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         (Atom::Bits, Atom::String) => Ok(array.clone()),
         (Atom::String, Atom::Bits) => bits::from_texts(array, safe),
         (Atom::Bits, _) => bits::to_integers(array, to, safe),
+        (Atom::Uuid, Atom::String) => Ok(array.clone()),
         (_, Atom::String) => format_array(array, from),
         (Atom::String, Atom::List(slot)) => parse_lists(array, slot, safe),
         (Atom::String, Atom::Struct(_)) => parse_structs(array, to, safe),
         (Atom::String, Atom::Map(..)) => parse_maps(array, to, safe),
         (Atom::String, Atom::Enum(labels)) => enums::from_texts(array, labels, safe),
         (Atom::Enum(from), Atom::Enum(to)) => enums::from_enum(array, from, to, safe),
+        (Atom::String, Atom::Uuid) => uuid::from_texts(array, safe),
+        (Atom::Bytes, Atom::Uuid) => uuid::from_bytes(array, safe),
+        (Atom::Uuid, Atom::Bytes) => uuid::to_bytes(array),
         (Atom::String, _) => parse_array(array, to, safe),
         (Atom::List(a), Atom::List(b)) => {
             let list = array.as_list::<i32>();

@@ -99,7 +99,7 @@ fn writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
             let array = array.as_primitive_opt::<Float64Type>().ok_or_else(bad)?;
             Box::new(|text, row| write_double(text, array.value(row), FloatStyle::Bare))
         }
-        Atom::String | Atom::Bits => {
+        Atom::String | Atom::Bits | Atom::Uuid => {
             let array = array.as_string_view_opt().ok_or_else(bad)?;
             Box::new(|text, row| text.push_str(array.value(row)))
         }

@@ -24,3 +24,4 @@ pub mod scalar;
 mod struct_cast;
 pub mod temporal;
 pub mod types;
+pub mod uuid;

@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, ListArray, MapArray, PrimitiveArray,
-    StringViewBuilder, StructArray,
+    StructArray,
 };
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::{
     DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef,
     Fields, IntervalMonthDayNano, IntervalUnit,
 };
-use tessera_types::{Atom, Error, Result};
+use tessera_types::{Atom, Error, Result, UUID_BYTES};
 
 use crate::hidden_values::without_hidden_items;
+use crate::uuid;
 
 /// The size of an interval in Parquet: months, days and milliseconds, each an unsigned 32-bit
 /// integer.
 pub const PARQUET_INTERVAL_BYTES: i32 = 12;
-/// The size of a UUID in bytes.
-pub const UUID_BYTES: i32 = 16;
 
 /// Converts an array to the plain form of a type, for scans and results of DataFusion functions.
 ///
@@ -91,7 +90,9 @@ pub fn to_form(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
             DataType::Interval(IntervalUnit::MonthDayNano),
         ) => parquet_intervals(&array),
         // Other byte arrays are never converted to strings.
-        (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View) => Ok(texts_of_uuids(&array)),
+        (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View) => {
+            uuid::from_fixed_bytes(&array)
+        }
         (from, to) if is_decimal(from) && is_decimal(to) => {
             cast(&sound_decimals(&array)?, data_type)
         }
@@ -151,25 +152,6 @@ fn map_to_form(array: &ArrayRef, entries: &FieldRef, ordered: bool) -> Result<Ar
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let from = StructArray::try_new(fields.clone(), columns, from.nulls().cloned())?;
     Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, from, nulls, ordered)?))
-}
-
-/// Formats UUIDs: `550e8400-e29b-41d4-a716-446655440000`.
-fn texts_of_uuids(array: &ArrayRef) -> ArrayRef {
-    let array = array.as_fixed_size_binary();
-    let mut texts = StringViewBuilder::with_capacity(array.len());
-    let mut text = String::with_capacity(36);
-    for bytes in array.iter() {
-        text.clear();
-        for (position, byte) in bytes.unwrap_or_default().iter().enumerate() {
-            if matches!(position, 4 | 6 | 8 | 10) {
-                text.push('-');
-            }
-            let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
-            text.extend([digit(byte >> 4), digit(byte & 0xf)]);
-        }
-        texts.append_option(bytes.is_some().then_some(&text));
-    }
-    Arc::new(texts.finish())
 }
 
 fn parquet_intervals(array: &ArrayRef) -> Result<ArrayRef> {

@@ -328,6 +328,7 @@ impl RowwiseKernel {
                 collect!(IntervalMonthDayNanoArray, OutputValue::Interval(value) => value)
             }
             Atom::Float64 => collect!(Float64Array, OutputValue::Double(value) => value),
+            Atom::Int16 => whole!(Int16Type),
             Atom::Int32 => whole!(Int32Type),
             Atom::Int64 => whole!(Int64Type),
             Atom::Date => whole!(Date32Type),

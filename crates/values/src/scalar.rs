@@ -114,7 +114,7 @@ pub fn scalar_to_array(scalar: &Scalar, atom: &Atom) -> Result<ArrayRef> {
         (Scalar::Float(value), Atom::Float64) => {
             Arc::new(PrimitiveArray::<Float64Type>::from_value(*value, 1))
         }
-        (Scalar::String(text), Atom::String | Atom::Bits) => {
+        (Scalar::String(text), Atom::String | Atom::Bits | Atom::Uuid) => {
             Arc::new(StringViewArray::from_iter_values([&**text]))
         }
         (Scalar::Bytes(bytes), Atom::Bytes) => {
@@ -185,7 +185,7 @@ fn of_one_kind<'a>(mut values: impl Iterator<Item = &'a Scalar>, atom: &Atom) ->
         }};
     }
     match atom {
-        Atom::String | Atom::Bits => {
+        Atom::String | Atom::Bits | Atom::Uuid => {
             let mut texts = StringViewBuilder::new();
             values.try_for_each(|value| {
                 match value {

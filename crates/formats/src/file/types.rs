@@ -26,7 +26,7 @@ fn is_lossless(from: &Atom, to: &Atom) -> bool {
             width(from) < width(to) || (to.is_unsigned_integer() && width(from) == width(to))
         }
         _ if from.is_integer() && *to == Atom::Float64 => width(from) <= 4,
-        (Atom::Float32, Atom::Float64) => true,
+        (Atom::Float32, Atom::Float64) | (Atom::Uuid, Atom::String) => true,
         (Atom::Decimal(p, s), Atom::Decimal(q, t)) => t >= s && q - *t as u8 >= p - *s as u8,
         (_, Atom::Decimal(q, t)) => digits(from).is_some_and(|digits| digits <= q - *t as u8),
         (Atom::Timestamp(a, x), Atom::Timestamp(b, y)) => (x == y) && a <= b,

@@ -30,8 +30,8 @@ use tessera_types::{Atom, Error, Result, quote_name};
 use tessera_vector::{CHUNK_ROWS, Column};
 
 use crate::file::{
-    self, Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, check_type, column_atom,
-    convert, filter_and_project, joined_conjuncts, readable_tuple, start_conjuncts, unreadable,
+    self, Conjunct, FilePredicate, FileScan, RunConjunct, check_nulls, check_type, convert,
+    filter_and_project, joined_conjuncts, readable_tuple, start_conjuncts, unreadable,
 };
 
 pub use self::format::Ipc;
@@ -145,7 +145,7 @@ impl IpcScanOperator {
             }
             let place = tuple.index_of(&field.name);
             if let Some(place) = place {
-                column_atom(&found.layout.schema.fields()[place])
+                Atom::of_field(&found.layout.schema.fields()[place])
                     .map_err(|error| unreadable(path, &field.name, error.message()))?;
             }
             places.push(place);
@@ -318,7 +318,7 @@ impl IpcReader {
                     let found = place.and_then(|place| batch.schema_ref().fields().get(place));
                     let found =
                         found.ok_or_else(|| Error::internal("a decoded column has no field"))?;
-                    let found = column_atom(found)?;
+                    let found = Atom::of_field(found)?;
                     check_type(path, &field.name, &found, declared, false)?;
                     let is_null = *array.data_type() == DataType::Null && found != *declared;
                     if is_null || holds_runs(array.data_type()) {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
@@ -16,7 +16,9 @@ use tessera_operator::{Lowering, Operator, SubOperator};
 use tessera_plan::{Descriptor, Edge, Inputs, Node, Role};
 use tessera_types::Result;
 
+use crate::file::uuids::written_schema;
 use crate::output::{self, Encoder, FileWriter, Group, Part, PendingPart, TrackedOutput};
+use crate::parquet::stored;
 
 /// A record batch ends when it reaches either limit; one batch per chunk would be too many.
 const BATCH_ROWS_MAX: usize = 65_536;
@@ -49,9 +51,7 @@ impl Descriptor for IpcMaterialize {
 
 impl SubOperator for IpcMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
-        output::lower(node, lowering, |tuple| {
-            Ok(IpcEncoder { schema: Arc::new(tuple.arrow_schema()?) })
-        })
+        output::lower(node, lowering, |tuple| Ok(IpcEncoder { schema: written_schema(tuple)? }))
     }
 }
 
@@ -62,6 +62,14 @@ struct IpcEncoder {
 
 impl Encoder for IpcEncoder {
     fn part(&self, batch: RecordBatch) -> Result<Part> {
+        if batch.schema_ref() == &self.schema {
+            return Ok(Part::Batch(batch));
+        }
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(column, field)| stored(column, field.data_type()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
         Ok(Part::Batch(batch))
     }
 

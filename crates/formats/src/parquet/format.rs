@@ -114,7 +114,7 @@ fn describe(table: &TableFiles<'_>) -> Result<TableDescription> {
         let fraction =
             |nulls: u64| if rows_seen == 0 { 0.0 } else { nulls as f64 / rows_seen as f64 };
         // Writers drop the dictionary of a string column whose values rarely repeat.
-        let text = matches!(field.atom(), Some(Atom::String | Atom::Bytes));
+        let text = matches!(field.atom(), Some(Atom::String | Atom::Bytes | Atom::Uuid));
         let distinct = column.distinct.map(|distinct| distinct as f64).or(text.then_some(rows));
         ColumnStatistics {
             min: column.min.filter(|_| complete),

@@ -1,6 +1,6 @@
-//! Intervals in written Parquet files, which store months, days and milliseconds as non-negative
-//! numbers. Arrow's writer does not support them: it gets a schema in which they are bytes, and the
-//! file's schema has their logical type.
+//! Intervals and UUIDs in written Parquet files, which store months, days and milliseconds as
+//! non-negative numbers. Arrow's writer does not support them: it gets a schema in which they are
+//! bytes, and the file's schema has their logical types.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use arrow::datatypes::{
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 
-use tessera_types::{Error, Result, SqlState};
+use tessera_types::{Error, Result, SqlState, Tuple};
 use tessera_values::hidden_values::clear_hidden_values;
 use tessera_values::plain::PARQUET_INTERVAL_BYTES;
 
-use crate::file::with_types;
+use crate::file::{uuids, with_types};
 
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -35,12 +35,25 @@ pub struct WriterSchema {
 impl WriterSchema {
     /// Prepares columns of these types.
     pub fn new(schema: Arc<Schema>) -> WriterSchema {
-        let stored_fields: Fields = schema.fields().iter().map(stored_field).collect();
-        match stored_fields == *schema.fields() {
-            true => WriterSchema { schema, logical: None },
-            false => {
-                WriterSchema { schema: Arc::new(Schema::new(stored_fields)), logical: Some(schema) }
-            }
+        WriterSchema::of_logical(schema.clone(), &schema)
+    }
+
+    /// Prepares the columns of a tuple.
+    ///
+    /// # Errors
+    /// A field holds a collection.
+    pub(crate) fn of_tuple(tuple: &Tuple) -> Result<WriterSchema> {
+        Ok(WriterSchema::of_logical(uuids::written_schema(tuple)?, &tuple.arrow_schema()?))
+    }
+
+    fn of_logical(logical: Arc<Schema>, plain: &Schema) -> WriterSchema {
+        let stored_fields: Fields = logical.fields().iter().map(stored_field).collect();
+        match stored_fields == *plain.fields() {
+            true => WriterSchema { schema: logical, logical: None },
+            false => WriterSchema {
+                schema: Arc::new(Schema::new(stored_fields)),
+                logical: Some(logical),
+            },
         }
     }
 
@@ -59,6 +72,7 @@ impl WriterSchema {
             None => Ok(options),
             Some(logical) => ArrowSchemaConverter::new()
                 .convert(logical)
+                .and_then(|types| uuids::with_logical_types(&types, logical))
                 .map(|types| options.with_parquet_schema(types))
                 .map_err(|error| Error::io(format!("cannot write Parquet: {error}"))),
         }
@@ -92,7 +106,8 @@ fn stored_field(field: &FieldRef) -> FieldRef {
     })
 }
 
-fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+/// Converts values to the form in which files store them.
+pub(crate) fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     match to {
         _ if array.data_type() == to => Ok(array.clone()),
         DataType::List(item) => {
@@ -118,6 +133,7 @@ fn stored(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
                 array.len(),
             )?))
         }
+        _ if *to == uuids::STORED => uuids::stored_values(array),
         _ => {
             let intervals = array.as_primitive::<IntervalMonthDayNanoType>();
             let mut bytes =

@@ -17,7 +17,7 @@ use parquet::file::statistics::Statistics;
 use tessera_context::guard::guarded;
 use tessera_context::{Context, RangeReader};
 use tessera_plan::Scalar;
-use tessera_types::{Atom, Error, Result, Tuple};
+use tessera_types::{Atom, Error, Result, Tuple, UUID_BYTES};
 
 use super::footer::{check_size, encrypted_leaves};
 use super::schema::ReadSchema;
@@ -361,6 +361,12 @@ fn scalar(bytes: &[u8], physical: Type, atom: &Atom) -> Option<Scalar> {
             Some(Scalar::String(std::str::from_utf8(bytes).ok()?.into()))
         }
         (Type::BYTE_ARRAY, Atom::Bytes) => Some(Scalar::Bytes(bytes.into())),
+        // The canonical text has the order of the bytes. A bound that was cut has fewer of them.
+        (Type::FIXED_LEN_BYTE_ARRAY, Atom::Uuid) if bytes.len() == UUID_BYTES as usize => {
+            let mut text = String::new();
+            tessera_values::uuid::write(bytes, &mut text);
+            Some(Scalar::String(text.into()))
+        }
         (Type::FIXED_LEN_BYTE_ARRAY, Atom::Decimal(..)) => {
             let negative = bytes.first()? & 0x80 != 0;
             let mut wide = [if negative { 0xff } else { 0 }; 16];

@@ -50,6 +50,7 @@ use crate::file::{
 
 pub use format::Parquet;
 pub use intervals::WriterSchema;
+pub(crate) use intervals::stored;
 pub use write::ParquetMaterialize;
 
 use flat::RowGroupState;

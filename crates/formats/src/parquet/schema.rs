@@ -2,7 +2,7 @@
 //!
 //! The Arrow reader is passed other types than its own choice where that would lose information:
 //! intervals are read as bytes (the reader would drop the months), strings as views (which do not
-//! limit the bytes of a column), enums as strings, UUIDs as bytes (converted to text later), and
+//! limit the bytes of a column), enums as strings, UUIDs as bytes (converted later), and
 //! old 96-bit timestamps in microseconds, which can represent every year. A column of an unknown
 //! type does not prevent reading the others.
 
@@ -24,8 +24,8 @@ use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMe
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use tessera_types::Tuple;
-use tessera_values::plain::UUID_BYTES;
 
+use crate::file::uuids::{STORED, as_uuid};
 use crate::file::{readable_tuple, with_types};
 
 /// How the columns of a file are read.
@@ -56,7 +56,7 @@ impl ReadSchema {
         let is_arrow = |hint: &KeyValue| hint.key == ARROW_SCHEMA_META_KEY;
         let knows_unit = hinted && hints.is_some_and(|hints| hints.iter().any(is_arrow));
         let types = with_meanings(&types, descriptor, knows_unit);
-        let seen = uuids_as_text(&types, descriptor);
+        let seen = with_uuids(&types, descriptor);
         for (root, field) in types.fields().iter().enumerate() {
             if let Err(error) = tessera_types::Atom::from_arrow(field.data_type()) {
                 unreadable.insert(root, error.message().to_string());
@@ -104,22 +104,26 @@ fn one_by_one(
 /// Restores the types of leaves that the Arrow reader does not recognize: enums (bytes), and 96-bit
 /// timestamps (nanoseconds) if no embedded Arrow schema has their unit.
 fn with_meanings(types: &Schema, descriptor: &SchemaDescriptor, knows_unit: bool) -> Schema {
-    with_leaves(types, descriptor, &|leaf, data_type| meaning(leaf, data_type, knows_unit))
-}
-
-/// Replaces UUIDs with text, as SQL sees them.
-fn uuids_as_text(types: &Schema, descriptor: &SchemaDescriptor) -> Schema {
-    with_leaves(types, descriptor, &|leaf, data_type| {
-        let is_uuid = leaf.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid);
-        (is_uuid && *data_type == DataType::FixedSizeBinary(UUID_BYTES)).then_some(DataType::Utf8)
+    with_leaves(types, descriptor, &|leaf, field| {
+        let meaning = meaning(leaf, field.data_type(), knows_unit)?;
+        Some(field.as_ref().clone().with_data_type(meaning))
     })
 }
 
-/// Replaces the types of leaves for which `other` returns one.
+/// Gives UUIDs the extension type of Arrow.
+fn with_uuids(types: &Schema, descriptor: &SchemaDescriptor) -> Schema {
+    with_leaves(types, descriptor, &|leaf, field| {
+        let is_uuid = leaf.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid)
+            && *field.data_type() == STORED;
+        is_uuid.then(|| as_uuid(field))
+    })
+}
+
+/// Replaces the fields of leaves for which `other` returns one.
 fn with_leaves(
     types: &Schema,
     descriptor: &SchemaDescriptor,
-    other: &dyn Fn(&Type, &DataType) -> Option<DataType>,
+    other: &dyn Fn(&Type, &FieldRef) -> Option<Field>,
 ) -> Schema {
     let mut leaves = vec![Vec::new(); types.fields().len()];
     for leaf in 0..descriptor.num_columns() {
@@ -136,7 +140,7 @@ fn with_leaves(
 fn with_leaf(
     field: &FieldRef,
     leaves: &mut dyn Iterator<Item = TypePtr>,
-    other: &dyn Fn(&Type, &DataType) -> Option<DataType>,
+    other: &dyn Fn(&Type, &FieldRef) -> Option<Field>,
 ) -> FieldRef {
     let mut inner = |field: &FieldRef| with_leaf(field, leaves, other);
     let data_type = match field.data_type() {
@@ -145,10 +149,10 @@ fn with_leaf(
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
         DataType::Map(entries, ordered) => DataType::Map(inner(entries), *ordered),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        plain => match leaves.next().and_then(|leaf| other(&leaf, plain)) {
-            Some(data_type) => data_type,
-            None => return field.clone(),
-        },
+        _ => {
+            let other = leaves.next().and_then(|leaf| other(&leaf, field));
+            return other.map_or_else(|| field.clone(), Arc::new);
+        }
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }

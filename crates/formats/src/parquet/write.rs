@@ -63,7 +63,7 @@ impl SubOperator for ParquetMaterialize {
     fn lower(&self, node: &Node, lowering: &Lowering<'_>) -> Result<Operator> {
         output::lower(node, lowering, |tuple| {
             Ok(ParquetEncoder {
-                written: WriterSchema::new(Arc::new(tuple.arrow_schema()?)),
+                written: WriterSchema::of_tuple(tuple)?,
                 compression: compression(node)?,
                 group_rows_max: group_rows_max(node)?,
             })

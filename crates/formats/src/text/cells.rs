@@ -18,6 +18,8 @@ use arrow::datatypes::{
 
 use tessera_context::interrupt::{SPAN_BYTES, is_utf8, spans};
 use tessera_types::{Atom, DECIMAL64_PRECISION_MAX, Slot, TimeUnit};
+use tessera_values::cast::cast;
+use tessera_values::uuid;
 
 use super::times::{parse_time, parse_timestamp};
 use crate::json::{Kind, elements};
@@ -166,6 +168,7 @@ impl Cells {
             Atom::Timestamp(TimeUnit::Microsecond, zone) => self.timestamps(atom, zone.clone()),
             Atom::Decimal(precision, scale) => self.decimals(atom, *precision, *scale),
             Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => self.nested(atom),
+            Atom::Uuid => self.uuids(atom),
             _ => self.cast(atom),
         }
     }
@@ -250,6 +253,19 @@ impl Cells {
         Ok(Arc::new(array.map_err(wrong)?))
     }
 
+    fn uuids(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        let parse = |text: &str| {
+            let mut canonical = String::new();
+            uuid::write(&uuid::parse(text)?, &mut canonical);
+            Some(canonical)
+        };
+        let mut builder = StringViewBuilder::with_capacity(self.len());
+        for (row, text) in self.texts().enumerate() {
+            builder.append_option(parsed(row, text?, atom, parse)?);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
     fn cast(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         let texts = self.to_array(&Atom::String)?;
         let options = CastOptions { safe: true, ..Default::default() };
@@ -289,8 +305,13 @@ impl Cells {
                 decoder.decode(piece).map_err(|error| error.to_string())?;
             }
             let batch = decoder.flush().map_err(|error| error.to_string())?;
-            Ok(batch
-                .map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone()))
+            let array = batch
+                .map_or_else(|| new_empty_array(&atom.arrow()), |batch| batch.column(0).clone());
+            if !atom.has_uuids() {
+                return Ok(array);
+            }
+            let read = cast(&array, &atom.without_uuids(), atom, false);
+            read.map_err(|error| error.message().to_string())
         };
         match decode(&text, self.len()) {
             Ok(array) if array.len() == self.len() => Ok(array),

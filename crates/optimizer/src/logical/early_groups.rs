@@ -301,7 +301,9 @@ impl Fields<'_> {
         let args: Vec<Atom> = args.collect::<Option<_>>()?;
         let merging = Merging::exact(call, &args, &self.call_atom(call)?)?;
         let is_small = matches!(&*call.function, "count")
-            || args.iter().all(|atom| atom.width_bytes().is_some() && !matches!(atom, Atom::String | Atom::Bits));
+            || args.iter().all(|atom| {
+                atom.width_bytes().is_some() && !matches!(atom, Atom::String | Atom::Bits | Atom::Uuid)
+            });
         is_small.then_some(merging)
     }
 
@@ -321,10 +323,8 @@ impl Fields<'_> {
     fn identifies(&self, name: &Name) -> bool {
         self.atoms().get(name).is_some_and(|atom| {
             atom.is_integer()
-                || matches!(
-                    atom,
-                    Atom::Boolean | Atom::Decimal(..) | Atom::Date | Atom::String | Atom::Bits
-                )
+                || matches!(atom, Atom::Boolean | Atom::Decimal(..) | Atom::Date)
+                || matches!(atom, Atom::String | Atom::Uuid | Atom::Bits)
         })
     }
 
@@ -339,7 +339,7 @@ fn rows(profiles: &Profiles, relation: &Relation) -> f64 {
 
 fn field_cost(atom: &Atom) -> f64 {
     match atom {
-        Atom::String | Atom::Bytes | Atom::Bits => STRING_COST,
+        Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => STRING_COST,
         _ => FIELD_COST,
     }
 }

@@ -368,6 +368,7 @@ impl Extremes {
                     | Atom::Timestamp(..)
                     | Atom::String
                     | Atom::Bits
+                    | Atom::Uuid
             );
         Extremes { known, ends: None, leaves_nulls: false }
     }
