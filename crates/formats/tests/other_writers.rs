@@ -16,8 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use tessera_formats::{ipc, parquet as parquet_scan};
-use tessera_plan::{Expr, Params};
-use tessera_types::{Result, Tuple};
+use tessera_plan::{Expr, Params, Scalar};
+use tessera_types::{Atom, Result, Tuple};
 
 use crate::common::{scan, scan_params};
 use crate::formats::{Folder, shown, tuple};
@@ -285,7 +285,7 @@ fn intervals_keep_their_months() {
 }
 
 #[test]
-fn uuids_are_texts() {
+fn uuids_are_read_and_their_statistics_skip_rows() {
     let folder = Folder::new();
     let path = folder.path("x.parquet");
     let message = "message m { optional fixed_len_byte_array(16) u (UUID); }";
@@ -299,7 +299,29 @@ fn uuids_are_texts() {
     let first = "00010203-0405-0607-0809-0a0b0c0d0e0f";
     let found = scan("parquet_scan", scan_params(&[&path], &tuple("<u: string?>")), 2_048).unwrap();
     let found: Vec<_> = found.column(0).as_string_view().iter().collect();
-    assert_eq!(found, [Some(first), None, Some("ffffffff-ffff-ffff-ffff-ffffffffffff")]);
+    let last = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+    assert_eq!(found, [Some(first), None, Some(last)]);
+    for (function, value, expected) in [
+        ("eq", first, vec![first]),
+        ("eq", "00010203-0405-0607-0809-0a0b0c0d0e10", vec![]),
+        ("eq", "00010203-0405-0607-0809-0a0b0c0d0e0e", vec![]),
+        ("lt", first, vec![]),
+        ("lt_eq", first, vec![first]),
+        ("lt", last, vec![first]),
+        ("gt", first, vec![last]),
+        ("gt_eq", last, vec![last]),
+        ("gt", last, vec![]),
+        ("not_eq", last, vec![first]),
+    ] {
+        for (columns, atom) in [("<u: uuid?>", Atom::Uuid), ("<u: string?>", Atom::String)] {
+            let constant = Expr::Constant(Scalar::String(value.into()), atom);
+            let filter = Expr::call(function, vec![Expr::field("u"), constant]);
+            let params = scan_params(&[&path], &tuple(columns)).with("filter", filter);
+            let found = scan("parquet_scan", params, 2_048).unwrap();
+            let found: Vec<_> = found.column(0).as_string_view().iter().flatten().collect();
+            assert_eq!(found, expected, "{columns} {function} {value}");
+        }
+    }
 }
 
 #[test]

@@ -34,4 +34,5 @@ mod tiers;
 mod timeouts;
 mod toy_platform;
 mod user_functions;
+mod uuids;
 mod window_plans;
