@@ -64,11 +64,7 @@ const TEXT_OF_NESTED: [&str; 9] = [
 
 impl Binder<'_> {
     /// Converts bit strings to text for a scalar function that does not take them.
-    pub(super) fn bits_as_text(
-        &self,
-        name: &str,
-        args: Vec<TypedExpr>,
-    ) -> Result<Vec<TypedExpr>> {
+    pub(super) fn bits_as_text(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         let has_bits = |arg: &TypedExpr| arg.atom != arg.atom.without_bits();
         let in_nested = args.iter().any(|arg| arg.atom.is_nested() && has_bits(arg));
         if SCALARS.contains(&name) || in_nested && !TEXT_OF_NESTED.contains(&name) {

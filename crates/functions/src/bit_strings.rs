@@ -69,8 +69,9 @@ fn length_of(arguments: &[InputValue<'_>], index: usize) -> Result<usize> {
     match usize::try_from(length) {
         Ok(fits @ 1..) if length <= BITS_MAX => Ok(fits),
         _ => {
-            let message =
-                format!("the length of a bit string must be between 1 and {BITS_MAX}, not {length}");
+            let message = format!(
+                "the length of a bit string must be between 1 and {BITS_MAX}, not {length}"
+            );
             Err(fault(message, SqlState::INVALID_PARAMETER_VALUE))
         }
     }
@@ -131,9 +132,8 @@ fn widened(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 /// `bits || bits`.
 fn joined(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::Bits, Atom::Bits])?;
-    let joined = |arguments: &[InputValue<'_>]| {
-        value([bits(arguments, 0), bits(arguments, 1)].concat())
-    };
+    let joined =
+        |arguments: &[InputValue<'_>]| value([bits(arguments, 0), bits(arguments, 1)].concat());
     Ok(strict(Atom::Bits, args, casts, joined).raising(false))
 }
 
@@ -195,9 +195,8 @@ fn measured(
     measure: fn(&[u8]) -> i64,
 ) -> Result<ResolvedCall> {
     let casts = signature(name, args, &[Atom::Bits])?;
-    let measured = move |arguments: &[InputValue<'_>]| {
-        Ok(OutputValue::Whole(measure(bits(arguments, 0))))
-    };
+    let measured =
+        move |arguments: &[InputValue<'_>]| Ok(OutputValue::Whole(measure(bits(arguments, 0))));
     Ok(strict(atom, args, casts, measured).raising(false))
 }
 

@@ -74,7 +74,8 @@ fn of_stand_in(data_type: &DataType) -> Option<Atom> {
             Atom::List(Box::new(slot(field)?))
         }
         DataType::Struct(fields) => {
-            let slots = fields.iter().map(|field| Some((field.name().as_str().into(), slot(field)?)));
+            let slots =
+                fields.iter().map(|field| Some((field.name().as_str().into(), slot(field)?)));
             Atom::Struct(slots.collect::<Option<_>>()?)
         }
         DataType::Map(entries, _) => match entries.data_type() {

@@ -153,9 +153,14 @@ mod tests {
 
     #[test]
     fn texts_are_digits_of_two_kinds() {
-        for (text, digits) in
-            [("101", "101"), ("", ""), ("b01", "01"), ("x1F", "00011111"), ("Xa", "1010"), ("B", "")]
-        {
+        for (text, digits) in [
+            ("101", "101"),
+            ("", ""),
+            ("b01", "01"),
+            ("x1F", "00011111"),
+            ("Xa", "1010"),
+            ("B", ""),
+        ] {
             assert_eq!(parse(text).unwrap(), digits, "{text}");
         }
         for text in ["2", " 1", "x1g", "b1x", "bb1", "é"] {

@@ -79,7 +79,9 @@ impl KeyEncoder {
                 decoders.extend(KeyDecoder::new(*index, offset, atom, key.descending));
             }
             let width = match atom {
-                Some(Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid | Atom::Null) | None => None,
+                Some(Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid | Atom::Null) | None => {
+                    None
+                }
                 Some(Atom::Interval) => Some(16),
                 Some(atom) => atom.width_bytes(),
             };

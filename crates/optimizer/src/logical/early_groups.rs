@@ -302,7 +302,8 @@ impl Fields<'_> {
         let merging = Merging::exact(call, &args, &self.call_atom(call)?)?;
         let is_small = matches!(&*call.function, "count")
             || args.iter().all(|atom| {
-                atom.width_bytes().is_some() && !matches!(atom, Atom::String | Atom::Bits | Atom::Uuid)
+                atom.width_bytes().is_some()
+                    && !matches!(atom, Atom::String | Atom::Bits | Atom::Uuid)
             });
         is_small.then_some(merging)
     }
