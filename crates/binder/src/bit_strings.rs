@@ -9,8 +9,10 @@ use tessera_values::bits::{from_hexadecimal, parse};
 use super::Binder;
 use super::typed::TypedExpr;
 
-/// Functions that take bit strings; for others they become text.
-const SCALARS: [&str; 36] = [
+/// Functions that take bit strings, and operators that refuse them; for other functions they become
+/// text.
+const SCALARS: [&str; 45] = [
+    "add",
     "array_repeat",
     "bit_and",
     "bit_count",
@@ -25,6 +27,7 @@ const SCALARS: [&str; 36] = [
     "character_length",
     "concat_op",
     "cut_bits",
+    "div",
     "fit_bits",
     "get_bit",
     "greatest",
@@ -35,22 +38,29 @@ const SCALARS: [&str; 36] = [
     "list_repeat",
     "make_array",
     "make_list",
+    "mod",
+    "mul",
     "named_struct",
+    "neg",
     "nullif",
     "octet_length",
     "overlay",
     "pg_typeof",
+    "power",
+    "row",
     "set_bit",
     "shift_left",
     "shift_right",
     "strpos",
+    "struct",
+    "sub",
     "substr",
     "substring",
     "typeof",
 ];
 
 /// Functions that make text of lists, structs and maps; others take those with bit strings.
-const TEXT_OF_NESTED: [&str; 9] = [
+const TEXT_OF_NESTED: [&str; 8] = [
     "array_join",
     "array_to_string",
     "concat",
@@ -59,7 +69,6 @@ const TEXT_OF_NESTED: [&str; 9] = [
     "list_join",
     "list_to_string",
     "printf",
-    "to_json",
 ];
 
 impl Binder<'_> {

@@ -1,6 +1,7 @@
 //! The cells of a text format, and their conversion to typed columns.
 
 mod bad;
+mod bits;
 
 use std::sync::Arc;
 
@@ -118,6 +119,7 @@ impl Cells {
     /// Converts the cells to values of a type, in its plain form.
     pub fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         match atom {
+            _ if atom.without_bits() != *atom => self.with_bits(atom),
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(self.len());
                 for text in self.texts() {
