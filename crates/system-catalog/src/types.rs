@@ -29,7 +29,7 @@ const fn of(
 }
 
 /// The types, each with the types of its lists.
-pub(super) const TYPES: [PgType; 17] = [
+pub(super) const TYPES: [PgType; 18] = [
     of((16, 1000), "bool", "boolean", 1, "B"),
     of((17, 1001), "bytea", "bytea", -1, "U"),
     of((20, 1016), "int8", "bigint", 8, "N"),
