@@ -27,7 +27,7 @@
 //! | `system` | `information_schema`, `pg_catalog` and their like |
 //! | `aggregate`, `aggregate_arguments` | calls of aggregate functions |
 //! | `window`, `window_definition`, `window_range` | window functions |
-//! | `typed`, `untyped`, `coerce`, `zone` | types |
+//! | `typed`, `untyped`, `coerce`, `zone`, `enums`, `bit_strings` | types |
 //!
 //! Beside them, `context`, `definitions` and `parameters` are what a statement is bound with;
 //! `clock` has its time.
