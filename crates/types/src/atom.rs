@@ -299,7 +299,6 @@ impl Atom {
         self.replaced(&|atom| (*atom == Atom::Bits).then_some(Atom::String))
     }
 
-<<<<<<< ours
     /// Returns the type with text in place of UUIDs. The plain form is the same.
     pub fn without_uuids(&self) -> Atom {
         self.replaced(&|atom| (*atom == Atom::Uuid).then_some(Atom::String))
@@ -307,19 +306,6 @@ impl Atom {
 
     /// Whether values have UUIDs.
     pub fn has_uuids(&self) -> bool {
-||||||| base
-    /// Returns the type with text in place of some types, also within lists, structs and maps.
-    fn as_text_where(&self, replaced: &dyn Fn(&Atom) -> bool) -> Atom {
-        let slot = |slot: &Slot| Slot {
-            atom: slot.atom.as_text_where(replaced),
-            nullable: slot.nullable,
-        };
-=======
-    /// Returns the type with text in place of some types, also within lists, structs and maps.
-    fn as_text_where(&self, replaced: &dyn Fn(&Atom) -> bool) -> Atom {
-        let slot =
-            |slot: &Slot| Slot { atom: slot.atom.as_text_where(replaced), nullable: slot.nullable };
->>>>>>> theirs
         match self {
             Atom::List(element) => element.atom.has_uuids(),
             Atom::Struct(slots) => slots.iter().any(|(_, slot)| slot.atom.has_uuids()),
