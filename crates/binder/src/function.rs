@@ -483,17 +483,17 @@ pub(super) fn argument<'q>(arg: &'q FunctionArg, function: &Function) -> Result<
         FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => {
             Err(unsupported_at("table.* as an argument (name a column)", function))
         }
-        FunctionArg::Unnamed(_) => {
-            let message = format!("{} does not take *", function.name);
-            let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(with_span(error, function.span()))
-        }
+        FunctionArg::Unnamed(_) => Err(not_taken(function, "*")),
         FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
-            let message = format!("{} does not take named argument {arg}", function.name);
-            let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
-            Err(with_span(error, function.span()))
+            Err(not_taken(function, &format!("named argument {arg}")))
         }
     }
+}
+
+fn not_taken(function: &Function, what: &str) -> Error {
+    let message = format!("{} does not take {what}", function.name);
+    let error = Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION);
+    with_span(error, function.span())
 }
 
 fn is_list(args: &[TypedExpr]) -> bool {

@@ -52,7 +52,7 @@ const WHOLE: Effort =
 /// A type in SQL and as an atom, with boundary values.
 type Values = (&'static str, &'static str, &'static [&'static str]);
 
-const TYPES: [Values; 18] = [
+const TYPES: [Values; 19] = [
     ("boolean", "boolean", &["true", "false"]),
     ("smallint", "int16", &["0", "7", "-32768", "32767"]),
     ("int", "int32", &["1", "0", "-1", "2147483647", "-2147483648", "3"]),

@@ -11,15 +11,14 @@ use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::*;
-
 use tessera_plan::{Expr, Scalar};
 use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, offset_at};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit, did_you_mean};
-
-use crate::temporal::fields::{Calendar, Field};
 use tessera_values::cast::cast;
 use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
+
+use crate::temporal::fields::{Calendar, Field};
 
 /// The kind of value that a field is read from.
 #[derive(Debug, Clone)]

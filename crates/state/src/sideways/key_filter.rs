@@ -26,7 +26,6 @@ pub(super) const FILTER_FIELD: &str = "filter";
 const TRIAL_ROWS: u64 = 32_768;
 /// The filter is turned off if more than this percentage of tuples passes.
 const PASSED_PERCENT_MAX: u64 = 70;
-
 /// A filter that passes less than this percentage is selective.
 const FEW_PERCENT: u64 = 30;
 
