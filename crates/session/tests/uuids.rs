@@ -7,7 +7,7 @@ use crate::texts::texts;
 fn answer(session: &mut Session, sql: &str) -> String {
     match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {
         Some(StatementResult::Rows(rows)) => texts(&rows).join("\n"),
-        Some(StatementResult::Text(text)) => text,
+        Some(StatementResult::Text(text) | StatementResult::Done(text)) => text,
         other => panic!("{sql}: {other:?}"),
     }
 }
