@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import Checks, Shot
+from checks import TRIES_MIN, Checks, Shot
 
 
 def quietly(checks: Checks, *arguments: object, **named: object) -> int:
@@ -22,7 +22,12 @@ class Shots(unittest.TestCase):
     def test_shots_that_miss_are_neither_passed_nor_enough(self):
         checks = Checks()
         self.assertEqual(quietly(checks, "late", 3, lambda _: Shot(False), tries=4), 1)
-        self.assertEqual((checks.passed, checks.failed, checks.missed), (0, 1, 12))
+        self.assertEqual((checks.passed, checks.failed, checks.missed), (0, 1, TRIES_MIN))
+
+    def test_many_wanted_shots_have_their_tries(self):
+        checks = Checks()
+        self.assertEqual(quietly(checks, "late", TRIES_MIN, lambda _: Shot(False), tries=4), 1)
+        self.assertEqual(checks.missed, 4 * TRIES_MIN)
 
     def test_shots_go_on_until_enough_have_hit(self):
         checks = Checks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import uuid
 from decimal import Context, Decimal
 
 import pyarrow as pa
@@ -232,6 +233,8 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list:
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in plain(chunk)]
     kind = array.type
+    if isinstance(kind, pa.UuidType):
+        return [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
     if isinstance(kind, pa.BaseExtensionType):
         return plain(array.storage)
     if pa.types.is_null(kind):
