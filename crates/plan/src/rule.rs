@@ -184,7 +184,7 @@ rules! {
         if "the join is on its keys, the other side is deterministic, and the estimated cost is lower";
     Relation GroupEarly "group_early" "crates/optimizer/src/logical/early_groups.rs"
         "an input of the joins below a grouping is grouped first, by the fields that the joins and the grouping read"
-        if "the aggregates read this input only, can be merged with the same result and raise no errors, nothing between is volatile, and the estimated cost is lower";
+        if "the arguments of the aggregates read this input only (their conditions may read others), they can be merged with the same result and raise no errors, nothing between is volatile, and the estimated cost is lower";
     Relation ShareCopies "share_copies" "crates/optimizer/src/logical/copies.rs"
         "equal joins, groupings and windows, such as those of a common table expression with several readers, are computed once and stored; so are groupings that differ in predicates on their keys, which each reader then tests"
         if "nothing in them is volatile or reads an outer query, and they are estimated to yield few tuples compared with the tables they scan";
