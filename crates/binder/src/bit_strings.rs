@@ -74,12 +74,11 @@ const TEXT_OF_NESTED: [&str; 8] = [
 impl Binder<'_> {
     /// Converts bit strings to text for a scalar function that does not take them.
     pub(super) fn bits_as_text(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
-        let has_bits = |arg: &TypedExpr| arg.atom != arg.atom.without_bits();
-        let in_nested = args.iter().any(|arg| arg.atom.is_nested() && has_bits(arg));
+        let in_nested = args.iter().any(|arg| arg.atom.is_nested() && arg.atom.has_bits());
         if SCALARS.contains(&name) || in_nested && !TEXT_OF_NESTED.contains(&name) {
             return Ok(args);
         }
-        let as_text = |arg: TypedExpr| match has_bits(&arg) {
+        let as_text = |arg: TypedExpr| match arg.atom.has_bits() {
             true => {
                 let atom = arg.atom.without_bits();
                 self.cast_to(arg, &atom, false)

@@ -6,7 +6,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use tessera_types::{Atom, Error, Result, Slot, SqlState, TimeUnit};
 
 use super::foreign::{foreign_type, from_datafusion};
-use super::uuids;
+use super::kept_types::kept;
 
 /// The native aggregates, except those that merge partial results.
 pub(super) const NAMES: [&str; 44] = [
@@ -179,10 +179,11 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
             Some(Atom::Boolean | Atom::Null) => Some(Ok((Atom::Boolean, true))),
             _ => wrong("it takes one boolean"),
         },
-        "array_agg" | "first_value" | "last_value" | "bit_and" | "bit_or" | "bit_xor"
-            if args.first().is_some_and(|(atom, _)| *atom != atom.without_bits()) =>
-        {
-            of_bits(name, args).or_else(|| wrong("cast the bit strings to text"))
+        "bit_and" | "bit_or" | "bit_xor" if args.iter().any(|(atom, _)| atom.has_bits()) => {
+            match one() {
+                Some(Atom::Bits) => Some(Ok((Atom::Bits, true))),
+                _ => wrong("cast the bit strings to text"),
+            }
         }
         super::bit_aggregates::COLLECT => match args {
             [(Atom::Int64, _), (Atom::Int64, _), (Atom::Int64, _)] => Some(Ok((Atom::Bits, true))),
@@ -192,27 +193,12 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
     }
 }
 
-/// The result type of an aggregate of bit strings, or of values with such; `None` if it does not
-/// take them.
-fn of_bits(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
-    let [(atom, _)] = args else { return None };
-    Some(Ok(match name {
-        "array_agg" => {
-            let slot = Slot { atom: atom.clone(), nullable: true };
-            (Atom::List(Box::new(slot)), true)
-        }
-        "first_value" | "last_value" => (atom.clone(), true),
-        _ if *atom == Atom::Bits => (Atom::Bits, true),
-        _ => return None,
-    }))
-}
-
 /// The result type of a DataFusion aggregate.
 pub(crate) fn foreign(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<(Atom, bool)> {
     let fields = argument_fields(udf, args)?;
     let result = udf.return_field(&fields).map_err(|error| from_datafusion(error, udf.name()))?;
     let given: Vec<_> = args.iter().map(|(atom, _)| (atom, None)).collect();
-    let atom = uuids::kept(udf.name(), &given, Atom::from_arrow(result.data_type())?);
+    let atom = kept(udf.name(), &given, Atom::from_arrow(result.data_type())?);
     Ok((atom, udf.is_nullable()))
 }
 

@@ -16,8 +16,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::growth::reserve_for_result;
-use super::stand_in::with_bits;
-use super::uuids;
+use super::kept_types::kept;
 use crate::long_strings::in_pieces;
 use tessera_values::canonical::canonical_floats;
 use tessera_values::cast::{cast, cast_raises};
@@ -131,9 +130,9 @@ pub(crate) fn resolve(
     let atom = Atom::from_arrow(return_field.data_type())
         .map_err(|error| error.context(format!("the result of function {name}")))?;
     let given: Vec<_> = args.iter().map(|arg| (arg.atom, Some(arg.expr))).collect();
-    let atom = uuids::kept(name, &given, atom);
+    let atom = kept(name, &given, atom);
     Ok(ResolvedCall {
-        atom: with_bits(udf, args, atom.clone()),
+        atom: atom.clone(),
         nullable: return_field.is_nullable(),
         raises: !TOTAL.contains(&name) || conversion_raises(args, &fields),
         volatile: udf.signature().volatility == Volatility::Volatile,
@@ -172,7 +171,7 @@ fn conversion_raises(args: &[Arg<'_>], fields: &[FieldRef]) -> bool {
 }
 
 /// The value of an argument that is a constant or a cast of one.
-pub(crate) fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
+fn constant(expr: &Expr, data_type: &DataType) -> Result<Option<ScalarValue>> {
     let (array, atom) = match expr {
         Expr::Constant(Scalar::Null, _) => return Ok(ScalarValue::try_from(data_type).ok()),
         Expr::Constant(scalar, atom) => (scalar_to_array(scalar, atom)?, atom.clone()),

@@ -36,7 +36,7 @@ pub(crate) fn in_set(atom: &Atom, constants: &[&ArrayRef]) -> Option<InSet> {
         };
     }
     let set = match atom {
-        Atom::String | Atom::Bits | Atom::Uuid => {
+        text if text.is_stored_as_text() => {
             let text = |constant: &&ArrayRef| {
                 Some(constant.as_string_view_opt()?.value(0).as_bytes().into())
             };
@@ -57,7 +57,7 @@ pub(crate) fn in_items(atom: &Atom, items: &ArrayRef) -> Option<InSet> {
         }};
     }
     let set = match atom {
-        Atom::String | Atom::Bits | Atom::Uuid => {
+        text if text.is_stored_as_text() => {
             let texts = items.as_string_view_opt()?;
             match items.len() <= LINEAR_MAX {
                 true => {

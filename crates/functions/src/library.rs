@@ -396,7 +396,8 @@ fn resolve_comparison(
     };
     let casts = vec![atom.clone(), atom.clone()];
     let cost = match atom {
-        Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => 3,
+        Atom::Bytes => 3,
+        _ if atom.is_stored_as_text() => 3,
         Atom::List(_) | Atom::Struct(_) | Atom::Map(..) => 50,
         _ => 1,
     };

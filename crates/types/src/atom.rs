@@ -304,14 +304,29 @@ impl Atom {
         self.replaced(&|atom| (*atom == Atom::Uuid).then_some(Atom::String))
     }
 
+    /// Whether values have bit strings.
+    pub fn has_bits(&self) -> bool {
+        self.contains(&|atom| *atom == Atom::Bits)
+    }
+
     /// Whether values have UUIDs.
     pub fn has_uuids(&self) -> bool {
+        self.contains(&|atom| *atom == Atom::Uuid)
+    }
+
+    /// Whether this is such a type, or has one within it.
+    fn contains(&self, is_one: &dyn Fn(&Atom) -> bool) -> bool {
         match self {
-            Atom::List(element) => element.atom.has_uuids(),
-            Atom::Struct(slots) => slots.iter().any(|(_, slot)| slot.atom.has_uuids()),
-            Atom::Map(key, value) => key.atom.has_uuids() || value.atom.has_uuids(),
-            other => *other == Atom::Uuid,
+            Atom::List(element) => element.atom.contains(is_one),
+            Atom::Struct(slots) => slots.iter().any(|(_, slot)| slot.atom.contains(is_one)),
+            Atom::Map(key, value) => key.atom.contains(is_one) || value.atom.contains(is_one),
+            other => is_one(other),
         }
+    }
+
+    /// Whether the plain form is text.
+    pub fn is_stored_as_text(&self) -> bool {
+        matches!(self, Atom::String | Atom::Bits | Atom::Uuid)
     }
 
     /// Returns the type with other types within it, where `other` returns one.

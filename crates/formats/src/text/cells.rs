@@ -119,7 +119,7 @@ impl Cells {
     /// Converts the cells to values of a type, in its plain form.
     pub fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         match atom {
-            _ if atom.without_bits() != *atom => self.with_bits(atom),
+            _ if atom.has_bits() => self.with_bits(atom),
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(self.len());
                 for text in self.texts() {

@@ -5,8 +5,8 @@
 //!
 //! A group takes part in a join like each of its tuples, since it has the fields that the join
 //! reads. So all tuples of a group find the same partners, and the grouping merges the aggregates.
-//! The condition of an aggregate (`sum(CASE WHEN day = 'Sunday' THEN price END)`) may read fields of
-//! another input: it then chooses among the groups.
+//! The condition of an aggregate (`sum(CASE WHEN day = 'Sunday' THEN price END)`) may read fields
+//! of another input: it then chooses among the groups.
 
 use std::collections::{HashMap, HashSet};
 
@@ -301,10 +301,7 @@ impl Fields<'_> {
         let args: Vec<Atom> = args.collect::<Option<_>>()?;
         let merging = Merging::exact(call, &args, &self.call_atom(call)?)?;
         let is_small = matches!(&*call.function, "count")
-            || args.iter().all(|atom| {
-                atom.width_bytes().is_some()
-                    && !matches!(atom, Atom::String | Atom::Bits | Atom::Uuid)
-            });
+            || args.iter().all(|atom| atom.width_bytes().is_some() && !atom.is_stored_as_text());
         is_small.then_some(merging)
     }
 
@@ -325,7 +322,7 @@ impl Fields<'_> {
         self.atoms().get(name).is_some_and(|atom| {
             atom.is_integer()
                 || matches!(atom, Atom::Boolean | Atom::Decimal(..) | Atom::Date)
-                || matches!(atom, Atom::String | Atom::Uuid | Atom::Bits)
+                || atom.is_stored_as_text()
         })
     }
 
@@ -340,7 +337,8 @@ fn rows(profiles: &Profiles, relation: &Relation) -> f64 {
 
 fn field_cost(atom: &Atom) -> f64 {
     match atom {
-        Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => STRING_COST,
+        Atom::Bytes => STRING_COST,
+        text if text.is_stored_as_text() => STRING_COST,
         _ => FIELD_COST,
     }
 }

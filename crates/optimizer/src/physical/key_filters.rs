@@ -219,8 +219,8 @@ fn candidate(plan: &Plan, node: &Node) -> Option<Candidate> {
     Some(Candidate { build, build_keys, build_rows, stream, stream_rows, keys, matched })
 }
 
-/// Returns the best positions for a probe's filter, if any reduce the cost: several where the stream
-/// is a union.
+/// Returns the best positions for a probe's filter, if any reduce the cost. There are several where
+/// the stream is a union.
 fn filters_of(
     context: (&Provenance<'_>, &OperatorCatalog),
     candidate: Candidate,

@@ -297,8 +297,8 @@ impl KeyFilter {
         (!all.is_empty()).then(|| Expr::all(all))
     }
 
-    /// Returns the positions of tuples that may have such keys, ascending, and counts them. `hashes`
-    /// is scratch space.
+    /// Returns the positions of tuples that may have such keys, ascending, and counts them.
+    /// `hashes` is scratch space.
     ///
     /// # Errors
     /// A column has an unexpected type.
@@ -308,8 +308,8 @@ impl KeyFilter {
         Ok(positions)
     }
 
-    /// Like [`KeyFilter::select`], but leaves the counting to the caller, who tests values that
-    /// stand for several tuples.
+    /// Like [`KeyFilter::select`], but does not count: each value may stand for several tuples. The
+    /// caller calls [`KeyFilter::count`].
     ///
     /// # Errors
     /// A column has an unexpected type.

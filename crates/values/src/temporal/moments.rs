@@ -56,17 +56,9 @@ pub(crate) fn local_time(
 ) -> Result<ArrayRef> {
     let zone = Tz::from_str(zone)?;
     let second = per_second(unit);
-    macro_rules! run {
-        ($type:ty) => {{
-            let input = array.as_primitive_opt::<$type>().ok_or_else(|| unexpected(array))?;
-            let shift = |moment: i64| match moment {
-                i64::MAX | i64::MIN => moment,
-                _ => moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second),
-            };
-            Arc::new(input.unary::<_, $type>(shift).with_data_type(naive.arrow())) as ArrayRef
-        }};
-    }
-    Ok(for_unit!(unit, run))
+    shifted(array, unit, naive, |moment| {
+        Some(moment.saturating_add(offset_at(&zone, moment.div_euclid(second)) * second))
+    })
 }
 
 /// Converts local times of a zone to timestamps with time zone; NULL if out of range.
@@ -78,14 +70,27 @@ pub(crate) fn zoned_time(
 ) -> Result<ArrayRef> {
     let zone = Tz::from_str(zone)?;
     let second = per_second(unit);
+    shifted(array, unit, to, |local| {
+        local.checked_sub(offset_in(local.div_euclid(second), &zone) * second)
+    })
+}
+
+/// Converts timestamps of a unit one by one to those of another type; NULL where `shift` returns
+/// `None`. Infinite ones stay infinite.
+fn shifted(
+    array: &ArrayRef,
+    unit: TimeUnit,
+    to: &Atom,
+    shift: impl Fn(i64) -> Option<i64>,
+) -> Result<ArrayRef> {
+    let finite = |moment: i64| match moment {
+        i64::MAX | i64::MIN => Some(moment),
+        _ => shift(moment),
+    };
     macro_rules! run {
         ($type:ty) => {{
             let input = array.as_primitive_opt::<$type>().ok_or_else(|| unexpected(array))?;
-            let shift = |local: i64| match local {
-                i64::MAX | i64::MIN => Some(local),
-                _ => local.checked_sub(offset_in(local.div_euclid(second), &zone) * second),
-            };
-            Arc::new(input.unary_opt::<_, $type>(shift).with_data_type(to.arrow())) as ArrayRef
+            Arc::new(input.unary_opt::<_, $type>(finite).with_data_type(to.arrow())) as ArrayRef
         }};
     }
     Ok(for_unit!(unit, run))

@@ -67,9 +67,7 @@ impl MorselReader {
                 break;
             }
             if let [column] = conjunct.columns[..] {
-                if loaded[column].is_none() {
-                    loaded[column] = Some(self.decode(column, start, rows)?);
-                }
+                self.load(column, (start, rows), &mut loaded)?;
                 if let Some(BatchColumn::Flat(decoded)) = &loaded[column]
                     && let Some(mask) = self.mask(position, conjunct, decoded)
                 {
@@ -134,7 +132,20 @@ impl MorselReader {
         Ok(())
     }
 
-    /// Returns a column of the batch's rows (first row, count) in its final form.
+    /// Decodes a column of the batch's rows (first row, count), unless that is done.
+    fn load(
+        &mut self,
+        column: usize,
+        (start, rows): (usize, usize),
+        loaded: &mut [Option<BatchColumn>],
+    ) -> Result<()> {
+        if loaded[column].is_none() {
+            loaded[column] = Some(self.decode(column, start, rows)?);
+        }
+        Ok(())
+    }
+
+    /// Returns a column of the batch's rows in its final form.
     fn read(
         &mut self,
         column: usize,
@@ -178,19 +189,17 @@ impl MorselReader {
         Ok(())
     }
 
-    /// Returns the selected rows whose key passes a filter, which is asked once for each value of the
-    /// key's dictionary; `None` if there is no dictionary that this pays off for.
+    /// Returns the selected rows whose key passes a filter. The filter is asked once for each value
+    /// of the key's dictionary; `None` if there is no dictionary that this pays off for.
     fn matched_codes(
         &mut self,
         received: &ReceivedFilter,
-        (start, rows): (usize, usize),
+        batch: (usize, usize),
         loaded: &mut [Option<BatchColumn>],
         selection: Option<&[u32]>,
     ) -> Result<Option<Vec<u32>>> {
         let [column] = received.keys[..] else { return Ok(None) };
-        if loaded[column].is_none() {
-            loaded[column] = Some(self.decode(column, start, rows)?);
-        }
+        self.load(column, batch, loaded)?;
         let Some(BatchColumn::Flat(decoded)) = &loaded[column] else { return Ok(None) };
         let group_rows = self.file().metadata.parquet.row_group(self.morsel.group).num_rows();
         let values_max = MASK_VALUES_MAX.min(group_rows as usize / ROWS_PER_VALUE);
@@ -209,7 +218,7 @@ impl MorselReader {
         });
         Ok(mask.map(|mask| {
             let passed = decoded.select(&mask, selection);
-            let tested = selection.map_or(rows, <[u32]>::len);
+            let tested = selection.map_or(batch.1, <[u32]>::len);
             received.filter.count(tested as u64, passed.len() as u64);
             passed
         }))
@@ -249,9 +258,7 @@ impl MorselReader {
         loaded: &mut [Option<BatchColumn>],
         few: &[u32],
     ) -> Result<Column> {
-        if loaded[column].is_none() {
-            loaded[column] = Some(self.decode(column, batch.0, batch.1)?);
-        }
+        self.load(column, batch, loaded)?;
         match &loaded[column] {
             Some(BatchColumn::Flat(decoded)) => {
                 let kept = BatchColumn::Flat(decoded.keep(few));
