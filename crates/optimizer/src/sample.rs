@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use tessera_context::lock;
 use tessera_functions::{BoundExpr, Library};
 use tessera_plan::Expr;
@@ -88,6 +88,45 @@ pub struct ColumnSample {
     pub distinct: f64,
     /// Whether `distinct` was counted.
     pub counted: bool,
+    whole_numbers: OnceLock<Option<WholeNumbers>>,
+}
+
+/// The sampled values of a column of whole numbers or dates, in the units of its plain type.
+#[derive(Debug)]
+pub struct WholeNumbers {
+    /// The value of each row.
+    pub by_row: Vec<Option<i64>>,
+    /// The distinct values, in order.
+    sorted: Vec<i64>,
+}
+
+impl WholeNumbers {
+    /// Returns the number of distinct values in a range.
+    pub fn distinct_between(&self, min: f64, max: f64) -> usize {
+        let start = self.sorted.partition_point(|number| (*number as f64) < min);
+        let end = self.sorted.partition_point(|number| *number as f64 <= max);
+        end.saturating_sub(start)
+    }
+}
+
+impl ColumnSample {
+    /// The values of a column of whole numbers or dates; `None` for other types.
+    pub fn whole_numbers(&self) -> Option<&WholeNumbers> {
+        let read = || {
+            let numbers = match self.array.data_type() {
+                DataType::Date32 => &cast(&self.array, &DataType::Int32).ok()?,
+                plain if plain.is_integer() => &self.array,
+                _ => return None,
+            };
+            let numbers = cast(numbers, &DataType::Int64).ok()?;
+            let by_row: Vec<Option<i64>> = numbers.as_primitive::<Int64Type>().iter().collect();
+            let mut sorted: Vec<i64> = by_row.iter().copied().flatten().collect();
+            sorted.sort_unstable();
+            sorted.dedup();
+            Some(WholeNumbers { by_row, sorted })
+        };
+        self.whole_numbers.get_or_init(read).as_ref()
+    }
 }
 
 impl fmt::Debug for Sample {
@@ -187,7 +226,13 @@ fn values(array: &ArrayRef, table_rows: f64, counted: Option<f64>) -> Result<Col
     });
     let distinct =
         counted.unwrap_or_else(|| distinct(found, once, hashes.len() as f64, table_rows));
-    Ok(ColumnSample { array: array.clone(), hashes, distinct, counted: counted.is_some() })
+    Ok(ColumnSample {
+        array: array.clone(),
+        hashes,
+        distinct,
+        counted: counted.is_some(),
+        whole_numbers: OnceLock::new(),
+    })
 }
 
 /// Estimates the number of distinct values among `all` tuples from a sample of `here` tuples that

@@ -14,28 +14,28 @@ use tessera_sql::{Statement, plan};
 use tessera_testing::standard_registry;
 use tessera_types::{Result, Tuple};
 
-/// A sampler that returns every `nth` row of a generated table.
+/// A sampler that returns every `nth` row of a generated table, or of a few places in it.
 #[derive(Debug)]
 struct Every {
     rows: i64,
     nth: usize,
+    in_places: bool,
     columns: Vec<fn(i64) -> i64>,
 }
 
 impl Sampler for Every {
     fn draw(&self, columns: &[usize]) -> Option<SampledRows> {
+        let rows = (0..self.rows).step_by(self.nth);
+        let rows: Vec<i64> = rows.filter(|row| !self.in_places || row / 500 % 5 == 0).collect();
         let of = |column: &usize| -> ArrayRef {
-            Arc::new(
-                (0..self.rows).step_by(self.nth).map(self.columns[*column]).collect::<Int64Array>(),
-            )
+            Arc::new(rows.iter().copied().map(self.columns[*column]).collect::<Int64Array>())
         };
         let columns: Vec<ArrayRef> = columns.iter().map(of).collect();
-        let rows = (self.rows as usize).div_ceil(self.nth);
         Some(SampledRows {
             columns,
-            rows,
+            rows: rows.len(),
             table_rows: self.rows as f64,
-            uniform: true,
+            uniform: !self.in_places,
             distinct: Vec::new(),
         })
     }
@@ -61,35 +61,39 @@ impl TableCatalog for Sampled {
     }
 }
 
-/// A catalog of a fact table with a few frequent keys, sampled at every seventh row, and a
-/// dimension table that is sampled in full.
+/// A catalog of a fact table with a few frequent keys, sampled at every seventh row, a table sorted
+/// by a key and sampled in a few places, and dimension tables that are sampled in full.
 fn catalog(registry: &Registry, sampled: bool) -> Sampled {
     let facts: Vec<fn(i64) -> i64> =
         vec![|i| i, |i| if i % 10 < 6 { 0 } else { i % 100 }, |i| i % 7, |i| i / 4];
     let keys: Vec<fn(i64) -> i64> = vec![|i| i, |i| i / 10, |i| i / 10 * 2];
+    let events: Vec<fn(i64) -> i64> = vec![|i| 700 + i / 500];
+    let days: Vec<fn(i64) -> i64> = vec![|i| i, |i| i / 3];
     let mut made = Vec::new();
-    for (name, tuple, rows, nth, largest, columns) in [
+    for (name, tuple, rows, nth, ranges, columns) in [
         (
             "fact",
             "<id: int64, key: int64, seven: int64, four: int64>",
             10_000,
             7,
-            vec![9_999, 99, 6, 2_499],
+            vec![(0, 9_999), (0, 99), (0, 6), (0, 2_499)],
             facts,
         ),
-        ("dim", "<k: int64, a: int64, b: int64>", 100, 1, vec![99, 9, 18], keys),
+        ("dim", "<k: int64, a: int64, b: int64>", 100, 1, vec![(0, 99), (0, 9), (0, 18)], keys),
+        ("events", "<day: int64>", 10_000, 7, vec![(700, 719)], events),
+        ("calendar", "<d: int64, third: int64>", 1_000, 1, vec![(0, 999), (0, 333)], days),
     ] {
         let tuple: Tuple = tuple.parse().unwrap();
-        let known = |largest: i128| ColumnStatistics {
-            min: Some(Scalar::Integer(0)),
+        let known = |(smallest, largest): (i128, i128)| ColumnStatistics {
+            min: Some(Scalar::Integer(smallest)),
             max: Some(Scalar::Integer(largest)),
             ..ColumnStatistics::default()
         };
         let statistics = Statistics {
             rows: Some(rows as f64),
-            columns: largest.into_iter().map(known).collect(),
+            columns: ranges.into_iter().map(known).collect(),
         };
-        let draw = Box::new(Every { rows, nth, columns });
+        let draw = Box::new(Every { rows, nth, in_places: name == "events", columns });
         let sample = Sample::new(tuple.clone(), draw, registry.library().clone());
         made.push(Arc::new(Table {
             name: name.to_string(),
@@ -134,6 +138,17 @@ fn a_frequent_key_is_seen_in_a_join() {
         estimates("SELECT id, b FROM fact, dim WHERE key = k AND k = 0 AND a = 0", "probe");
     assert!((5_000..7_500).contains(&with), "{with}");
     assert!(without < 1_000, "{without}");
+}
+
+#[test]
+fn a_table_has_only_some_days_of_a_calendar() {
+    // The events are of 20 days, of which the sample has four.
+    for (third, days) in [(237, 3), (236, 3), (239, 3), (100, 0)] {
+        let sql = format!("SELECT d FROM events, calendar WHERE day = d AND third = {third}");
+        let (with, _) = estimates(&sql, "probe");
+        let rows = days * 500;
+        assert!((rows * 9 / 10..=rows * 11 / 10).contains(&with), "{third}: {with}");
+    }
 }
 
 #[test]

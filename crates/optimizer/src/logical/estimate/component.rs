@@ -91,10 +91,10 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A table in a component.
 #[derive(Debug, Clone)]
-struct Part {
-    sample: Arc<Sample>,
+pub(super) struct Part {
+    pub(super) sample: Arc<Sample>,
     columns: Vec<(Name, usize)>,
-    rows: Rc<Vec<u32>>,
+    pub(super) rows: Rc<Vec<u32>>,
 }
 
 /// Mean and variance of an expression.
@@ -110,6 +110,8 @@ pub(super) struct JoinSample {
     pub pairs: f64,
     /// The number of left rows with a match.
     pub matched: f64,
+    /// The number of different keys that matched.
+    pub keys: f64,
     pub component: Rc<Component>,
 }
 
@@ -148,7 +150,7 @@ impl Component {
         self.part(name).is_some_and(|(part, column)| part.sample.values(column).is_some())
     }
 
-    fn part(&self, name: &Name) -> Option<(&Part, usize)> {
+    pub(super) fn part(&self, name: &Name) -> Option<(&Part, usize)> {
         self.parts.iter().find_map(|part| {
             let (_, column) = part.columns.iter().find(|(known, _)| known == name)?;
             Some((part, *column))
@@ -250,7 +252,7 @@ impl Component {
         Some(Rc::new(keys))
     }
 
-    fn index(&self, names: &[Name]) -> Option<Rc<Index>> {
+    pub(super) fn index(&self, names: &[Name]) -> Option<Rc<Index>> {
         if let Some(known) = self.indexes.borrow().get(names) {
             return Some(known.clone());
         }
@@ -392,12 +394,14 @@ impl Component {
         Some(joined)
     }
 
-    fn join(&self, right: &Component, kind: Kind, keys: &[(Name, Name)]) -> Option<JoinSample> {
-        let (own, others): (Vec<Name>, Vec<Name>) = keys.iter().cloned().unzip();
+    fn join(&self, right: &Component, kind: Kind, on: &[(Name, Name)]) -> Option<JoinSample> {
+        let (own, others): (Vec<Name>, Vec<Name>) = on.iter().cloned().unzip();
         let (hashes, index) = (self.keys(&own)?, right.index(&others)?);
         let found: Vec<(u32, u32)> = hashes.iter().map(|hash| index.get(*hash)).collect();
         let pairs: usize = found.iter().map(|(_, count)| *count as usize).sum();
         let matched = found.iter().filter(|(_, count)| *count > 0).count();
+        let starts = found.iter().filter(|(_, count)| *count > 0).map(|(start, _)| *start);
+        let keys = starts.collect::<HashSet<u32>>().len() as f64;
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         let every = match kind {
             Kind::Semi | Kind::Anti => {
@@ -443,6 +447,7 @@ impl Component {
         Some(JoinSample {
             pairs: pairs as f64,
             matched: matched as f64,
+            keys,
             component: Rc::new(component),
         })
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tessera_plan::Expr;
 
 use super::component::Component;
+use super::key_range::share_in_range;
 use super::{Column, FEW_ROWS, Profile, bounded};
 use crate::logical::relation::{Kind, Name};
 
@@ -126,20 +127,34 @@ fn sampled<'c>(
     if a.rows == 0 || b.rows == 0 || !(a.whole || b.whole || a.uniform && b.uniform) {
         return None;
     }
-    let joined = a.joined(b, kind, groups.get(&sides)?)?;
+    let keys = groups.get(&sides)?;
+    let joined = a.joined(b, kind, keys)?;
     let draws = a.rows as f64 * b.rows as f64;
     let known = a.whole && b.whole;
-    let estimate = pair_share(left, right, &tried);
-    let share = match joined.pairs {
-        pairs if known || pairs >= FEW_ROWS => pairs / draws,
-        pairs => bounded(estimate, pairs, draws),
+    // Tuples from the same place often have the same key: such a sample has as many independent
+    // draws as it has keys.
+    let (found, draws_found) = if (a.whole || a.uniform) && (b.whole || b.uniform) {
+        (joined.pairs, draws)
+    } else {
+        let (part, whole, names) = match b.whole {
+            true => (a, b, keys.iter().map(|(own, _)| own.clone()).collect::<Vec<_>>()),
+            false => (b, a, keys.iter().map(|(_, other)| other.clone()).collect()),
+        };
+        (joined.keys, part.index(&names)?.keys.len() as f64 * whole.rows as f64)
+    };
+    let share = if known || found >= FEW_ROWS {
+        joined.pairs / draws
+    } else {
+        let estimate = share_in_range((left, right), (a, b), keys)
+            .unwrap_or_else(|| pair_share(left, right, &tried));
+        bounded(estimate, found, draws_found.max(1.0))
     };
     // If the right side is only partly sampled, most left tuples find no match.
     let matched = b.whole.then(|| match joined.matched {
-        matched if a.whole || matched >= FEW_ROWS => matched / a.rows as f64,
-        matched => (matched + 0.5) / (a.rows as f64 + 1.0),
+        matched if a.whole || found >= FEW_ROWS => matched / a.rows as f64,
+        _ => (share * b.rows as f64).min(1.0),
     });
-    let enough = known || joined.pairs >= FEW_ROWS || kind == Kind::Anti;
+    let enough = known || found >= FEW_ROWS || kind == Kind::Anti;
     let component = enough.then(|| (sides.0, sides.1, joined.component.clone()));
     Some(SampledJoin { component, rest: rest.collect(), share, matched })
 }

@@ -5,6 +5,7 @@ mod component;
 mod group;
 mod index;
 mod join;
+mod key_range;
 mod profile;
 
 use std::cell::RefCell;
