@@ -1,17 +1,18 @@
 //! Rewrites DISTINCT aggregates as two groupings: the first by the keys and the value, which keeps
-//! each value once, the second by the keys. Counts, sums, minima and maxima of other values are
-//! computed in the first and merged in the second.
+//! each value once, the second by the keys. Counts, sums, averages, minima and maxima of other
+//! values are computed in parts in the first and merged in the second.
 //!
 //! This pays because group tables are partitioned and typed; the per-group sets of a DISTINCT
 //! function are neither.
 
 use std::collections::{HashMap, HashSet};
 
-use tessera_plan::{Expr, Functions, Rule, Scalar};
-use tessera_types::Atom;
+use tessera_plan::{Expr, Rule};
 
 use crate::logical::fields::Fields;
+use crate::logical::parts::Parts;
 use crate::logical::relation::{Aggregate, Call, Name, Relation, parameters};
+use crate::merging::Merging;
 
 impl Fields<'_> {
     /// Splits the groupings of a relation in two where their DISTINCT aggregates share one value.
@@ -49,59 +50,33 @@ impl Fields<'_> {
         else {
             return Relation::Aggregate(Box::new(aggregate));
         };
-        let Aggregate { input, keys, calls, .. } = aggregate;
+        let merging = |(name, call): &(Name, Call)| {
+            let merging = Merging::of(&call.function, &self.call_atom(call)?)?;
+            Some((name.clone(), merging, call.clone()))
+        };
+        let others = aggregate.calls.iter().filter(|(_, call)| !call.distinct).map(merging);
+        let Some(others) = others.collect::<Option<Vec<_>>>() else {
+            return Relation::Aggregate(Box::new(aggregate));
+        };
+        let Parts { parts, merging } = self.split_calls(others);
+        let mut merging: HashMap<Name, Call> =
+            merging.into_iter().map(|(name, call, _)| (name, call)).collect();
+        let Aggregate { input, keys, mut calls, .. } = aggregate;
         let name = self.fresh("distinct value", atom);
         let names: Vec<(Name, Expr)> =
             keys.iter().map(|(name, _)| (name.clone(), Expr::Field(name.clone()))).collect();
-        let mut output = names.clone();
         let mut first = keys;
         first.push((name.clone(), value));
-        let (mut partial, mut whole) = (Vec::new(), Vec::new());
-        for (called, call) in calls {
-            if call.distinct {
-                output.push((called.clone(), Expr::Field(called.clone())));
-                whole.push((
-                    called,
-                    Call { args: vec![Expr::Field(name.clone())], distinct: false, ..call },
-                ));
-                continue;
+        for (called, call) in &mut calls {
+            match merging.remove(called) {
+                Some(merge) => *call = merge,
+                None => (call.args, call.distinct) = (vec![Expr::Field(name.clone())], false),
             }
-            let atom = self.atoms().get(&called).cloned().unwrap_or(Atom::Int64);
-            let part = self.fresh("part", atom.clone());
-            let function: Name =
-                if &*call.function == "count" { "sum".into() } else { call.function.clone() };
-            // A sum of sums may have a wider type than its input.
-            let wide = self.library.aggregate(&function, &[(atom.clone(), true)], false);
-            let merged = self.fresh("merged", wide.map_or_else(|_| atom.clone(), |(wide, _)| wide));
-            let mut value = Expr::Field(merged.clone()).cast(atom.clone());
-            if &*call.function == "count" {
-                // The count of no tuples is 0, not NULL.
-                value = Expr::Coalesce(vec![value, Expr::Constant(Scalar::Integer(0), atom)]);
-            }
-            output.push((called, value));
-            partial.push((part.clone(), call));
-            let args = vec![Expr::Field(part)];
-            whole.push((
-                merged,
-                Call {
-                    function,
-                    args,
-                    distinct: false,
-                    filter: None,
-                    order_by: Vec::new(),
-                    limit: None,
-                },
-            ));
         }
-        let once = Aggregate { input, keys: first, sets: None, grouping: None, calls: partial };
-        let twice = Aggregate {
-            input: Relation::Aggregate(Box::new(once)),
-            keys: names,
-            sets: None,
-            grouping: None,
-            calls: whole,
-        };
-        Relation::Map { input: Box::new(Relation::Aggregate(Box::new(twice))), exprs: output }
+        let once = Aggregate { input, keys: first, sets: None, grouping: None, calls: parts };
+        let input = Relation::Aggregate(Box::new(once));
+        let twice = Aggregate { input, keys: names, sets: None, grouping: None, calls };
+        Relation::Aggregate(Box::new(twice))
     }
 
     /// Whether all other aggregates have fixed-width partial states; a string for each distinct
@@ -174,9 +149,8 @@ fn distinct_value(aggregate: &Aggregate) -> Option<Expr> {
     };
     let fits = |call: &Call| match &*call.function {
         _ if !call.order_by.is_empty() => false,
-        "count" | "sum" | "min" | "max" if !call.distinct => true,
-        // An average cannot be merged from partial averages, so only DISTINCT ones qualify.
-        "count" | "sum" | "avg" | "min" | "max" if call.distinct => {
+        "count" | "sum" | "avg" | "min" | "max" if !call.distinct => true,
+        "count" | "sum" | "avg" | "min" | "max" => {
             call.filter.is_none() && call.args == [value.clone()]
         }
         _ => false,

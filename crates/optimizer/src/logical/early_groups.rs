@@ -10,14 +10,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tessera_plan::{Expr, Functions, Rule};
+use tessera_plan::{Expr, Rule};
 use tessera_types::Atom;
 
 use crate::logical::conditions_of_calls::Condition;
 use crate::logical::estimate::{Estimates, Profile};
 use crate::logical::fields::Fields;
+use crate::logical::parts::Parts;
 use crate::logical::relation::{Aggregate, Call, Join, Kind, Name, Relation, inline, parameters};
-use crate::merging::{Merging, merging_call};
+use crate::merging::Merging;
 
 /// The fewest tuples that are worth a grouping of their own.
 const TUPLES_MIN: f64 = 50_000.0;
@@ -101,24 +102,10 @@ impl Fields<'_> {
         let Place { path, keys, calls, mut conditions, .. } = place;
         let merged = calls.into_iter().map(|(name, call)| Some((name, self.merging(&call)?, call)));
         let Some(merged) = merged.collect::<Option<Vec<(Name, Merging, Call)>>>() else { return };
-        let mut parts: Vec<(Name, Call)> = Vec::with_capacity(merged.len());
-        for (name, merging, call) in merged {
-            let mut names = Vec::with_capacity(merging.parts.len());
-            let mut atom = Atom::Int64;
-            for part in merging.part_calls(&call) {
-                atom = self.call_atom(&part).unwrap_or(atom);
-                let known = parts.iter().find(|(_, known)| *known == part);
-                names.push(match known {
-                    Some((name, _)) => name.clone(),
-                    None => {
-                        let name = self.fresh("part", atom.clone());
-                        parts.push((name.clone(), part));
-                        name
-                    }
-                });
-            }
+        let Parts { parts, merging } = self.split_calls(merged);
+        for (name, merge, atom) in merging {
             if let Some((_, call)) = aggregate.calls.iter_mut().find(|(known, _)| *known == name) {
-                *call = merging_call(merging.merge, &names);
+                *call = merge;
                 if let Some(condition) = conditions.remove(&name) {
                     condition.restrict(call, &atom);
                 }
@@ -303,12 +290,6 @@ impl Fields<'_> {
         let is_small = matches!(&*call.function, "count")
             || args.iter().all(|atom| atom.width_bytes().is_some() && !atom.is_stored_as_text());
         is_small.then_some(merging)
-    }
-
-    fn call_atom(&self, call: &Call) -> Option<Atom> {
-        let args = call.args.iter().map(|arg| Some((self.atom_of(arg).ok()?, true)));
-        let args: Vec<(Atom, bool)> = args.collect::<Option<_>>()?;
-        Some(self.library.aggregate(&call.function, &args, call.distinct).ok()?.0)
     }
 
     /// Whether a call may be computed for tuples that the joins above would drop.

@@ -12,6 +12,7 @@ pub(crate) mod lateral_limit;
 pub(crate) mod lateral_unnest;
 pub(crate) mod order;
 pub(crate) mod partition_aggregates;
+mod parts;
 pub(crate) mod push;
 pub(crate) mod reduce;
 pub mod relation;
