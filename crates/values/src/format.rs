@@ -371,7 +371,8 @@ fn write_day(text: &mut impl Text, day: i64) -> bool {
     year <= 0
 }
 
-fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
+/// Appends a time of day.
+pub(crate) fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
     let per_second = per_second(unit);
     let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -400,15 +401,20 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
     text.push(' ');
     write_time(text, local.rem_euclid(per_day), unit);
     if let Some(offset) = offset {
-        let _ = write!(text, "{}{:02}", if offset < 0 { '-' } else { '+' }, offset.abs() / 3_600);
-        if offset % 3_600 != 0 {
-            let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
-        }
-        if offset % 60 != 0 {
-            let _ = write!(text, ":{:02}", offset.abs() % 60);
-        }
+        write_offset(text, offset);
     }
     text.push_str(if before_christ { " BC" } else { "" });
+}
+
+/// Appends an offset in seconds east of Greenwich.
+pub(crate) fn write_offset(text: &mut String, offset: i64) {
+    let _ = write!(text, "{}{:02}", if offset < 0 { '-' } else { '+' }, offset.abs() / 3_600);
+    if offset % 3_600 != 0 {
+        let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
+    }
+    if offset % 60 != 0 {
+        let _ = write!(text, ":{:02}", offset.abs() % 60);
+    }
 }
 
 /// Appends an interval in PostgreSQL's format: a part after a negative one has an explicit sign.
