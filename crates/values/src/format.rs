@@ -14,6 +14,7 @@ use tessera_types::{Atom, Result, TimeUnit};
 use crate::digits::{Text, push_date, push_padded};
 use crate::kernel::unexpected;
 use crate::scalar::per_second;
+use crate::temporal::timetz::TimeTz;
 use crate::with_whole_number;
 
 /// Formats each value as text.
@@ -45,6 +46,7 @@ fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         | Atom::Enum(_)
         | Atom::Bytes
         | Atom::Time(_)
+        | Atom::TimeTz
         | Atom::Timestamp(..)
         | Atom::Interval => Box::new(move |text, row| {
             let start = text.len();
@@ -212,6 +214,7 @@ fn whole_writer(atom: &Atom) -> WholeWriter {
         }
         Atom::Date => Box::new(|text, day| write_date(text, day as i64)),
         Atom::Time(unit) => Box::new(move |text, time| write_time(text, time as i64, unit)),
+        Atom::TimeTz => Box::new(|text, packed| TimeTz::unpacked(packed as i64).write(text)),
         Atom::Timestamp(unit, zone) => {
             let zone = zone.and_then(|zone| Tz::from_str(&zone).ok());
             Box::new(move |text, moment| write_timestamp(text, moment as i64, unit, zone.as_ref()))

@@ -5,5 +5,6 @@ pub(crate) mod moments;
 pub mod read;
 pub mod session_zone;
 pub mod timetz;
+pub mod timetz_arithmetic;
 pub mod tokens;
 pub mod zones;
