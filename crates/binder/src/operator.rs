@@ -191,7 +191,7 @@ impl Binder<'_> {
                 let right = cast(right, Interval)?;
                 (left, right)
             }
-            (Interval, Time(_)) if name == "sub" => {
+            (Interval | TimeTz, Time(_)) if name == "sub" => {
                 let right = cast(right, Interval)?;
                 (left, right)
             }

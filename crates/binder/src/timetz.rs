@@ -20,8 +20,12 @@ const TEXT_OF_ALL: [&str; 9] = [
 ];
 
 impl Binder<'_> {
-    /// Converts times with time zone to text for a function that makes text of its arguments.
-    pub(super) fn times_as_text(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+    /// Converts times with time zone to text for a function that makes text of its arguments, and
+    /// times of day to them where they are compared.
+    pub(super) fn times_taken(&self, name: &str, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+        if name == "overlaps" && args.iter().any(|arg| arg.atom == Atom::TimeTz) {
+            return self.times_with_zone(args);
+        }
         if !TEXT_OF_ALL.contains(&name) {
             return Ok(args);
         }
@@ -67,7 +71,7 @@ impl Binder<'_> {
     }
 
     /// Converts the times of day among arguments to times with time zone.
-    pub(super) fn times_with_zone(&self, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
+    fn times_with_zone(&self, args: Vec<TypedExpr>) -> Result<Vec<TypedExpr>> {
         let convert = |arg: TypedExpr| match arg.atom {
             Atom::Time(_) => self.cast_to(arg, &Atom::TimeTz, false),
             _ => Ok(arg),

@@ -67,9 +67,6 @@ impl Binder<'_> {
             _ => 0..0,
         };
         let zoned = Atom::Timestamp(TimeUnit::Microsecond, Some(Arc::clone(&self.zone)));
-        if name == "overlaps" && args.iter().any(|arg| arg.atom == Atom::TimeTz) {
-            return self.times_with_zone(args);
-        }
         let convert = |(at, arg): (usize, TypedExpr)| match dates.contains(&at) && is_date(&arg) {
             true => self.cast_to(arg, &zoned, false),
             false => Ok(arg),

@@ -162,7 +162,7 @@ pub(super) fn overlaps(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         false => meeting(&[a, b, c, d]),
     };
     let end = |arg: &Arg<'_>| match arg.atom {
-        Atom::Interval | Atom::Duration(_) => Atom::Interval,
+        Atom::Interval | Atom::Duration(_) if atom != Atom::TimeTz => Atom::Interval,
         _ => atom.clone(),
     };
     let wanted = [atom.clone(), end(b), atom.clone(), end(d)];

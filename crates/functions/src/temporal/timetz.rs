@@ -8,7 +8,7 @@ use tessera_types::{Atom, Result};
 use tessera_values::rowwise::{InputValue, OutputValue, TIME, signature, strict, zoned};
 use tessera_values::temporal::timetz::TimeTz;
 use tessera_values::temporal::zones::{Zone, zone_of};
-use tessera_values::types::{Arg, ResolvedCall};
+use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 use crate::patterns::PatternCache;
 use crate::temporal::at_zone::of_offset;
@@ -43,7 +43,10 @@ pub(super) fn at_zone(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let of_interval =
         matches!(args.first(), Some(Arg { atom: Atom::Interval | Atom::Duration(_), .. }));
     let first = if of_interval { Atom::Interval } else { Atom::String };
-    let casts = signature(name, args, &[first, Atom::TimeTz, zoned()])?;
+    let casts = signature(name, args, &[first, Atom::TimeTz, zoned()]).map_err(|_| {
+        let hint = "it takes a time zone as text or an interval, and a time";
+        wrong_arguments("timezone", args.get(..2).unwrap_or(args), hint)
+    })?;
     let zones = PatternCache::new(zone_of);
     Ok(strict(Atom::TimeTz, args, casts, move |arguments| {
         let zone = match arguments[0] {

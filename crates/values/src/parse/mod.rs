@@ -94,6 +94,8 @@ pub enum Failure {
     Interval,
     /// A time zone offset is out of range.
     Zone,
+    /// The name of a time zone is unknown.
+    ZoneName,
 }
 
 /// The characters of a text that a message shows.
@@ -118,6 +120,10 @@ impl Failure {
         match self {
             Failure::Interval => beyond().with_state(SqlState::INTERVAL_FIELD_OVERFLOW),
             Failure::Zone => beyond().with_state(SqlState::INVALID_TIME_ZONE_DISPLACEMENT),
+            Failure::ZoneName => Error::data(format!(
+                "unknown time zone in '{short}' for type {to}; use a name of the IANA database"
+            ))
+            .with_state(SqlState::INVALID_PARAMETER_VALUE),
             Failure::Invalid => Error::data(format!("invalid input for type {to}: '{short}'"))
                 .with_state(match temporal {
                     true => SqlState::INVALID_DATETIME_FORMAT,
