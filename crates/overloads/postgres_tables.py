@@ -42,6 +42,7 @@ TYPES = {
     "varbit": "Varbit",
     "date": "Date",
     "time": "Time",
+    "timetz": "Timetz",
     "timestamp": "Timestamp",
     "timestamptz": "Timestamptz",
     "interval": "Interval",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast, TimezoneInfo};
+use sqlparser::ast::{Array, CastKind, CharacterLength, DataType, Expr as Ast};
 use tessera_parser::element_type;
 use tessera_plan::{Expr, Lambda};
 use tessera_types::{Atom, Error, Field, Result, TimeUnit, Tuple};
@@ -103,10 +103,7 @@ impl Binder<'_> {
                 let moment = self.cast_to(value, &atom, safe)?;
                 self.call("round_moment", vec![moment, TypedExpr::int32(*digits as i32)])
             }
-            DataType::Time(
-                Some(digits @ 0..=6),
-                TimezoneInfo::None | TimezoneInfo::WithoutTimeZone,
-            ) => {
+            DataType::Time(Some(digits @ 0..=6), _) => {
                 let time = self.cast_to(value, &atom, safe)?;
                 self.call("round_time", vec![time, TypedExpr::int32(*digits as i32)])
             }
@@ -136,15 +133,25 @@ impl Binder<'_> {
         let (Atom::List(slot), Some(data_type)) = (&list.atom, element_type(list_type)) else {
             return Err(Error::internal("a cast to a list gave no list"));
         };
+        let each = |item| self.cast_as(item, data_type, safe);
+        Ok(TypedExpr::new(self.transformed(list.clone(), &slot.atom, each)?, list.atom))
+    }
+
+    /// Applies a conversion to the elements of a list.
+    pub(super) fn transformed(
+        &self,
+        list: TypedExpr,
+        of: &Atom,
+        each: impl Fn(TypedExpr) -> Result<TypedExpr>,
+    ) -> Result<Expr> {
         let element: Arc<str> = "element".into();
-        let value = TypedExpr::new(Expr::Field(element.clone()), slot.atom.clone());
-        let body = self.cast_as(value, data_type, safe)?.expr;
+        let body = each(TypedExpr::new(Expr::Field(element.clone()), of.clone()))?.expr;
         let parameters = Tuple::new(vec![
-            Field::nullable(element, slot.atom.clone()),
+            Field::nullable(element, of.clone()),
             Field::nullable("position", Atom::Int64),
         ]);
         let lambda = Expr::Lambda(Arc::new(Lambda { parameters, body }));
-        Ok(TypedExpr::new(Expr::call("list_transform", vec![list.expr, lambda]), list.atom))
+        Ok(Expr::call("list_transform", vec![list.expr, lambda]))
     }
 
     /// Casts a special date word, such as `'today'::date`, to a value of the statement's time.
@@ -173,6 +180,7 @@ impl Binder<'_> {
                 day(days)?.and_then(|day| self.cast_to(day, to, false))
             }
             (Atom::Time(TimeUnit::Microsecond), None) => Ok(clock("localtime")?),
+            (Atom::TimeTz, None) => Ok(clock("current_time")?),
             _ => return None,
         })
     }

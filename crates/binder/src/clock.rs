@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, TimeUnit};
 use tessera_values::temporal::session_zone::local_microseconds;
+use tessera_values::temporal::timetz::TimeTz;
+use tessera_values::temporal::zones::Zone;
 
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
@@ -15,6 +17,7 @@ enum ClockValue {
     LocalTimestamp,
     Date,
     LocalTime,
+    Time,
 }
 
 /// The functions by name.
@@ -28,7 +31,7 @@ const FUNCTIONS: [(&str, ClockValue); 13] = [
     ("current_localtimestamp", ClockValue::LocalTimestamp),
     ("current_date", ClockValue::Date),
     ("today", ClockValue::Date),
-    ("current_time", ClockValue::LocalTime),
+    ("current_time", ClockValue::Time),
     ("localtime", ClockValue::LocalTime),
     ("get_current_time", ClockValue::LocalTime),
     ("current_localtime", ClockValue::LocalTime),
@@ -52,11 +55,13 @@ impl StatementTime {
     pub(crate) fn value_of(self, function: &str, zone: &str) -> Option<Expr> {
         let kind = named(function)?;
         let local = local_microseconds(self.microseconds, zone).unwrap_or(self.microseconds);
+        let offset = Zone::Fixed((local - self.microseconds) / 1_000_000);
         let value = match kind {
             ClockValue::Timestamp => self.microseconds,
             ClockValue::LocalTimestamp => local,
             ClockValue::Date => local.div_euclid(DAY_MICROSECONDS),
             ClockValue::LocalTime => local.rem_euclid(DAY_MICROSECONDS),
+            ClockValue::Time => TimeTz::of_moment(self.microseconds, &offset)?.packed(),
         };
         Some(Expr::Constant(Scalar::Integer(value.into()), atom(kind, zone)))
     }
@@ -72,6 +77,7 @@ fn atom(value: ClockValue, zone: &str) -> Atom {
         ClockValue::LocalTimestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
         ClockValue::Date => Atom::Date,
         ClockValue::LocalTime => Atom::Time(TimeUnit::Microsecond),
+        ClockValue::Time => Atom::TimeTz,
     }
 }
 
@@ -92,7 +98,7 @@ mod tests {
         assert_eq!(value_in("localtime", "-01:00"), "82800000005 time(us)");
         assert_eq!(value("now"), "172800000005 timestamp(us, UTC)");
         assert_eq!(value("current_date"), "2 date");
-        assert_eq!(value("current_time"), "5 time(us)");
+        assert_eq!(value("current_time"), "1441792 timetz");
         assert_eq!(value("localtimestamp"), "172800000005 timestamp(us)");
         assert_eq!(value("lower"), "None");
     }

@@ -24,6 +24,9 @@ impl Binder<'_> {
         if value.atom == *to {
             return Ok(TypedExpr { unknown: false, ..value });
         }
+        if let Some(zoned) = self.in_zone_of_session(&value, to, safe)? {
+            return Ok(zoned);
+        }
         check_cast(&value.atom, to)?;
         let expr = Expr::Cast { input: Box::new(value.expr), to: to.clone(), safe };
         Ok(TypedExpr::new(expr, to.clone()))

@@ -113,7 +113,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Converts the enums and bit strings that leave a query to text.
+    /// Converts what leaves a query and is text there: enums, bit strings, times with time zone.
     fn output_as_text(&mut self, query: BoundQuery) -> Result<BoundQuery> {
         let atoms = query.columns.iter().map(|column| column.atom.in_results()).collect();
         self.retyped_columns(query, atoms)
@@ -131,7 +131,7 @@ fn range(labels: &EnumType, first: i128, last: i128) -> TypedExpr {
 
 impl PlanContext<'_> {
     /// Binds and plans a query whose rows leave the engine; duplicate column names get a numeric
-    /// suffix in its tuple. Enums and bit strings become text.
+    /// suffix in its tuple. Enums, bit strings and times with time zone become text.
     ///
     /// # Errors
     /// A name is unknown or ambiguous, types do not match, or a construct is not supported.

@@ -265,6 +265,9 @@ impl Binder<'_> {
                 args.extend([TypedExpr::text("ASC"), TypedExpr::text("NULLS LAST")]);
                 self.call("array_sort", args)
             }
+            ("timezone", 2) if matches!(args[1].atom, Atom::Time(_) | Atom::TimeTz) => {
+                self.time_at_zone(args)
+            }
             // The fields are a local time of the session.
             ("make_timestamptz", 6) => {
                 let local = self.call("make_timestamp", args)?;
@@ -302,7 +305,7 @@ impl Binder<'_> {
             (Some(digits), Atom::Timestamp(..)) if digits.atom.is_integer() => {
                 self.call("round_moment", vec![value, digits])
             }
-            (Some(digits), Atom::Time(_)) if digits.atom.is_integer() => {
+            (Some(digits), Atom::Time(_) | Atom::TimeTz) if digits.atom.is_integer() => {
                 self.call("round_time", vec![value, digits])
             }
             (Some(digits), _) => Err(self.no_function(name, &[digits])),

@@ -102,6 +102,7 @@ mod struct_function;
 mod subquery;
 mod system;
 mod table_function;
+mod timetz;
 mod typed;
 mod unpivot;
 mod untyped;
@@ -269,7 +270,7 @@ impl<'a> Binder<'a> {
     /// Calls a function of the library.
     fn call(&self, function: &str, args: Vec<TypedExpr>) -> Result<TypedExpr> {
         let args = self.labeled(enums::Called::Scalar, function, args)?;
-        let args = self.bits_as_text(function, args)?;
+        let args = self.times_taken(function, self.bits_as_text(function, args)?)?;
         let given: Vec<_> = args.iter().map(|arg| (arg.atom.clone(), true, &arg.expr)).collect();
         let (atom, _) = tessera_plan::Functions::scalar(&**self.library(), function, &given)
             .map_err(|error| Self::function_error(error, function))?;

@@ -175,7 +175,7 @@ impl Binder<'_> {
         left: TypedExpr,
         right: TypedExpr,
     ) -> Result<(TypedExpr, TypedExpr)> {
-        use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
+        use Atom::{Date, Duration, Interval, Null, Time, TimeTz, Timestamp};
         let cast = |value: TypedExpr, to: Atom| self.cast_to(value, &to, false);
         Ok(match (left.atom.clone(), right.atom.clone()) {
             (Duration(_), _) => return self.operands(name, cast(left, Interval)?, right),
@@ -191,14 +191,14 @@ impl Binder<'_> {
                 let right = cast(right, Interval)?;
                 (left, right)
             }
-            (Interval, Time(_)) if name == "sub" => {
+            (Interval | TimeTz, Time(_)) if name == "sub" => {
                 let right = cast(right, Interval)?;
                 (left, right)
             }
             (Null, Null) => (cast(left, Atom::Int32)?, cast(right, Atom::Int32)?),
             (Null, Date) if name == "sub" => (cast(left, Date)?, right),
-            (Null, Date | Timestamp(..) | Time(_)) => (cast(left, Interval)?, right),
-            (Date | Timestamp(..) | Time(_), Null) => {
+            (Null, Date | Timestamp(..) | Time(_) | TimeTz) => (cast(left, Interval)?, right),
+            (Date | Timestamp(..) | Time(_) | TimeTz, Null) => {
                 let right = cast(right, Interval)?;
                 (left, right)
             }

@@ -172,7 +172,9 @@ impl Binder<'_> {
     pub(super) fn assigned(&self, value: TypedExpr, to: &Atom, what: &str) -> Result<TypedExpr> {
         let is_moment = |atom: &Atom| matches!(atom, Atom::Timestamp(..) | Atom::Date);
         let fits = value.atom.is_numeric() && to.is_numeric()
-            || is_moment(&value.atom) && (is_moment(to) || matches!(to, Atom::Time(_)))
+            || is_moment(&value.atom)
+                && (is_moment(to) || matches!(to, Atom::Time(_) | Atom::TimeTz))
+            || value.atom == Atom::TimeTz && matches!(to, Atom::Time(_))
             || *to == Atom::String
             || matches!((&value.atom, to), (Atom::List(_), Atom::List(_)));
         match fits {

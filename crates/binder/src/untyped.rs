@@ -206,6 +206,7 @@ fn atom_of(ty: ValueType, literal: &TypedExpr) -> Option<Atom> {
         Type::Bit | Type::Varbit => Atom::Bits,
         Type::Date => Atom::Date,
         Type::Time => Atom::Time(TimeUnit::Microsecond),
+        Type::Timetz => Atom::TimeTz,
         Type::Timestamp => Atom::Timestamp(TimeUnit::Microsecond, None),
         Type::Timestamptz => Atom::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::Interval => Atom::Interval,

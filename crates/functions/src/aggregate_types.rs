@@ -6,7 +6,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use tessera_types::{Atom, Error, Result, Slot, SqlState, TimeUnit};
 
 use super::foreign::{foreign_type, from_datafusion};
-use super::kept_types::kept;
+use super::kept_types::{is_taken, kept};
 
 /// The native aggregates, except those that merge partial results.
 pub(super) const NAMES: [&str; 44] = [
@@ -56,15 +56,15 @@ pub(super) const NAMES: [&str; 44] = [
     "variance",
 ];
 
+fn refused(name: &str, args: &[(Atom, bool)], hint: &str) -> Error {
+    let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
+    Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))
+        .with_state(SqlState::UNDEFINED_FUNCTION)
+}
+
 /// The result type of a native aggregate; `None` for other functions.
 pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, bool)>> {
-    let wrong = |hint: &str| {
-        let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
-        Some(Err(Error::semantic(format!(
-            "aggregate function {name} does not take ({types}); {hint}"
-        ))
-        .with_state(SqlState::UNDEFINED_FUNCTION)))
-    };
+    let wrong = |hint: &str| Some(Err(refused(name, args, hint)));
     let one = || match args {
         [(atom, _)] => Some(atom),
         _ => None,
@@ -195,6 +195,9 @@ pub(crate) fn own(name: &str, args: &[(Atom, bool)]) -> Option<Result<(Atom, boo
 
 /// The result type of a DataFusion aggregate.
 pub(crate) fn foreign(udf: &AggregateUDF, args: &[(Atom, bool)]) -> Result<(Atom, bool)> {
+    if !is_taken(udf.name(), args.iter().map(|(atom, _)| atom)) {
+        return Err(refused(udf.name(), args, "cast times with time zone to text"));
+    }
     let fields = argument_fields(udf, args)?;
     let result = udf.return_field(&fields).map_err(|error| from_datafusion(error, udf.name()))?;
     let given: Vec<_> = args.iter().map(|(atom, _)| (atom, None)).collect();

@@ -8,6 +8,8 @@
 //! | timestamp ± interval | timestamp |
 //! | timestamp - timestamp, time - time | interval of days and time |
 //! | time ± interval | time, wrapping at midnight |
+//! | timetz ± interval | timetz, wrapping at midnight |
+//! | date + timetz | timestamp(us, zone) |
 //! | interval ± interval, interval * number, interval / number | interval |
 //!
 //! Months are added first and stop at the end of the month, then days, then the time. With a time
@@ -26,6 +28,7 @@ use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit};
 use tessera_values::kernel::{Argument, Kernel, binary};
 use tessera_values::parse::timestamp::{DATE_END, offset_in};
 use tessera_values::scalar::per_second;
+use tessera_values::temporal::timetz_arithmetic;
 use tessera_values::types::{Arg, ResolvedCall, finer};
 
 const DAY_SECONDS: i64 = 86_400;
@@ -38,7 +41,7 @@ pub(crate) fn resolve(
     right: &Atom,
     args: &[Arg<'_>],
 ) -> Option<ResolvedCall> {
-    use Atom::{Date, Duration, Interval, Null, Time, Timestamp};
+    use Atom::{Date, Duration, Interval, Null, Time, TimeTz, Timestamp};
     let microseconds = Timestamp(TimeUnit::Microsecond, None);
     let subtract = operation == Operation::Sub;
     let swapped = |args| resolve(operation, right, left, args).map(SwappedArguments::wrap);
@@ -103,6 +106,7 @@ pub(crate) fn resolve(
             let unit = finer(finer(*a, *b), TimeUnit::Microsecond);
             build(Interval, [Time(unit), Time(unit)], TemporalRule::TimeDifference(unit))
         }
+        (_, TimeTz, _) | (_, _, TimeTz) => timetz_arithmetic::arithmetic(operation, args),
         (Operation::Add | Operation::Sub, Interval | Duration(_), Interval | Duration(_)) => {
             build(Interval, [Interval, Interval], TemporalRule::Intervals)
         }

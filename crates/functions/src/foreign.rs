@@ -16,7 +16,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Code, Error, Result, SqlState};
 
 use super::growth::reserve_for_result;
-use super::kept_types::kept;
+use super::kept_types::{is_taken, kept};
 use crate::long_strings::in_pieces;
 use tessera_values::canonical::canonical_floats;
 use tessera_values::cast::{cast, cast_raises};
@@ -108,6 +108,9 @@ pub(crate) fn resolve(
     args: &[Arg<'_>],
 ) -> Result<ResolvedCall> {
     let name = udf.name();
+    if !is_taken(name, args.iter().map(|arg| arg.atom)) {
+        return Err(wrong_arguments(name, args, "cast times with time zone to text"));
+    }
     let field = |index: usize, arg: &Arg<'_>| -> FieldRef {
         Arc::new(Field::new(format!("a{index}"), foreign_type(&arg.atom.arrow()), arg.nullable))
     };

@@ -1,4 +1,5 @@
-//! The types of DataFusion's functions over bit strings and UUIDs, which are texts to it.
+//! The types of DataFusion's functions over bit strings and UUIDs, which are texts to it, and over
+//! times with time zone, which are numbers.
 //!
 //! What its functions choose, keep or collect of their arguments has the type of these.
 
@@ -8,7 +9,7 @@ use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Slot};
 
 /// DataFusion's functions whose results are values of their arguments, or lists of them.
-const KEEPING: [&str; 33] = [
+const KEEPING: [&str; 30] = [
     "array_agg",
     "array_any_value",
     "array_append",
@@ -39,13 +40,24 @@ const KEEPING: [&str; 33] = [
     "least",
     "make_array",
     "map_entries",
+];
+
+/// Other functions of DataFusion that do not compute with the values, beside those of arrays.
+const OF_ANY: [&str; 10] = [
+    "approx_distinct",
+    "cardinality",
+    "empty",
+    "get_field",
+    "map",
     "map_extract",
     "map_keys",
     "map_values",
+    "named_struct",
+    "struct",
 ];
 
-/// Returns the result type of a function of DataFusion, with bit strings and UUIDs where its values
-/// are those of its arguments.
+/// Returns the result type of a function of DataFusion, with bit strings, UUIDs and times with time
+/// zone where its values are those of its arguments.
 pub(crate) fn kept(name: &str, args: &[(&Atom, Option<&Expr>)], result: Atom) -> Atom {
     if !args.iter().any(|(atom, _)| has_such(atom)) {
         return result;
@@ -61,6 +73,11 @@ pub(crate) fn kept(name: &str, args: &[(&Atom, Option<&Expr>)], result: Atom) ->
         ),
         "struct" => structure((0..args.len()).filter_map(at)),
         "named_struct" => structure((1..args.len()).step_by(2).filter_map(at)),
+        "map_keys" | "map_values" | "map_extract" => match args.first() {
+            Some((Atom::Map(key, _), _)) if name == "map_keys" => Some(list(&key.atom)),
+            Some((Atom::Map(_, value), _)) => Some(list(&value.atom)),
+            _ => None,
+        },
         "arrays_zip" => structure(args.iter().filter_map(|(atom, _)| Some(element(atom)?.atom)))
             .map(|atom| list(&atom)),
         name if KEEPING.contains(&name) => {
@@ -73,9 +90,15 @@ pub(crate) fn kept(name: &str, args: &[(&Atom, Option<&Expr>)], result: Atom) ->
     found.and_then(|found| like(&result, &found)).unwrap_or(result)
 }
 
-/// Whether values have bit strings or UUIDs.
+/// Whether values have types that DataFusion lacks.
 fn has_such(atom: &Atom) -> bool {
-    atom.has_bits() || atom.has_uuids()
+    atom.has_bits() || atom.has_uuids() || atom.has_timetz()
+}
+
+/// Whether a function of DataFusion takes arguments of these types as they are.
+pub(crate) fn is_taken<'a>(name: &str, mut atoms: impl Iterator<Item = &'a Atom>) -> bool {
+    let of_any = name.starts_with("array") && name != "array_distance" || OF_ANY.contains(&name);
+    of_any || KEEPING.contains(&name) || !atoms.any(Atom::has_timetz)
 }
 
 /// A value, and what functions take out of it or collect it in.
@@ -126,14 +149,15 @@ fn field_of(args: &[(&Atom, Option<&Expr>)]) -> Option<Atom> {
     })
 }
 
-/// Returns a type with the types of `form` in place of texts where `form` has bit strings or UUIDs;
-/// `None` if the types differ in more.
+/// Returns a type with those of `form` in place of what they are to DataFusion; `None` if the types
+/// differ in more.
 fn like(result: &Atom, form: &Atom) -> Option<Atom> {
     let slot = |result: &Slot, form: &Slot| {
         Some(Slot { atom: like(&result.atom, &form.atom)?, nullable: result.nullable })
     };
     Some(match (result, form) {
         (Atom::String, form @ (Atom::Bits | Atom::Uuid)) => form.clone(),
+        (Atom::Int64, Atom::TimeTz) => Atom::TimeTz,
         (Atom::List(result), Atom::List(form)) => Atom::List(Box::new(slot(result, form)?)),
         (Atom::Map(key, value), Atom::Map(a, b)) => {
             Atom::Map(Box::new(slot(key, a)?), Box::new(slot(value, b)?))
@@ -174,6 +198,11 @@ mod tests {
             ("array_append", &["list<bits?>", "bits"], "list<string?>", "list<bits?>"),
             ("map_keys", &["map<uuid, int64?>"], "list<string?>", "list<uuid?>"),
             ("map_values", &["map<uuid, int64?>"], "list<int64?>", "list<int64?>"),
+            ("map_values", &["map<uuid, string?>"], "list<string?>", "list<string?>"),
+            ("map_values", &["map<timetz, int64?>"], "list<int64?>", "list<int64?>"),
+            ("map_keys", &["map<timetz, int64?>"], "list<int64?>", "list<timetz?>"),
+            ("array_element", &["list<timetz?>", "int64"], "int64", "timetz"),
+            ("array_position", &["list<timetz?>", "timetz"], "int64", "int64"),
         ] {
             assert_eq!(kept(name, args, result), expected, "{name}");
         }

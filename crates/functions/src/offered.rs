@@ -35,6 +35,8 @@ const INTERNAL: &[&str] = &[
     "round_time",
     "struct",
     "text_slice",
+    "timetz_at",
+    "timetz_in",
     "whole_quotient",
 ];
 

@@ -102,7 +102,7 @@ fn path(from: ValueType, to: ValueType) -> Option<(Context, CastMethod)> {
 
 impl Type {
     /// The types that have a function-style cast, `name(value)`.
-    pub(super) const NAMED: [Type; 19] = [
+    pub(super) const NAMED: [Type; 20] = [
         Type::Bool,
         Type::Int2,
         Type::Int4,
@@ -118,6 +118,7 @@ impl Type {
         Type::Varbit,
         Type::Date,
         Type::Time,
+        Type::Timetz,
         Type::Timestamp,
         Type::Timestamptz,
         Type::Interval,

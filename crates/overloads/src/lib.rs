@@ -80,6 +80,8 @@ pub enum Type {
     Date,
     /// `time without time zone`.
     Time,
+    /// `time with time zone`.
+    Timetz,
     /// `timestamp without time zone`.
     Timestamp,
     /// `timestamp with time zone`.
@@ -163,6 +165,7 @@ impl ValueType {
             Atom::Bits => Type::Bit,
             Atom::Date => Type::Date,
             Atom::Time(_) => Type::Time,
+            Atom::TimeTz => Type::Timetz,
             Atom::Timestamp(_, None) => Type::Timestamp,
             Atom::Timestamp(_, Some(_)) => Type::Timestamptz,
             Atom::Duration(_) | Atom::Interval => Type::Interval,

@@ -23,6 +23,7 @@ const BIT: Given = Given::of(Type::Bit);
 const VARBIT: Given = Given::of(Type::Varbit);
 const DATE: Given = Given::of(Type::Date);
 const TIME: Given = Given::of(Type::Time);
+const TIMETZ: Given = Given::of(Type::Timetz);
 const TIMESTAMP: Given = Given::of(Type::Timestamp);
 const TIMESTAMPTZ: Given = Given::of(Type::Timestamptz);
 const INTERVAL: Given = Given::of(Type::Interval);
@@ -57,6 +58,7 @@ pub(super) const fn of_type(ty: Type) -> Facts {
         Type::Varbit => facts("varbit", "bit varying", Category::BitString, true),
         Type::Date => facts("date", "date", Category::DateTime, false),
         Type::Time => facts("time", "time without time zone", Category::DateTime, false),
+        Type::Timetz => facts("timetz", "time with time zone", Category::DateTime, false),
         Type::Timestamp => {
             facts("timestamp", "timestamp without time zone", Category::DateTime, false)
         }
@@ -80,7 +82,7 @@ pub(super) const fn of_type(ty: Type) -> Facts {
     }
 }
 
-pub(super) static CASTS: [Cast; 57] = [
+pub(super) static CASTS: [Cast; 60] = [
     cast(Type::Bit, Type::Int4, Explicit, Function),
     cast(Type::Bit, Type::Int8, Explicit, Function),
     cast(Type::Bit, Type::Varbit, Implicit, Binary),
@@ -129,19 +131,22 @@ pub(super) static CASTS: [Cast; 57] = [
     cast(Type::Text, Type::Bpchar, Implicit, Binary),
     cast(Type::Text, Type::Varchar, Implicit, Binary),
     cast(Type::Time, Type::Interval, Implicit, Function),
+    cast(Type::Time, Type::Timetz, Implicit, Function),
     cast(Type::Timestamp, Type::Date, Assignment, Function),
     cast(Type::Timestamp, Type::Time, Assignment, Function),
     cast(Type::Timestamp, Type::Timestamptz, Implicit, Function),
     cast(Type::Timestamptz, Type::Date, Assignment, Function),
     cast(Type::Timestamptz, Type::Time, Assignment, Function),
     cast(Type::Timestamptz, Type::Timestamp, Assignment, Function),
+    cast(Type::Timestamptz, Type::Timetz, Assignment, Function),
+    cast(Type::Timetz, Type::Time, Assignment, Function),
     cast(Type::Varbit, Type::Bit, Implicit, Binary),
     cast(Type::Varchar, Type::Bpchar, Implicit, Binary),
     cast(Type::Varchar, Type::Text, Implicit, Binary),
 ];
 
 /// By name.
-pub(super) static OPERATORS: [Form; 431] = [
+pub(super) static OPERATORS: [Form; 442] = [
     operator("!~", &[BPCHAR, TEXT], BOOL),
     operator("!~", &[TEXT, TEXT], BOOL),
     operator("!~*", &[BPCHAR, TEXT], BOOL),
@@ -191,6 +196,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("*", &[NUMERIC, NUMERIC], NUMERIC),
     operator("+", &[DATE, INT4], DATE),
     operator("+", &[DATE, INTERVAL], TIMESTAMP),
+    operator("+", &[DATE, TIMETZ], TIMESTAMPTZ),
     operator("+", &[DATE, TIME], TIMESTAMP),
     operator("+", &[FLOAT4, FLOAT4], FLOAT4),
     operator("+", &[FLOAT4, FLOAT8], FLOAT8),
@@ -220,6 +226,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("+", &[INTERVAL, INTERVAL], INTERVAL),
     operator("+", &[INTERVAL, TIMESTAMPTZ], TIMESTAMPTZ),
     operator("+", &[INTERVAL, TIMESTAMP], TIMESTAMP),
+    operator("+", &[INTERVAL, TIMETZ], TIMETZ),
     operator("+", &[INTERVAL, TIME], TIME),
     operator("+", &[NUMERIC, FOREIGN], FOREIGN),
     operator("+", &[NUMERIC, NUMERIC], NUMERIC),
@@ -228,6 +235,8 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("+", &[TIME, INTERVAL], TIME),
     operator("+", &[TIMESTAMP, INTERVAL], TIMESTAMP),
     operator("+", &[TIMESTAMPTZ, INTERVAL], TIMESTAMPTZ),
+    operator("+", &[TIMETZ, DATE], TIMESTAMPTZ),
+    operator("+", &[TIMETZ, INTERVAL], TIMETZ),
     operator("-", &[DATE, DATE], INT4),
     operator("-", &[DATE, INT4], DATE),
     operator("-", &[DATE, INTERVAL], TIMESTAMP),
@@ -268,6 +277,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("-", &[TIMESTAMP, TIMESTAMP], INTERVAL),
     operator("-", &[TIMESTAMPTZ, INTERVAL], TIMESTAMPTZ),
     operator("-", &[TIMESTAMPTZ, TIMESTAMPTZ], INTERVAL),
+    operator("-", &[TIMETZ, INTERVAL], TIMETZ),
     operator("/", &[FLOAT4, FLOAT4], FLOAT4),
     operator("/", &[FLOAT4, FLOAT8], FLOAT8),
     operator("/", &[FLOAT8, FLOAT4], FLOAT8),
@@ -318,6 +328,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("<", &[TIMESTAMPTZ, DATE], BOOL),
     operator("<", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("<", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator("<", &[TIMETZ, TIMETZ], BOOL),
     operator("<", &[UUID, UUID], BOOL),
     operator("<", &[VARBIT, VARBIT], BOOL),
     operator("<<", &[BIT, INT4], BIT),
@@ -359,6 +370,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("<=", &[TIMESTAMPTZ, DATE], BOOL),
     operator("<=", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("<=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator("<=", &[TIMETZ, TIMETZ], BOOL),
     operator("<=", &[UUID, UUID], BOOL),
     operator("<=", &[VARBIT, VARBIT], BOOL),
     operator("<>", &[ANY_ARRAY, ANY_ARRAY], BOOL),
@@ -395,6 +407,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("<>", &[TIMESTAMPTZ, DATE], BOOL),
     operator("<>", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("<>", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator("<>", &[TIMETZ, TIMETZ], BOOL),
     operator("<>", &[UUID, UUID], BOOL),
     operator("<>", &[VARBIT, VARBIT], BOOL),
     operator("<@", &[ANY_ARRAY, ANY_ARRAY], BOOL),
@@ -436,6 +449,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator("=", &[TIMESTAMPTZ, DATE], BOOL),
     operator("=", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator("=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator("=", &[TIMETZ, TIMETZ], BOOL),
     operator("=", &[UUID, UUID], BOOL),
     operator("=", &[VARBIT, VARBIT], BOOL),
     operator(">", &[ANY_ARRAY, ANY_ARRAY], BOOL),
@@ -471,6 +485,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator(">", &[TIMESTAMPTZ, DATE], BOOL),
     operator(">", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator(">", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator(">", &[TIMETZ, TIMETZ], BOOL),
     operator(">", &[UUID, UUID], BOOL),
     operator(">", &[VARBIT, VARBIT], BOOL),
     operator(">=", &[ANY_ARRAY, ANY_ARRAY], BOOL),
@@ -506,6 +521,7 @@ pub(super) static OPERATORS: [Form; 431] = [
     operator(">=", &[TIMESTAMPTZ, DATE], BOOL),
     operator(">=", &[TIMESTAMPTZ, TIMESTAMPTZ], BOOL),
     operator(">=", &[TIMESTAMPTZ, TIMESTAMP], BOOL),
+    operator(">=", &[TIMETZ, TIMETZ], BOOL),
     operator(">=", &[UUID, UUID], BOOL),
     operator(">=", &[VARBIT, VARBIT], BOOL),
     operator(">>", &[BIT, INT4], BIT),
@@ -576,7 +592,7 @@ pub(super) static OPERATORS: [Form; 431] = [
 ];
 
 /// By name.
-pub(super) static FUNCTIONS: [Form; 542] = [
+pub(super) static FUNCTIONS: [Form; 554] = [
     function("abs", &[FLOAT4], FLOAT4, Scalar, None, 0),
     function("abs", &[FLOAT8], FLOAT8, Scalar, None, 0),
     function("abs", &[INT2], INT2, Scalar, None, 0),
@@ -738,6 +754,7 @@ pub(super) static FUNCTIONS: [Form; 542] = [
     function("date_part", &[TEXT, INTERVAL], FLOAT8, Scalar, None, 0),
     function("date_part", &[TEXT, TIMESTAMPTZ], FLOAT8, Scalar, None, 0),
     function("date_part", &[TEXT, TIMESTAMP], FLOAT8, Scalar, None, 0),
+    function("date_part", &[TEXT, TIMETZ], FLOAT8, Scalar, None, 0),
     function("date_part", &[TEXT, TIME], FLOAT8, Scalar, None, 0),
     function("date_trunc", &[TEXT, INTERVAL], INTERVAL, Scalar, None, 0),
     function("date_trunc", &[TEXT, TIMESTAMPTZ, TEXT], TIMESTAMPTZ, Scalar, None, 0),
@@ -756,6 +773,7 @@ pub(super) static FUNCTIONS: [Form; 542] = [
     function("extract", &[TEXT, INTERVAL], NUMERIC, Scalar, None, 0),
     function("extract", &[TEXT, TIMESTAMPTZ], NUMERIC, Scalar, None, 0),
     function("extract", &[TEXT, TIMESTAMP], NUMERIC, Scalar, None, 0),
+    function("extract", &[TEXT, TIMETZ], NUMERIC, Scalar, None, 0),
     function("extract", &[TEXT, TIME], NUMERIC, Scalar, None, 0),
     function("factorial", &[INT8], NUMERIC, Scalar, None, 0),
     function("first_value", &[ANY_ELEMENT], ANY_ELEMENT, Window, None, 0),
@@ -906,6 +924,7 @@ pub(super) static FUNCTIONS: [Form; 542] = [
     function("max", &[TEXT], TEXT, Aggregate, None, 0),
     function("max", &[TIMESTAMPTZ], TIMESTAMPTZ, Aggregate, None, 0),
     function("max", &[TIMESTAMP], TIMESTAMP, Aggregate, None, 0),
+    function("max", &[TIMETZ], TIMETZ, Aggregate, None, 0),
     function("max", &[TIME], TIME, Aggregate, None, 0),
     function("md5", &[BYTEA], TEXT, Scalar, None, 0),
     function("md5", &[TEXT], TEXT, Scalar, None, 0),
@@ -924,6 +943,7 @@ pub(super) static FUNCTIONS: [Form; 542] = [
     function("min", &[TEXT], TEXT, Aggregate, None, 0),
     function("min", &[TIMESTAMPTZ], TIMESTAMPTZ, Aggregate, None, 0),
     function("min", &[TIMESTAMP], TIMESTAMP, Aggregate, None, 0),
+    function("min", &[TIMETZ], TIMETZ, Aggregate, None, 0),
     function("min", &[TIME], TIME, Aggregate, None, 0),
     function("min_scale", &[NUMERIC], INT4, Scalar, None, 0),
     function("mod", &[INT2, INT2], INT2, Scalar, None, 0),
@@ -969,6 +989,7 @@ pub(super) static FUNCTIONS: [Form; 542] = [
         None,
         0,
     ),
+    function("overlaps", &[TIMETZ, TIMETZ, TIMETZ, TIMETZ], BOOL, Scalar, None, 0),
     function("overlay", &[BIT, BIT, INT4, INT4], BIT, Scalar, None, 0),
     function("overlay", &[BIT, BIT, INT4], BIT, Scalar, None, 0),
     function("overlay", &[BYTEA, BYTEA, INT4, INT4], BYTEA, Scalar, None, 0),
@@ -1127,19 +1148,26 @@ pub(super) static FUNCTIONS: [Form; 542] = [
     function("time", &[TIME, INT4], TIME, Scalar, None, 0),
     function("time", &[TIMESTAMPTZ], TIME, Scalar, None, 0),
     function("time", &[TIMESTAMP], TIME, Scalar, None, 0),
+    function("time", &[TIMETZ], TIME, Scalar, None, 0),
     function("timeofday", &[], TEXT, Scalar, None, 0),
     function("timestamp", &[DATE, TIME], TIMESTAMP, Scalar, None, 0),
     function("timestamp", &[DATE], TIMESTAMP, Scalar, None, 0),
     function("timestamp", &[TIMESTAMP, INT4], TIMESTAMP, Scalar, None, 0),
     function("timestamp", &[TIMESTAMPTZ], TIMESTAMP, Scalar, None, 0),
+    function("timestamptz", &[DATE, TIMETZ], TIMESTAMPTZ, Scalar, None, 0),
     function("timestamptz", &[DATE, TIME], TIMESTAMPTZ, Scalar, None, 0),
     function("timestamptz", &[DATE], TIMESTAMPTZ, Scalar, None, 0),
     function("timestamptz", &[TIMESTAMPTZ, INT4], TIMESTAMPTZ, Scalar, None, 0),
     function("timestamptz", &[TIMESTAMP], TIMESTAMPTZ, Scalar, None, 0),
+    function("timetz", &[TIMESTAMPTZ], TIMETZ, Scalar, None, 0),
+    function("timetz", &[TIMETZ, INT4], TIMETZ, Scalar, None, 0),
+    function("timetz", &[TIME], TIMETZ, Scalar, None, 0),
     function("timezone", &[INTERVAL, TIMESTAMPTZ], TIMESTAMP, Scalar, None, 0),
     function("timezone", &[INTERVAL, TIMESTAMP], TIMESTAMPTZ, Scalar, None, 0),
+    function("timezone", &[INTERVAL, TIMETZ], TIMETZ, Scalar, None, 0),
     function("timezone", &[TEXT, TIMESTAMPTZ], TIMESTAMP, Scalar, None, 0),
     function("timezone", &[TEXT, TIMESTAMP], TIMESTAMPTZ, Scalar, None, 0),
+    function("timezone", &[TEXT, TIMETZ], TIMETZ, Scalar, None, 0),
     function("to_ascii", &[TEXT, INT4], TEXT, Scalar, None, 0),
     function("to_ascii", &[TEXT], TEXT, Scalar, None, 0),
     function("to_char", &[FLOAT4, TEXT], TEXT, Scalar, None, 0),

@@ -95,6 +95,7 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
         T::Time(None | Some(0..=6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             Atom::Time(TimeUnit::Microsecond)
         }
+        T::Time(None | Some(0..=6), TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => Atom::TimeTz,
         T::Timestamp(precision, zone) => {
             let unit = match precision {
                 None | Some(0..=6) => TimeUnit::Microsecond,
@@ -126,7 +127,7 @@ pub fn atom_of_type(data_type: &DataType, types: NamedTypes<'_>) -> Result<Atom>
 }
 
 /// The usual names of types, for suggestions.
-const TYPE_NAMES: [&str; 38] = [
+const TYPE_NAMES: [&str; 39] = [
     "bigint",
     "bit",
     "bit varying",
@@ -160,6 +161,7 @@ const TYPE_NAMES: [&str; 38] = [
     "time",
     "timestamp",
     "timestamptz",
+    "timetz",
     "tinyint",
     "uuid",
     "varbinary",

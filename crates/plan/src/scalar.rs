@@ -128,7 +128,9 @@ fn integer_range(atom: &Atom) -> Option<RangeInclusive<i128>> {
         Atom::Int8 => i8::MIN.into()..=i8::MAX.into(),
         Atom::Int16 => i16::MIN.into()..=i16::MAX.into(),
         Atom::Int32 | Atom::Date => i32::MIN.into()..=i32::MAX.into(),
-        Atom::Int64 | Atom::Timestamp(..) | Atom::Duration(_) => i64::MIN.into()..=i64::MAX.into(),
+        Atom::Int64 | Atom::TimeTz | Atom::Timestamp(..) | Atom::Duration(_) => {
+            i64::MIN.into()..=i64::MAX.into()
+        }
         Atom::UInt8 => 0..=u8::MAX.into(),
         Atom::UInt16 => 0..=u16::MAX.into(),
         Atom::Enum(labels) => 0..=labels.labels().len() as i128 - 1,

@@ -32,6 +32,7 @@ mod thresholds;
 #[cfg(feature = "llvm")]
 mod tiers;
 mod timeouts;
+mod timetz;
 mod toy_platform;
 mod user_functions;
 mod uuids;

@@ -151,7 +151,7 @@ impl dyn Contents + '_ {
                 let (pg, is_list) = pg_type(atom);
                 let digits = precision(atom);
                 let udt = if is_list { format!("_{}", pg.name) } else { pg.name.to_string() };
-                let is_moment = matches!(atom, Atom::Time(_) | Atom::Timestamp(..));
+                let is_moment = matches!(atom, Atom::Time(_) | Atom::TimeTz | Atom::Timestamp(..));
                 rows.push(row![
                     DATABASE,
                     SCHEMA,

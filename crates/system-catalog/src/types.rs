@@ -29,7 +29,7 @@ const fn of(
 }
 
 /// The types, each with the types of its lists.
-pub(super) const TYPES: [PgType; 18] = [
+pub(super) const TYPES: [PgType; 19] = [
     of((16, 1000), "bool", "boolean", 1, "B"),
     of((17, 1001), "bytea", "bytea", -1, "U"),
     of((20, 1016), "int8", "bigint", 8, "N"),
@@ -44,6 +44,7 @@ pub(super) const TYPES: [PgType; 18] = [
     of((1114, 1115), "timestamp", "timestamp without time zone", 8, "D"),
     of((1184, 1185), "timestamptz", "timestamp with time zone", 8, "D"),
     of((1186, 1187), "interval", "interval", 16, "T"),
+    of((1266, 1270), "timetz", "time with time zone", 12, "D"),
     of((1560, 1561), "bit", "bit", -1, "V"),
     of((1700, 1231), "numeric", "numeric", -1, "N"),
     of((2950, 2951), "uuid", "uuid", 16, "U"),
@@ -70,6 +71,7 @@ pub(super) fn pg_type(atom: &Atom) -> (&'static PgType, bool) {
         Atom::Bits => "bit",
         Atom::Date => "date",
         Atom::Time(_) => "time",
+        Atom::TimeTz => "timetz",
         Atom::Timestamp(_, None) => "timestamp",
         Atom::Timestamp(_, Some(_)) => "timestamptz",
         Atom::Interval | Atom::Duration(_) => "interval",

@@ -107,6 +107,8 @@ pub enum Atom {
     Date,
     /// Time of day.
     Time(TimeUnit),
+    /// Time of day with an offset from UTC. Its plain form is one number in the order of the values.
+    TimeTz,
     /// Count of units since 1970-01-01T00:00, with an optional time zone.
     Timestamp(TimeUnit, Option<Arc<str>>),
     /// Elapsed time.
@@ -144,7 +146,7 @@ impl Atom {
             Atom::Int8 => DataType::Int8,
             Atom::Int16 => DataType::Int16,
             Atom::Int32 => DataType::Int32,
-            Atom::Int64 => DataType::Int64,
+            Atom::Int64 | Atom::TimeTz => DataType::Int64,
             Atom::UInt8 => DataType::UInt8,
             Atom::UInt16 => DataType::UInt16,
             Atom::UInt32 => DataType::UInt32,
@@ -284,9 +286,10 @@ impl Atom {
         if is_uuid { Ok(Atom::Uuid) } else { Atom::from_arrow(field.data_type()) }
     }
 
-    /// Returns the type with text in place of enums and bit strings: that of what leaves a query.
+    /// Returns the type with text in place of enums, bit strings and times with time zone: that of
+    /// what leaves a query.
     pub fn in_results(&self) -> Atom {
-        self.without_enums().without_bits()
+        self.without_enums().without_bits().without_timetz()
     }
 
     /// Returns the type with text in place of enums.
@@ -302,6 +305,16 @@ impl Atom {
     /// Returns the type with text in place of UUIDs. The plain form is the same.
     pub fn without_uuids(&self) -> Atom {
         self.replaced(&|atom| (*atom == Atom::Uuid).then_some(Atom::String))
+    }
+
+    /// Returns the type with text in place of times with time zone.
+    pub fn without_timetz(&self) -> Atom {
+        self.replaced(&|atom| (*atom == Atom::TimeTz).then_some(Atom::String))
+    }
+
+    /// Whether values have times with time zone.
+    pub fn has_timetz(&self) -> bool {
+        self.contains(&|atom| *atom == Atom::TimeTz)
     }
 
     /// Whether values have bit strings.
@@ -377,7 +390,12 @@ impl Atom {
     pub fn is_temporal(&self) -> bool {
         matches!(
             self,
-            Atom::Date | Atom::Time(_) | Atom::Timestamp(..) | Atom::Interval | Atom::Duration(_)
+            Atom::Date
+                | Atom::Time(_)
+                | Atom::TimeTz
+                | Atom::Timestamp(..)
+                | Atom::Interval
+                | Atom::Duration(_)
         )
     }
 
@@ -391,7 +409,7 @@ impl Atom {
             Atom::Int32 | Atom::UInt32 | Atom::Float32 | Atom::Date => 4,
             Atom::Time(TimeUnit::Second | TimeUnit::Millisecond) => 4,
             Atom::Int64 | Atom::UInt64 | Atom::Float64 | Atom::Time(_) => 8,
-            Atom::Timestamp(..) | Atom::Duration(_) => 8,
+            Atom::Timestamp(..) | Atom::TimeTz | Atom::Duration(_) => 8,
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => 8,
             Atom::Decimal(..) | Atom::Interval => 16,
             Atom::String | Atom::Bytes | Atom::Bits | Atom::Uuid => 16,
@@ -449,6 +467,7 @@ impl fmt::Display for Atom {
             Atom::Bytes => "bytes",
             Atom::Bits => "bits",
             Atom::Uuid => "uuid",
+            Atom::TimeTz => "timetz",
             Atom::Date => "date",
             Atom::Interval => "interval",
             Atom::Decimal(precision, scale) => return write!(f, "decimal({precision},{scale})"),

@@ -213,6 +213,7 @@ impl<'a> TypeParser<'a> {
             "bytes" => Atom::Bytes,
             "bits" => Atom::Bits,
             "uuid" => Atom::Uuid,
+            "timetz" => Atom::TimeTz,
             "date" => Atom::Date,
             "interval" => Atom::Interval,
             "decimal" => {

@@ -22,6 +22,7 @@ use crate::parse::nested::{parse_maps, parse_structs};
 use crate::parse::parse_array;
 use crate::scalar::per_second;
 use crate::temporal::moments::{local_time, midnights, zoned_time};
+use crate::temporal::timetz;
 use crate::types::decimal_of;
 use crate::{bits, enums, struct_cast, uuid};
 use crate::{with_integer, with_whole_number};
@@ -86,6 +87,7 @@ pub fn check_cast(from: &Atom, to: &Atom) -> Result<()> {
             return check_cast(from, &key.atom).and_then(|()| check_cast(from, &value.atom));
         }
         (Atom::String, _) => *to != Atom::Null,
+        (Atom::TimeTz, _) | (_, Atom::TimeTz) => timetz::converts(from, to),
         (Atom::Uuid, _) | (_, Atom::Uuid) => *from == Atom::Bytes || *to == Atom::Bytes,
         (Atom::Enum(_), _) | (_, Atom::Enum(_)) => {
             matches!((from, to), (Atom::Enum(_), Atom::Enum(_)))
@@ -145,9 +147,9 @@ pub fn cast_raises(from: &Atom, to: &Atom) -> bool {
         (Atom::Date, Atom::Timestamp(unit, None)) => *unit == TimeUnit::Nanosecond,
         // The offset of the zone can move the value out of range.
         (Atom::Timestamp(_, None), Atom::Timestamp(_, Some(zone))) if &**zone != "UTC" => true,
-        (Atom::Timestamp(..), Atom::Date | Atom::Time(_)) | (Atom::Interval, Atom::Time(_)) => {
-            false
-        }
+        (Atom::Timestamp(..), Atom::Date | Atom::Time(_) | Atom::TimeTz)
+        | (Atom::Interval | Atom::TimeTz, Atom::Time(_))
+        | (Atom::Time(_), Atom::TimeTz) => false,
         (Atom::Timestamp(a, _), Atom::Timestamp(b, _)) | (Atom::Time(a), Atom::Time(b)) => {
             per_second(*b) > per_second(*a)
         }
@@ -180,6 +182,11 @@ pub fn cast(array: &ArrayRef, from: &Atom, to: &Atom, safe: bool) -> Result<Arra
         (Atom::Bytes, Atom::Uuid) => uuid::from_bytes(array, safe),
         (Atom::Uuid, Atom::Bytes) => uuid::to_bytes(array),
         (Atom::String, _) => parse_array(array, to, safe),
+        (Atom::TimeTz, _) => timetz::to_times(array, to),
+        (Atom::Time(_), Atom::TimeTz) => timetz::from_times(array, from),
+        (Atom::Timestamp(_, Some(zone)), Atom::TimeTz) => {
+            checked(array, from, to, timetz::from_moments(array, from, zone)?, safe)
+        }
         (Atom::List(a), Atom::List(b)) => {
             let list = array.as_list::<i32>();
             let DataType::List(field) = to.arrow() else { return Err(no_kernel(from, to)) };

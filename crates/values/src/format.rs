@@ -14,6 +14,7 @@ use tessera_types::{Atom, Result, TimeUnit};
 use crate::digits::{Text, push_date, push_padded};
 use crate::kernel::unexpected;
 use crate::scalar::per_second;
+use crate::temporal::timetz::TimeTz;
 use crate::with_whole_number;
 
 /// Formats each value as text.
@@ -45,6 +46,7 @@ fn element_writer<'a>(array: &'a ArrayRef, atom: &Atom) -> Result<Writer<'a>> {
         | Atom::Enum(_)
         | Atom::Bytes
         | Atom::Time(_)
+        | Atom::TimeTz
         | Atom::Timestamp(..)
         | Atom::Interval => Box::new(move |text, row| {
             let start = text.len();
@@ -212,6 +214,7 @@ fn whole_writer(atom: &Atom) -> WholeWriter {
         }
         Atom::Date => Box::new(|text, day| write_date(text, day as i64)),
         Atom::Time(unit) => Box::new(move |text, time| write_time(text, time as i64, unit)),
+        Atom::TimeTz => Box::new(|text, packed| TimeTz::unpacked(packed as i64).write(text)),
         Atom::Timestamp(unit, zone) => {
             let zone = zone.and_then(|zone| Tz::from_str(&zone).ok());
             Box::new(move |text, moment| write_timestamp(text, moment as i64, unit, zone.as_ref()))
@@ -371,7 +374,8 @@ fn write_day(text: &mut impl Text, day: i64) -> bool {
     year <= 0
 }
 
-fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
+/// Appends a time of day.
+pub(crate) fn write_time(text: &mut String, time: i64, unit: TimeUnit) {
     let per_second = per_second(unit);
     let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -400,15 +404,20 @@ fn write_timestamp(text: &mut String, moment: i64, unit: TimeUnit, zone: Option<
     text.push(' ');
     write_time(text, local.rem_euclid(per_day), unit);
     if let Some(offset) = offset {
-        let _ = write!(text, "{}{:02}", if offset < 0 { '-' } else { '+' }, offset.abs() / 3_600);
-        if offset % 3_600 != 0 {
-            let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
-        }
-        if offset % 60 != 0 {
-            let _ = write!(text, ":{:02}", offset.abs() % 60);
-        }
+        write_offset(text, offset);
     }
     text.push_str(if before_christ { " BC" } else { "" });
+}
+
+/// Appends an offset in seconds east of Greenwich.
+pub(crate) fn write_offset(text: &mut String, offset: i64) {
+    let _ = write!(text, "{}{:02}", if offset < 0 { '-' } else { '+' }, offset.abs() / 3_600);
+    if offset % 3_600 != 0 {
+        let _ = write!(text, ":{:02}", offset.abs() / 60 % 60);
+    }
+    if offset % 60 != 0 {
+        let _ = write!(text, ":{:02}", offset.abs() % 60);
+    }
 }
 
 /// Appends an interval in PostgreSQL's format: a part after a negative one has an explicit sign.

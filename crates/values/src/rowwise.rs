@@ -332,6 +332,7 @@ impl RowwiseKernel {
             Atom::Int32 => whole!(Int32Type),
             Atom::Int64 => whole!(Int64Type),
             Atom::Date => whole!(Date32Type),
+            Atom::TimeTz => whole!(Int64Type),
             Atom::Time(_) => whole!(Time64MicrosecondType),
             Atom::Timestamp(..) => whole!(TimestampMicrosecondType),
             Atom::Decimal(precision, _) if *precision <= DECIMAL64_PRECISION_MAX => {

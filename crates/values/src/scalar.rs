@@ -45,6 +45,7 @@ macro_rules! with_whole_number {
                 Atom::Decimal(..) => $run!(Decimal128Type),
                 Atom::Date => $run!(Date32Type),
                 Atom::Enum(_) => $run!(UInt16Type),
+                Atom::TimeTz => $run!(Int64Type),
                 Atom::Time(TimeUnit::Second) => $run!(Time32SecondType),
                 Atom::Time(TimeUnit::Millisecond) => $run!(Time32MillisecondType),
                 Atom::Time(TimeUnit::Microsecond) => $run!(Time64MicrosecondType),

@@ -161,6 +161,7 @@ pub fn common_type(left: &Atom, right: &Atom) -> Option<Atom> {
             Timestamp(finer(*a, *b), zone.clone().or_else(|| other.clone()))
         }
         (Time(a), Time(b)) => Time(finer(*a, *b)),
+        (Time(_), TimeTz) | (TimeTz, Time(_)) => TimeTz,
         (Duration(a), Duration(b)) => Duration(finer(*a, *b)),
         (Duration(_), Interval) | (Interval, Duration(_)) => Interval,
         (Enum(_), String) | (String, Enum(_)) => String,

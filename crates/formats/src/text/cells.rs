@@ -1,7 +1,7 @@
 //! The cells of a text format, and their conversion to typed columns.
 
 mod bad;
-mod bits;
+mod through_text;
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl Cells {
     /// Converts the cells to values of a type, in its plain form.
     pub fn to_array(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
         match atom {
-            _ if atom.has_bits() => self.with_bits(atom),
+            _ if atom.has_bits() || atom.has_timetz() => self.through_text(atom),
             Atom::String => {
                 let mut builder = StringViewBuilder::with_capacity(self.len());
                 for text in self.texts() {

@@ -155,9 +155,14 @@ pub(super) fn overlaps(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         return Err(wrong_arguments(name, args, "it takes two pairs"));
     };
     let of_time = args.iter().any(|arg| matches!(arg.atom, Atom::Time(_)));
-    let atom = if of_time { TIME } else { meeting(&[a, b, c, d]) };
+    let atom = match of_time {
+        // Packed times with time zone are in their order.
+        _ if args.iter().any(|arg| *arg.atom == Atom::TimeTz) => Atom::TimeTz,
+        true => TIME,
+        false => meeting(&[a, b, c, d]),
+    };
     let end = |arg: &Arg<'_>| match arg.atom {
-        Atom::Interval | Atom::Duration(_) => Atom::Interval,
+        Atom::Interval | Atom::Duration(_) if atom != Atom::TimeTz => Atom::Interval,
         _ => atom.clone(),
     };
     let wanted = [atom.clone(), end(b), atom.clone(), end(d)];

@@ -51,7 +51,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
 }
 
 /// A zone whose offset is an interval of hours, minutes and seconds.
-fn of_offset(offset: arrow::datatypes::IntervalMonthDayNano) -> Result<Zone> {
+pub(super) fn of_offset(offset: arrow::datatypes::IntervalMonthDayNano) -> Result<Zone> {
     if offset.months != 0 || offset.days != 0 {
         return Err(fault(
             "a time zone as an interval must have hours, minutes and seconds only",

@@ -13,6 +13,7 @@ mod part;
 mod round;
 pub(crate) mod series;
 mod strftime;
+mod timetz;
 mod trunc;
 
 use tessera_types::{Atom, Result};
@@ -80,6 +81,8 @@ pub(crate) const NAMES: &[&str] = &[
     "strftime",
     "strptime",
     "time_bucket",
+    "timetz_at",
+    "timetz_in",
     "timezone",
     "timezone_hour",
     "timezone_minute",
@@ -133,6 +136,8 @@ pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCal
         "strptime" | "try_strptime" => strftime::resolve_parse(name, args),
         "timezone" if args.len() == 2 => at_zone::resolve(name, args),
         "time_bucket" => bucket::resolve(name, args),
+        "timetz_at" => timetz::at_zone(name, args),
+        "timetz_in" => timetz::in_zone(name, args),
         _ if NAMES.contains(&name) => names::resolve(name, args),
         _ => return None,
     })

@@ -16,6 +16,7 @@ use tessera_text::calendar::{DAY_MICROSECONDS, JULIAN_EPOCH, offset_at};
 use tessera_types::{Atom, Error, Result, SqlState, TimeUnit, did_you_mean};
 use tessera_values::cast::cast;
 use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
+use tessera_values::temporal::timetz::TimeTz;
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 use crate::temporal::fields::{Calendar, Field};
@@ -25,6 +26,7 @@ use crate::temporal::fields::{Calendar, Field};
 enum Source {
     Date,
     Time(TimeUnit),
+    TimeTz,
     Timestamp(TimeUnit, Option<Tz>),
     Interval,
 }
@@ -131,6 +133,7 @@ fn source_of(atom: &Atom) -> Option<(Source, Atom)> {
             (Source::Time(*unit), atom.clone())
         }
         Atom::Time(_) => (Source::Time(TimeUnit::Microsecond), Atom::Time(TimeUnit::Microsecond)),
+        Atom::TimeTz => (Source::TimeTz, Atom::TimeTz),
         Atom::Timestamp(unit, zone) => {
             let zone = zone.as_deref().map(Tz::from_str).transpose().ok()?;
             (Source::Timestamp(*unit, zone), atom.clone())
@@ -212,14 +215,15 @@ fn scale(field: Field, source: &Source) -> Option<Scale> {
         (Source::Timestamp(..), Field::Julian) => Some(Scale::Fraction),
         (_, Field::Epoch) => Some(Scale::Digits(6)),
         // A timestamp without a time zone is treated as UTC.
-        (Source::Timestamp(..), Field::Zone | Field::ZoneHour | Field::ZoneMinute) => {
-            Some(Scale::Whole)
-        }
+        (
+            Source::Timestamp(..) | Source::TimeTz,
+            Field::Zone | Field::ZoneHour | Field::ZoneMinute,
+        ) => Some(Scale::Whole),
         (Source::Date, _) => Calendar::of(0).whole(field).map(|_| Scale::Whole),
         (Source::Timestamp(..), _) => {
             time.or_else(|| Calendar::of(0).whole(field).map(|_| Scale::Whole))
         }
-        (Source::Time(_), _) => time,
+        (Source::Time(_) | Source::TimeTz, _) => time,
         (
             Source::Interval,
             Field::Day
@@ -388,7 +392,7 @@ impl ExtractField {
                 TimeUnit::Microsecond => read!(TimestampMicrosecondType, |m| *m),
                 TimeUnit::Nanosecond => read!(TimestampNanosecondType, |m| m.div_euclid(1_000)),
             },
-            Source::Date | Source::Interval => return Err(bad()),
+            Source::Date | Source::TimeTz | Source::Interval => return Err(bad()),
         };
         Ok(local)
     }
@@ -412,6 +416,11 @@ impl ExtractField {
                 let intervals =
                     values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(bad)?;
                 Ok(intervals.values().iter().map(|value| of_interval(*value, field)).collect())
+            }
+            Source::TimeTz => {
+                let packed = values.as_primitive_opt::<Int64Type>().ok_or_else(bad)?.values();
+                let unpacked = packed.iter().map(|packed| TimeTz::unpacked(*packed));
+                Ok(unpacked.map(|time| of_time_with_zone(time, field)).collect())
             }
             Source::Time(_) => {
                 let times = self.microseconds(values)?;
@@ -475,6 +484,17 @@ fn of_time(time: i64, field: Field) -> i64 {
         Field::Minute => time / 60_000_000 % 60,
         Field::Hour => time / 3_600_000_000,
         _ => time,
+    }
+}
+
+/// A field of a time of day with an offset.
+fn of_time_with_zone(value: TimeTz, field: Field) -> i64 {
+    match field {
+        Field::Epoch => value.time + value.west * 1_000_000,
+        Field::Zone => -value.west,
+        Field::ZoneHour => -value.west / 3_600,
+        Field::ZoneMinute => -value.west / 60 % 60,
+        _ => of_time(value.time, field),
     }
 }
 

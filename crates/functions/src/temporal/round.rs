@@ -25,6 +25,9 @@ pub(super) fn moment(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     let [value, digits] = args else {
         return Err(wrong_arguments(name, args, "it takes a value and digits"));
     };
+    if *value.atom == Atom::TimeTz {
+        return super::timetz::rounded(name, args);
+    }
     let of_time = name == "round_time";
     let atom = match value.atom {
         _ if of_time => TIME,

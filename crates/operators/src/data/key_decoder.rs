@@ -38,7 +38,7 @@ impl KeyDecoder {
     ) -> Option<KeyDecoder> {
         let kind = match atom {
             Atom::Int32 | Atom::Int64 | Atom::Date | Atom::Time(_) => Kind::Signed,
-            Atom::Timestamp(..) | Atom::Duration(_) => Kind::Signed,
+            Atom::TimeTz | Atom::Timestamp(..) | Atom::Duration(_) => Kind::Signed,
             Atom::Decimal(..) if atom.width_bytes() == Some(8) => Kind::Signed,
             Atom::UInt32 | Atom::UInt64 => Kind::Unsigned,
             Atom::Float32 | Atom::Float64 => Kind::Float,

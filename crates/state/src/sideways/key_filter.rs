@@ -364,6 +364,7 @@ impl Extremes {
                 Atom::Decimal(..)
                     | Atom::Date
                     | Atom::Time(_)
+                    | Atom::TimeTz
                     | Atom::Timestamp(..)
                     | Atom::String
                     | Atom::Bits

@@ -21,6 +21,8 @@ use crate::parse::interval::interval;
 use crate::parse::timestamp::{DATE_END, in_calendar, in_unit, simple, time, timestamp};
 use crate::scalar::per_second;
 use crate::temporal::read::{DateTimeValue, read as read_moment, read_time};
+use crate::temporal::timetz::TimeTz;
+use crate::temporal::zones::Zone;
 use crate::with_whole_number;
 
 /// Parses each text as a value of a type.
@@ -92,6 +94,8 @@ pub enum Failure {
     Interval,
     /// A time zone offset is out of range.
     Zone,
+    /// The name of a time zone is unknown.
+    ZoneName,
 }
 
 /// The characters of a text that a message shows.
@@ -116,6 +120,10 @@ impl Failure {
         match self {
             Failure::Interval => beyond().with_state(SqlState::INTERVAL_FIELD_OVERFLOW),
             Failure::Zone => beyond().with_state(SqlState::INVALID_TIME_ZONE_DISPLACEMENT),
+            Failure::ZoneName => Error::data(format!(
+                "unknown time zone in '{short}' for type {to}; use a name of the IANA database"
+            ))
+            .with_state(SqlState::INVALID_PARAMETER_VALUE),
             Failure::Invalid => Error::data(format!("invalid input for type {to}: '{short}'"))
                 .with_state(match temporal {
                     true => SqlState::INVALID_DATETIME_FORMAT,
@@ -231,6 +239,10 @@ fn whole_reader(atom: &Atom) -> Reader {
                 _ => Err(Failure::Invalid),
             }
         }),
+        // A text without a zone is in UTC; the binder calls a function where the session's is another.
+        Atom::TimeTz => {
+            Box::new(|text| TimeTz::read(text, &Zone::Fixed(0), 0).map(|time| time.packed().into()))
+        }
         Atom::Timestamp(unit, zone) => {
             let zone = zone.map(|zone| Tz::from_str(&zone));
             Box::new(move |text| timestamp(text, unit, zone.as_ref()))

@@ -15,7 +15,7 @@ use crate::temporal::zones::Zone;
 
 /// The ends (exclusive) of PostgreSQL's date and timestamp ranges.
 pub const DATE_END: i64 = 2_147_483_494 - JULIAN_EPOCH;
-const TIMESTAMP_END: i64 = 109_203_528 - JULIAN_EPOCH;
+pub(crate) const TIMESTAMP_END: i64 = 109_203_528 - JULIAN_EPOCH;
 
 pub(super) fn in_calendar(day: i64, end: i64) -> Result<i128, Failure> {
     if (-JULIAN_EPOCH..end).contains(&day) { Ok(day.into()) } else { Err(Failure::Range) }

@@ -4,5 +4,7 @@ pub mod clock;
 pub(crate) mod moments;
 pub mod read;
 pub mod session_zone;
+pub mod timetz;
+pub mod timetz_arithmetic;
 pub mod tokens;
 pub mod zones;

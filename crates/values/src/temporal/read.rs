@@ -129,9 +129,19 @@ impl DateTimeParser {
             || (self.year.is_some() && self.day_of_year.is_some())
     }
 
+    /// Whether nothing of a date or a time was read.
+    fn is_empty(&self) -> bool {
+        let has_part = self.year.is_some() || self.month.is_some() || self.date.is_some();
+        !has_part && self.day.is_none() && self.hours.is_none()
+    }
+
     fn token(&mut self, token: &Token, next: Option<&Token>) -> Result<(), Failure> {
         let text = token.text.as_str();
         match token.kind {
+            // The only token of a time, such as `040506-08`.
+            TokenKind::Date if self.only_time && next.is_none() && self.is_empty() => {
+                self.time_with_zone(text)
+            }
             TokenKind::Date => self.date_token(text),
             TokenKind::Time => {
                 self.next_is = None;
@@ -158,14 +168,7 @@ impl DateTimeParser {
         }
         let is_zone = self.only_time && text.starts_with(|c: char| c.is_ascii_alphabetic());
         if self.has_date() || (self.month.is_some() && self.date.is_some()) || is_zone {
-            // A time with an offset, such as `040506-08`, or a zone name.
-            return match text.find('-') {
-                Some(at) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-                    put(&mut self.zone, Zone::Fixed(offset(&text[at..])?))?;
-                    self.digits(&text[..at])
-                }
-                _ => put(&mut self.zone, zone_named(text).ok_or(Failure::Invalid)?),
-            };
+            return self.time_with_zone(text);
         }
         // After a time, a date must be in words or plain digits.
         if self.hours.is_some() && !self.only_time {
@@ -190,6 +193,17 @@ impl DateTimeParser {
             self.date_number(part)?;
         }
         if self.has_date() { Ok(()) } else { Err(Failure::Invalid) }
+    }
+
+    /// A time with an offset, such as `040506-08`, or a zone name.
+    fn time_with_zone(&mut self, text: &str) -> Result<(), Failure> {
+        match text.find('-') {
+            Some(at) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                put(&mut self.zone, Zone::Fixed(offset(&text[at..])?))?;
+                self.digits(&text[..at])
+            }
+            _ => put(&mut self.zone, zone_named(text).ok_or(Failure::ZoneName)?),
+        }
     }
 
     /// A number in a date. Its length and the previous parts determine its meaning.

@@ -1,4 +1,4 @@
-//! Columns with bit strings: their cells are read as text first.
+//! Columns with bit strings or times with time zone: their cells are read as text first.
 
 use arrow::array::{Array, ArrayRef};
 use tessera_types::Atom;
@@ -7,9 +7,9 @@ use tessera_values::cast::cast;
 use super::{BadCell, Cells, bad};
 
 impl Cells {
-    /// Converts the cells to values of a type with bit strings.
-    pub(super) fn with_bits(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
-        let plain = atom.without_bits();
+    /// Converts the cells to values of a type with bit strings or times with time zone.
+    pub(super) fn through_text(&self, atom: &Atom) -> Result<ArrayRef, BadCell> {
+        let plain = atom.without_bits().without_timetz();
         let texts = self.to_array(&plain)?;
         let read = |texts: &ArrayRef| cast(texts, &plain, atom, false);
         read(&texts).map_err(|_| {
