@@ -11,7 +11,7 @@ use tessera_functions::{
     Library, WHOLE_QUOTIENT, WINDOW_FUNCTIONS, is_offered, temporal_and_string_names,
 };
 use tessera_plan::{Expr, Functions};
-use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean, suggest};
+use tessera_types::{Atom, Code, Error, Result, SqlState, TimeUnit, did_you_mean};
 use tessera_values::types::common_type;
 
 use super::typed::TypedExpr;
@@ -38,9 +38,6 @@ const LIST_AND_ELEMENTS: [&str; 14] = [
     "list_position",
     "list_remove",
 ];
-
-/// The names of the arguments of `make_interval`, in order.
-const INTERVAL_ARGUMENTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
 /// Functions that the binder rewrites.
 const SPECIAL: [&str; 9] = [
@@ -384,37 +381,6 @@ impl Binder<'_> {
             true => self.cast_to(value, other, false),
             false => self.adapt_literal(value, other),
         }
-    }
-
-    /// Converts named arguments such as `make_interval(days => 3)` to positional ones.
-    fn interval_parts(
-        &mut self,
-        list: &[FunctionArg],
-        place: &mut Place<'_, '_>,
-    ) -> Result<Vec<TypedExpr>> {
-        let mut given: Vec<TypedExpr> =
-            (0..INTERVAL_ARGUMENTS.len()).map(|_| TypedExpr::int32(0)).collect();
-        let wrong = |what: &str| {
-            let hint = suggest(what, "expected", &INTERVAL_ARGUMENTS);
-            let message = format!("unknown argument '{what}' of make_interval{hint}");
-            Error::semantic(message).with_state(SqlState::UNDEFINED_FUNCTION)
-        };
-        for (index, arg) in list.iter().enumerate() {
-            let (at, value) = match arg {
-                FunctionArg::Unnamed(value) => (index, value),
-                FunctionArg::Named { name, arg, .. }
-                | FunctionArg::ExprNamed { name: Ast::Identifier(name), arg, .. } => {
-                    let called = normalized(name);
-                    let at = INTERVAL_ARGUMENTS.iter().position(|known| *known == called);
-                    (at.ok_or_else(|| wrong(&called))?, arg)
-                }
-                other => return Err(wrong(&other.to_string())),
-            };
-            let FunctionArgExpr::Expr(value) = value else { return Err(wrong("*")) };
-            let value = self.expr(value, place)?;
-            *given.get_mut(at).ok_or_else(|| wrong(&format!("number {}", at + 1)))? = value;
-        }
-        Ok(given)
     }
 
     /// Returns the error for an unknown function, with the nearest known name.

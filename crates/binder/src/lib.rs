@@ -69,6 +69,7 @@ mod group;
 mod grouped;
 mod in_literals;
 mod inline;
+mod interval_parts;
 mod join;
 mod lambda;
 mod list;

@@ -13,10 +13,8 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 use tessera_types::{Atom, Error, Result};
 use tessera_values::digits::{Text, push_decimal, push_whole};
-use tessera_values::format::format_array;
-use tessera_values::format::{
-    FloatStyle, decimal_text, quote_element, write_date, write_double, write_single,
-};
+use tessera_values::format::{decimal_text, format_array, quote_element, write_date};
+use tessera_values::format_float::{FloatStyle, write_double, write_single};
 
 const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod atom;
+mod enum_type;
 mod error;
 mod io_cause;
 mod nearest;
@@ -32,9 +33,10 @@ mod tuple;
 
 pub use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 pub use atom::{
-    Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, ENUM_LABELS_MAX, EnumType, Slot,
-    TimeUnit, UUID_BYTES, UUID_EXTENSION,
+    Atom, DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX, Slot, TimeUnit, UUID_BYTES,
+    UUID_EXTENSION,
 };
+pub use enum_type::{ENUM_LABELS_MAX, EnumType};
 pub use error::{Code, Error, Result, Span};
 pub use io_cause::io_cause;
 pub use nearest::{did_you_mean, edit_distance, nearest, suggest};

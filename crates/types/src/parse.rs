@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::TYPE_DEPTH_MAX;
-use crate::atom::{Atom, DECIMAL_PRECISION_MAX, EnumType, Slot, TimeUnit, is_zone};
+use crate::atom::{Atom, DECIMAL_PRECISION_MAX, Slot, TimeUnit, is_zone};
+use crate::enum_type::EnumType;
 use crate::error::{Code, Error, Result};
 use crate::tuple::{Collection, Field, Item, Tuple};
 

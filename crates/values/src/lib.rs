@@ -15,6 +15,7 @@ pub mod digits;
 mod enums;
 pub mod exact;
 pub mod format;
+pub mod format_float;
 pub mod hidden_values;
 pub mod kernel;
 pub mod parse;

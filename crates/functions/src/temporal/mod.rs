@@ -6,6 +6,7 @@
 mod age;
 mod at_zone;
 mod bucket;
+mod clock_fields;
 pub(crate) mod fields;
 mod make;
 mod names;

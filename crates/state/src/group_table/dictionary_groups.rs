@@ -8,7 +8,7 @@ use tessera_types::Result;
 use tessera_vector::Column;
 
 /// The most combinations of codes for which an array of groups is allocated.
-const COMBINATIONS_MAX: usize = 4_096;
+const COMBINATIONS_MAX: usize = 32_768;
 
 const UNKNOWN: u32 = u32::MAX;
 
