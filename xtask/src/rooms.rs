@@ -15,6 +15,7 @@ const STOREYS: &[&[&str]] = &[
     &["vector"],
     &["context"],
     &["values", "parser"],
+    &["patterns"],
     &["functions"],
     &["rows", "system-catalog"],
     &["operator"],

@@ -6,8 +6,8 @@
 use memchr::memmem::Finder;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::long_strings::find;
 use crate::strings::pad::reserving;
+use tessera_patterns::pieces::find;
 use tessera_values::bits::{BITS_MAX, of_number, parse};
 use tessera_values::rowwise::{InputValue, OutputValue, fault, signature, strict};
 use tessera_values::types::{Arg, ResolvedCall};

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewBuilde
 use tessera_context::interrupt::{EveryBytes, SPAN_BYTES, spans};
 use tessera_types::{Atom, Result};
 
-use crate::long_strings::text_pieces;
+use tessera_patterns::pieces::text_pieces;
 use tessera_values::append::append;
 use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
 use tessera_values::types::{Arg, ResolvedCall, expect_arguments, wrong_arguments};

@@ -18,9 +18,10 @@ use super::offered::{is_left_out, is_offered};
 use super::user::UserFunction;
 use super::{
     aggregate_types, bit_aggregates, bit_strings, bits, compare, concat_op, extremes, foreign,
-    frame_offset, lambdas, like, list_numbers, lists, macros, math, nullif, numbers, patterns,
+    frame_offset, lambdas, list_numbers, lists, macros, math, nullif, numbers, patterns,
     quantified, rounding, strings, substr, temporal, type_info, uuids,
 };
+use tessera_patterns::like;
 use tessera_values::cast::cast_raises;
 use tessera_values::scalar::{array_value, scalar_to_array};
 use tessera_values::types::{

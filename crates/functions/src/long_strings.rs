@@ -10,12 +10,13 @@ use arrow::array::{
 use arrow::compute::{cast, concat};
 use arrow::datatypes::Int64Type;
 use md5::Md5;
-use memchr::memmem::Finder;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use tessera_context::interrupt::{SPAN_BYTES, check_here, point, spans};
+use memchr::memmem::Finder;
+use tessera_context::interrupt::{SPAN_BYTES, check_here};
 use tessera_types::Result;
 
+use tessera_patterns::pieces::characters;
 use tessera_values::append::append;
 use tessera_values::kernel::Argument;
 
@@ -118,56 +119,6 @@ fn one(text: String) -> ArrayRef {
     let mut builder = StringViewBuilder::new();
     append(&mut builder, text);
     Arc::new(builder.finish())
-}
-
-/// Splits a text into pieces, with a check for cancellation between them.
-pub(super) fn text_pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.len() < text.len() {
-            point();
-        }
-        let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
-        rest = behind;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-/// The number of characters of a text.
-pub(super) fn characters(text: &str) -> usize {
-    // Counts all bytes except UTF-8 continuation bytes.
-    let begin = |piece: &[u8]| piece.iter().filter(|byte| (**byte as i8) >= -0x40).count();
-    spans(text.as_bytes()).map(begin).sum()
-}
-
-/// The byte offset of a character, by its index from 0; the length for the index after the last.
-pub(super) fn place_of(text: &str, number: usize) -> Option<usize> {
-    let (mut passed, mut left) = (0, number);
-    for piece in text_pieces(text) {
-        let own = characters(piece);
-        if left < own {
-            return piece.char_indices().nth(left).map(|(at, _)| passed + at);
-        }
-        (passed, left) = (passed + piece.len(), left - own);
-    }
-    (left == 0).then_some(passed)
-}
-
-/// The first position of a byte string.
-pub(super) fn find(finder: &Finder<'_>, bytes: &[u8]) -> Option<usize> {
-    let needle = finder.needle().len();
-    let step = PIECE_BYTES.max(needle);
-    let mut start = 0;
-    while bytes.len() - start > step {
-        // A match may begin in this piece and end in the next.
-        let end = bytes.len().min(start + step + needle.saturating_sub(1));
-        if let Some(at) = finder.find(&bytes[start..end]) {
-            return Some(start + at);
-        }
-        point();
-        start += step;
-    }
-    finder.find(&bytes[start..]).map(|at| start + at)
 }
 
 /// `character_length` of a long text, in the type that the function returns.
@@ -373,30 +324,6 @@ mod tests {
             assert!(value(&found) == text && found.as_string_view().data_buffers().len() == 1);
             let found = in_pieces("reverse", &[strings(&[&text])], 1, &never).unwrap();
             assert!(value(&found) == text.chars().rev().collect::<String>());
-            assert_eq!(characters(&text), text.chars().count());
-            let all: Vec<usize> =
-                text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-            for number in [
-                0,
-                1,
-                PIECE_BYTES / 3,
-                PIECE_BYTES / 2 + 1,
-                all.len() - 2,
-                all.len() - 1,
-                all.len(),
-            ] {
-                assert_eq!(
-                    place_of(&text, number),
-                    all.get(number).copied(),
-                    "{number} of {}",
-                    all.len()
-                );
-            }
-        }
-        assert_eq!((place_of("", 0), place_of("", 1)), (Some(0), None));
-        let text = "x".repeat(PIECE_BYTES) + "yz" + &"x".repeat(PIECE_BYTES);
-        for needle in ["yz", "xy", "zx", "xyzx", "", &text[1..], &text, "zy"] {
-            assert_eq!(find(&Finder::new(needle), text.as_bytes()), text.find(needle));
         }
     }
 

@@ -9,7 +9,7 @@ use tessera_codegen::TextCode;
 use tessera_plan::{Expr, Scalar};
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::long_strings::place_of;
+use tessera_patterns::pieces::place_of;
 use tessera_values::kernel::{Argument, Kernel, argument, unexpected};
 use tessera_values::types::{Arg, ResolvedCall};
 

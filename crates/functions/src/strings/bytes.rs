@@ -4,7 +4,7 @@ use tessera_types::{Atom, Error, Result, SqlState, suggest};
 
 use tessera_context::interrupt::Every;
 
-use crate::long_strings::find;
+use tessera_patterns::pieces::find;
 use tessera_values::parse::hexadecimal;
 use tessera_values::rowwise::{OutputValue, fault, signature, strict};
 use tessera_values::types::{Arg, ResolvedCall};

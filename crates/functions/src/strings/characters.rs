@@ -2,7 +2,7 @@
 
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::long_strings::place_of;
+use tessera_patterns::pieces::place_of;
 use tessera_values::rowwise::{OutputValue, fault, signature, strict};
 use tessera_values::types::{Arg, ResolvedCall};
 

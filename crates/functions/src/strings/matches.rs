@@ -5,11 +5,11 @@ use std::ops::Range;
 use tessera_context::interrupt::Every;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use super::regexes::{Flags, RegexCache};
 use super::split::texts;
-use crate::long_strings::{characters, place_of};
-use crate::regex_search::{Regex, Search};
-use crate::similar::as_pattern_parts;
+use tessera_patterns::pieces::{characters, place_of};
+use tessera_patterns::regex_search::{Regex, Search};
+use tessera_patterns::regexes::{Flags, RegexCache};
+use tessera_patterns::similar::as_pattern_parts;
 use tessera_values::rowwise::{InputValue, OutputValue, fault, signature, strict, takes};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 

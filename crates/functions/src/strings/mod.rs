@@ -14,7 +14,6 @@ pub(super) mod pad;
 mod paths;
 mod printf;
 mod quote;
-pub(super) mod regexes;
 mod sizes;
 mod split;
 

@@ -4,6 +4,7 @@ mod format;
 mod options;
 mod path_columns;
 mod sample_file;
+mod sample_reader;
 mod sampler;
 mod stamp;
 

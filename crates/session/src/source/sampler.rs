@@ -5,21 +5,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
 use tessera_context::{Run, lock};
 use tessera_engine::{Governor, Query};
 use tessera_objects::is_object;
-use tessera_operator::{Lowering, Operator, Registry, SourceRun, Step};
+use tessera_operator::{Lowering, Operator, Registry, SourceRun};
 use tessera_optimizer::sample::{Sample, SampledRows, Sampler};
 use tessera_optimizer::table::Table;
 use tessera_plan::{Edge, Inputs, Node, Order, Traits, Value};
 use tessera_types::{Error, Result, Tuple};
 use tessera_vector::compact_strings;
-use tessera_vector::hash::{MULTIPLIER, SEED, fold};
 
 use super::Stamps;
 use super::sample_file::{SampleFile, SampledColumns};
+use super::sample_reader::{SampledRanges, read_sample};
 use crate::storage::Storage;
 
 /// A table of at most this many rows is sampled entirely, so that the sample of a dimension has all
@@ -36,8 +34,9 @@ const PARTS_MAX: usize = 8;
 const PART_ROWS: usize = MORSELS_MAX << 17;
 /// The time limit for reading a sample.
 const TIME_MAX: Duration = Duration::from_millis(30);
-/// The time limit of one wait for bytes of a file.
-const WAIT: Duration = Duration::from_millis(5);
+/// A sample that was cut short, for instance because the machine was busy, is kept for later
+/// processes if it has this many rows and need not have all.
+const KEPT_ROWS_MIN: usize = 1_000;
 /// The memory limit for reading a sample.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
 
@@ -77,18 +76,9 @@ struct SampleState {
     is_loaded: bool,
     /// The ranges of the first draw. Later draws read the same ranges.
     ranges: Option<SampledRanges>,
+    /// Whether the first draw was cut short, and is not worth keeping.
+    is_poor: bool,
     columns: SampledColumns,
-}
-
-/// The ranges of a table that a sample is read from.
-#[derive(Debug, Clone, PartialEq)]
-struct SampledRanges {
-    /// The sampled morsels: number, and maximum number of rows to read.
-    morsels: Vec<(usize, usize)>,
-    /// The number of morsels of the table.
-    all: usize,
-    /// The probability of a row to be in the sample, times 2^32.
-    share: u64,
 }
 
 impl TableSampler {
@@ -129,7 +119,8 @@ impl TableSampler {
             return None;
         }
         let scan = format!("{} {:?} {}", table.operator, table.params, table.tuple);
-        let versions = format!("{scan}\n{stamps:?}\n{WHOLE_ROWS_MAX} {SAMPLE_ROWS}");
+        let versions =
+            format!("{scan}\n{stamps:?}\n{WHOLE_ROWS_MAX} {SAMPLE_ROWS} {KEPT_ROWS_MIN}");
         let cache = self.cache.as_ref().filter(|_| stamps.unchanged(stamps));
         let file = cache.map(|directory| SampleFile::new(directory, &scan, versions));
         Some(self.new_scan_sampler(table, remote, file))
@@ -172,7 +163,8 @@ impl Sampler for ScanSampler {
             // Keeps the better sample that `ANALYZE` in another process may have written meanwhile.
             let is_analyzed =
                 |file: &SampleFile| file.load().is_some_and(|found| found.is_analyzed());
-            if let Some(file) = self.file.as_ref().filter(|file| !is_analyzed(file)) {
+            let kept = |file: &&SampleFile| !state.is_poor && !is_analyzed(file);
+            if let Some(file) = self.file.as_ref().filter(kept) {
                 file.save(&state.columns);
             }
         }
@@ -193,7 +185,7 @@ impl Sampler for ScanSampler {
         let numbers = (0..rows.columns.len()).collect();
         let columns = SampledColumns { ranges: Vec::new(), numbers, rows: rows.clone() };
         let is_saved = self.file.as_ref().is_some_and(|file| file.save(&columns));
-        *lock(&self.state) = SampleState { is_loaded: true, ranges: None, columns };
+        *lock(&self.state) = SampleState { is_loaded: true, ranges: None, is_poor: false, columns };
         is_saved
     }
 }
@@ -208,8 +200,9 @@ impl ScanSampler {
         let known = state.ranges.clone().filter(|ranges| ranges.all == all);
         let first = known.is_none();
         let ranges = known.unwrap_or_else(|| self.ranges(all));
-        let ends_at = first.then(|| Instant::now() + TIME_MAX);
-        let (sample, progress) = read_sample(&*source, &ranges, &tuple, ends_at)?;
+        let start = Instant::now();
+        let is_over = || first && start.elapsed() > TIME_MAX;
+        let (sample, progress) = read_sample(&*source, &ranges, &tuple, &is_over)?;
         let rows_read: usize = progress.morsels.iter().map(|(_, rows)| *rows).sum();
         if first {
             let in_parts = ranges.morsels.iter().any(|(_, limit)| *limit != usize::MAX);
@@ -223,6 +216,8 @@ impl ScanSampler {
             };
             let ranges = SampledRanges { morsels: progress.morsels, ..ranges };
             let rows = sample.num_rows();
+            let is_whole = ranges.share >> 32 > 0;
+            state.is_poor = progress.timed_out && (is_whole || rows < KEPT_ROWS_MIN);
             let rows =
                 SampledRows { rows, table_rows, uniform: complete, ..SampledRows::default() };
             state.columns = SampledColumns { ranges: ranges.encode(), numbers: Vec::new(), rows };
@@ -293,101 +288,10 @@ impl ScanSampler {
     }
 }
 
-/// The part of a source that has been read.
-struct ScanProgress {
-    /// The morsels read: number, and number of rows read.
-    morsels: Vec<(usize, usize)>,
-    /// Whether reading stopped at the time limit.
-    timed_out: bool,
-}
-
-/// Reads the sampled rows of a source until `ends_at`, but at least the first chunk.
-fn read_sample(
-    source: &dyn SourceRun,
-    ranges: &SampledRanges,
-    tuple: &Tuple,
-    ends_at: Option<Instant>,
-) -> Result<(RecordBatch, ScanProgress)> {
-    let is_over = || ends_at.is_some_and(|ends_at| Instant::now() > ends_at);
-    let (mut batches, mut progress) =
-        (Vec::new(), ScanProgress { morsels: Vec::new(), timed_out: false });
-    for (morsel, limit) in &ranges.morsels {
-        // Checks the time limit only before further rows: a source that was read to its end is
-        // complete.
-        progress.timed_out = !batches.is_empty() && is_over();
-        if progress.timed_out {
-            break;
-        }
-        let mut reader = source.open(*morsel)?;
-        let mut rows = 0;
-        while rows < *limit {
-            match reader.step()? {
-                Step::HasOutput(_) if !batches.is_empty() && is_over() => {
-                    progress.timed_out = true;
-                    break;
-                }
-                Step::HasOutput(chunk) => {
-                    let chunk = chunk.compact()?;
-                    let batch = chunk.slice(0, chunk.rows().min(limit - rows)).to_batch(tuple)?;
-                    let selected =
-                        (rows..rows + batch.num_rows()).map(|row| ranges.samples(*morsel, row));
-                    rows += batch.num_rows();
-                    batches.push(filter_record_batch(
-                        &batch,
-                        &selected.map(Some).collect::<BooleanArray>(),
-                    )?);
-                }
-                Step::Again => {}
-                Step::Blocked(token) => token.wait(WAIT),
-                Step::NeedInput | Step::Done => break,
-            }
-        }
-        progress.morsels.push((*morsel, rows));
-        if progress.timed_out {
-            break;
-        }
-    }
-    Ok((concat_batches(&Arc::new(tuple.arrow_schema()?), &batches)?, progress))
-}
-
-impl SampledRanges {
-    /// Encodes the ranges as numbers, for the sample file.
-    fn encode(&self) -> Vec<u64> {
-        let morsels = self.morsels.iter().flat_map(|(morsel, rows)| [*morsel as u64, *rows as u64]);
-        [self.all as u64, self.share].into_iter().chain(morsels).collect()
-    }
-
-    /// Decodes the numbers of [`SampledRanges::encode`].
-    fn decode(numbers: &[u64]) -> Option<SampledRanges> {
-        let ([all, share], morsels) = numbers.split_first_chunk()?;
-        let morsels =
-            morsels.chunks_exact(2).map(|pair| (pair[0] as usize, pair[1] as usize)).collect();
-        Some(SampledRanges { morsels, all: *all as usize, share: *share })
-    }
-
-    /// Whether the sample has a row of a morsel. A hash of its position decides, so that all draws
-    /// have the same rows.
-    fn samples(&self, morsel: usize, row: usize) -> bool {
-        let word = fold(SEED ^ (morsel as u64) << 40 ^ row as u64, MULTIPLIER);
-        word >> 32 < self.share
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Source;
     use super::*;
-
-    #[test]
-    fn about_the_wanted_share_of_rows_is_kept() {
-        for share in [0.01, 0.2, 1.0] {
-            let scaled = (share * (1u64 << 32) as f64) as u64;
-            let ranges = SampledRanges { morsels: vec![(0, 7), (2, 9)], all: 3, share: scaled };
-            let found = (0..100_000).filter(|row| ranges.samples(2, *row)).count() as f64 / 1e5;
-            assert!((found - share).abs() < 0.01, "{found} of {share}");
-            assert_eq!(SampledRanges::decode(&ranges.encode()), Some(ranges));
-        }
-    }
 
     #[test]
     fn what_was_read_to_its_end_is_whole_however_late() {
@@ -412,7 +316,7 @@ mod tests {
             let draw = sampler.scan_sampler(&table, &stamps).unwrap();
             let source = draw.source(&draw.tuple, &draw.run()).unwrap();
             let ranges = draw.ranges(source.morsels());
-            read_sample(&*source, &ranges, &draw.tuple, Some(Instant::now())).unwrap()
+            read_sample(&*source, &ranges, &draw.tuple, &|| true).unwrap()
         };
         let (sample, progress) = late(20);
         assert_eq!((sample.num_rows(), progress.timed_out), (20, false));

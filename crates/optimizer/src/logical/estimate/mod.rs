@@ -88,6 +88,11 @@ impl Estimates {
         profile
     }
 
+    /// Drops the profiles of tables: those from before their samples were loaded know less.
+    pub(crate) fn forget_tables(&self) {
+        self.tables.borrow_mut().clear();
+    }
+
     /// Estimates the profile of a table; its sample must be loaded.
     fn table(&self, table: &Arc<Table>, columns: &[(Name, usize)]) -> Profile {
         let known = (Arc::as_ptr(table), columns.to_vec());

@@ -44,6 +44,7 @@ pub(crate) fn order_joins(
         return Ok(relation);
     }
     load_samples(&relation);
+    estimates.forget_tables();
     let counts = Counts::of(&relation);
     JoinOrdering { types, counts: &counts, estimates }.order(relation)
 }

@@ -21,10 +21,12 @@ const REGEX_BYTES_MAX: usize = 10 << 20;
 
 /// How an expression is read.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Syntax {
+pub struct Syntax {
+    /// Whether letters match in both cases.
     pub ignore_case: bool,
     /// Whether `^` and `$` also match at line ends.
     pub lines: bool,
+    /// Whether `.` also matches line ends.
     pub dot_matches_line_ends: bool,
     /// Whether white space and comments are ignored.
     pub extended: bool,
@@ -32,7 +34,7 @@ pub(crate) struct Syntax {
 
 /// A compiled regular expression.
 #[derive(Debug, Clone)]
-pub(crate) struct Regex {
+pub struct Regex {
     /// Searches short texts.
     whole: regex::Regex,
     syntax: Syntax,
@@ -45,7 +47,7 @@ impl Regex {
     ///
     /// # Errors
     /// The expression is invalid or too large.
-    pub(crate) fn new(pattern: &str, syntax: Syntax) -> Result<Regex, regex::Error> {
+    pub fn new(pattern: &str, syntax: Syntax) -> Result<Regex, regex::Error> {
         let whole = RegexBuilder::new(pattern)
             .case_insensitive(syntax.ignore_case)
             .multi_line(syntax.lines)
@@ -57,12 +59,12 @@ impl Regex {
     }
 
     /// The number of groups; the whole match is one.
-    pub(crate) fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         self.whole.captures_len()
     }
 
     /// Whether the expression matches a part of the text.
-    pub(crate) fn is_match(&self, text: &str) -> bool {
+    pub fn is_match(&self, text: &str) -> bool {
         match self.blocks(text) {
             None => self.whole.is_match(text),
             Some(blocks) => blocks.search(text).end_of_first(0).is_some(),
@@ -70,7 +72,7 @@ impl Regex {
     }
 
     /// Starts a search.
-    pub(crate) fn search<'a>(&'a self, text: &'a str) -> Search<'a> {
+    pub fn search<'a>(&'a self, text: &'a str) -> Search<'a> {
         let found = match self.blocks(text) {
             None => Found::Whole(self.whole.capture_locations()),
             Some(blocks) => Found::Blocks(Box::new(blocks.search(text)), Vec::new()),
@@ -89,7 +91,7 @@ impl Regex {
 
 /// A search in a text.
 #[derive(Debug)]
-pub(crate) struct Search<'a> {
+pub struct Search<'a> {
     regex: &'a Regex,
     text: &'a str,
     found: Found<'a>,
@@ -104,7 +106,7 @@ enum Found<'a> {
 
 impl<'a> Search<'a> {
     /// The first match that starts at or behind an offset. It does not set the groups.
-    pub(crate) fn find_at(&mut self, at: usize) -> Option<Range<usize>> {
+    pub fn find_at(&mut self, at: usize) -> Option<Range<usize>> {
         match &mut self.found {
             Found::Whole(_) => self.regex.whole.find_at(self.text, at).map(|found| found.range()),
             Found::Blocks(search, _) => search.find_at(at),
@@ -112,7 +114,7 @@ impl<'a> Search<'a> {
     }
 
     /// Like [`Search::find_at`], and sets the groups.
-    pub(crate) fn groups_at(&mut self, at: usize) -> Option<Range<usize>> {
+    pub fn groups_at(&mut self, at: usize) -> Option<Range<usize>> {
         match &mut self.found {
             Found::Whole(groups) => {
                 let found = self.regex.whole.captures_read_at(groups, self.text, at);
@@ -123,7 +125,7 @@ impl<'a> Search<'a> {
     }
 
     /// A group of the last match of [`Search::groups_at`], if it took part.
-    pub(crate) fn group(&self, index: usize) -> Option<Range<usize>> {
+    pub fn group(&self, index: usize) -> Option<Range<usize>> {
         match &self.found {
             Found::Whole(groups) => groups.get(index).map(|(start, end)| start..end),
             Found::Blocks(_, slots) => {
@@ -135,7 +137,7 @@ impl<'a> Search<'a> {
     }
 
     /// The text of such a group.
-    pub(crate) fn group_text(&self, index: usize) -> Option<&'a str> {
+    pub fn group_text(&self, index: usize) -> Option<&'a str> {
         self.group(index).map(|part| &self.text[part])
     }
 }

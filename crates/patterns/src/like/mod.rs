@@ -12,10 +12,10 @@ use tessera_codegen::{LikeCode, Op, TextCode};
 use tessera_context::interrupt::point;
 use tessera_types::{Atom, Error, Result, SqlState};
 
-use crate::long_strings::text_pieces;
+use crate::pieces::text_pieces;
 use crate::regex_search::{Regex, Syntax};
+use crate::regexes::{Flags, compile};
 use crate::similar::as_regex;
-use crate::strings::regexes::{Flags, compile};
 use tessera_values::kernel::{Argument, Kernel, argument, nulls, unexpected};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
@@ -33,7 +33,7 @@ enum Language {
 }
 
 /// Resolves a pattern match; `None` for other names.
-pub(crate) fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
+pub fn resolve(name: &str, args: &[Arg<'_>]) -> Option<Result<ResolvedCall>> {
     let (language, ignore_case) = match name {
         "like" => (Language::Like, false),
         "ilike" => (Language::Like, true),

@@ -9,7 +9,7 @@ use crate::regex_search::{Regex, Syntax};
 ///
 /// # Errors
 /// The escape has more than one character.
-pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
+pub fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
     let escape = match escape.map(|escape| escape.chars().collect::<Vec<_>>()).as_deref() {
         None => Some('\\'),
         Some([]) => None,
@@ -74,7 +74,7 @@ pub(super) fn as_regex(pattern: &str, escape: Option<&str>) -> Result<String> {
 ///
 /// # Errors
 /// The escape has more than one character, or there are not exactly two escaped quotes.
-pub(super) fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
+pub fn as_pattern_parts(pattern: &str, escape: &str) -> Result<Regex> {
     let mut characters = escape.chars();
     let (Some(mark), None) = (characters.next(), characters.next()) else {
         if escape.is_empty() {

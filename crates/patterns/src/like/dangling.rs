@@ -3,7 +3,7 @@
 use tessera_context::interrupt::Every;
 use tessera_types::{Code, Error, Result, SqlState};
 
-use crate::long_strings::text_pieces;
+use crate::pieces::text_pieces;
 
 /// A pattern that ends with its escape character. It fails only for texts that reach its end.
 #[derive(Debug)]

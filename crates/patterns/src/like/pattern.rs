@@ -9,7 +9,7 @@ use tessera_codegen::TextCode;
 use tessera_context::interrupt::Every;
 use tessera_types::{Code, Error, Result, SqlState};
 
-use crate::long_strings::find;
+use crate::pieces::find;
 
 /// The longest piece that compiled code searches for: the code compares it at every position where
 /// its first and last bytes match.

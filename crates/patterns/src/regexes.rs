@@ -10,7 +10,8 @@ use tessera_values::rowwise::fault;
 
 /// Matching options, parsed from single letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flags {
+pub struct Flags {
+    /// Whether all matches are meant (`g`), not only the first.
     pub global: bool,
     ignore_case: bool,
     /// Whether `^` and `$` also match at line ends.
@@ -39,12 +40,12 @@ impl Default for Flags {
 
 impl Flags {
     /// The default options, with or without case sensitivity.
-    pub(crate) fn ignoring_case(ignore_case: bool) -> Flags {
+    pub fn ignoring_case(ignore_case: bool) -> Flags {
         Flags { ignore_case, ..Flags::default() }
     }
 
     /// The same options for matching the whole text.
-    pub(crate) fn of_whole(self) -> Flags {
+    pub fn of_whole(self) -> Flags {
         Flags { whole: true, ..self }
     }
 
@@ -52,7 +53,7 @@ impl Flags {
     ///
     /// # Errors
     /// A letter is unknown.
-    pub(crate) fn read(text: &str) -> Result<Flags> {
+    pub fn read(text: &str) -> Result<Flags> {
         let mut flags = Flags::default();
         for letter in text.chars() {
             if matches!(letter, 'b' | 'e') {
@@ -92,7 +93,7 @@ impl Flags {
 ///
 /// # Errors
 /// The expression is invalid or uses unsupported features: back-references and lookaround.
-pub(crate) fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
+pub fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
     let mut body = pattern;
     if let Some(rest) = body.strip_prefix("***=") {
         (flags.literal, body) = (true, rest);
@@ -379,14 +380,14 @@ impl RegexTranslator<'_> {
 /// Caches the most recently compiled expression: most patterns are constant. It is shared, because
 /// a clone of an expression of the `regex` crate builds its automata's states anew.
 #[derive(Debug, Default)]
-pub(crate) struct RegexCache(Mutex<Option<(String, Flags, Arc<Regex>)>>);
+pub struct RegexCache(Mutex<Option<(String, Flags, Arc<Regex>)>>);
 
 impl RegexCache {
     /// Compiles an expression, or returns the cached one.
     ///
     /// # Errors
     /// As [`compile`].
-    pub(crate) fn compile(&self, pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+    pub fn compile(&self, pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
         let mut cached = self.0.lock();
         if let Some((known, with, regex)) = &*cached
             && known == pattern
