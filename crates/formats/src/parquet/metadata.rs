@@ -126,6 +126,17 @@ impl Metadata {
                 return Err(damaged(path, format!("row group {position} is malformed")));
             }
             for column in group.columns() {
+                // Each row has at least one entry in each column, which may be a NULL.
+                if column.num_values() < group.num_rows() {
+                    let (rows, values) = (group.num_rows(), column.num_values());
+                    let name = column.column_path();
+                    return Err(damaged(
+                        path,
+                        format!(
+                            "row group {position} has {rows} rows, but its column {name} only {values} values"
+                        ),
+                    ));
+                }
                 let start =
                     column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
                 let size = column.compressed_size();

@@ -68,6 +68,8 @@ const FOOTER_BYTES: u64 = 64 << 10;
 
 /// The rows of a morsel, if a page index permits to begin inside a row group.
 pub const MORSEL_ROWS: usize = 131_072;
+/// The most morsels of a row group; those of a larger one have more rows.
+const GROUP_MORSELS_MAX: usize = 16_384;
 
 /// The sub-operator `parquet_scan`.
 #[derive(Debug)]
@@ -395,14 +397,17 @@ fn split(
         current = ranges;
         return push(&mut current);
     }
+    // A damaged footer may have any number of rows.
+    let all: usize = ranges.iter().map(ExactSizeIterator::len).fold(0, usize::saturating_add);
+    let morsel_rows = MORSEL_ROWS.max(all.div_ceil(GROUP_MORSELS_MAX));
     let mut rows = 0;
     for mut range in ranges {
         while range.start < range.end {
-            let taken = (range.end - range.start).min(MORSEL_ROWS - rows);
+            let taken = (range.end - range.start).min(morsel_rows - rows);
             current.push(range.start..range.start + taken);
             range.start += taken;
             rows += taken;
-            if rows == MORSEL_ROWS {
+            if rows == morsel_rows {
                 push(&mut current);
                 rows = 0;
             }

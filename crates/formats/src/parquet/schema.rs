@@ -146,7 +146,8 @@ fn with_leaf(
     let data_type = match field.data_type() {
         DataType::List(item) => DataType::List(inner(item)),
         DataType::LargeList(item) => DataType::LargeList(inner(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
+        // The reader would allocate any length that the embedded Arrow schema claims.
+        DataType::FixedSizeList(item, _) => DataType::List(inner(item)),
         DataType::Map(entries, ordered) => DataType::Map(inner(entries), *ordered),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
         _ => {
