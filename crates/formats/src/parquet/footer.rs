@@ -75,8 +75,14 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
         }
         // The number of children still to come, for each open group.
         let mut open: Vec<u64> = Vec::new();
-        for _ in 0..thrift.items()?.1 {
+        let elements = thrift.items()?.1;
+        for _ in 0..elements {
             let children = thrift.children()?;
+            // The library allocates as many as a group claims.
+            if children > elements as u64 {
+                thrift.is_too_long = true;
+                return None;
+            }
             if let Some(left) = open.last_mut() {
                 *left -= 1;
             }
