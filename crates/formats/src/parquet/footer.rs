@@ -79,7 +79,7 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
         for _ in 0..elements {
             let children = thrift.children()?;
             // The library allocates as many as a group claims.
-            if children > elements as u64 {
+            if children > elements {
                 thrift.is_too_long = true;
                 return None;
             }
