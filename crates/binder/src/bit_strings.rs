@@ -60,7 +60,7 @@ const SCALARS: [&str; 45] = [
 ];
 
 /// Functions that make text of lists, structs and maps; others take those with bit strings.
-const TEXT_OF_NESTED: [&str; 8] = [
+pub(super) const TEXT_OF_NESTED: [&str; 8] = [
     "array_join",
     "array_to_string",
     "concat",
@@ -78,14 +78,7 @@ impl Binder<'_> {
         if SCALARS.contains(&name) || in_nested && !TEXT_OF_NESTED.contains(&name) {
             return Ok(args);
         }
-        let as_text = |arg: TypedExpr| match arg.atom.has_bits() {
-            true => {
-                let atom = arg.atom.without_bits();
-                self.cast_to(arg, &atom, false)
-            }
-            false => Ok(arg),
-        };
-        args.into_iter().map(as_text).collect()
+        self.replaced(args, Atom::without_bits)
     }
 
     /// Casts a value to `bit(length)`, which cuts bits or appends zeros; a whole number gives its

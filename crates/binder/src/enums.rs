@@ -49,13 +49,20 @@ impl Binder<'_> {
         if takes.contains(&name) {
             return Ok(args);
         }
-        args.into_iter().map(|arg| self.as_text(arg)).collect()
+        self.replaced(args, Atom::without_enums)
     }
 
-    /// Converts the enums of a value to text.
-    fn as_text(&self, value: TypedExpr) -> Result<TypedExpr> {
-        let atom = value.atom.without_enums();
-        if atom == value.atom { Ok(value) } else { self.cast_to(value, &atom, false) }
+    /// Casts the values whose type `replace` changes.
+    pub(super) fn replaced(
+        &self,
+        values: Vec<TypedExpr>,
+        replace: fn(&Atom) -> Atom,
+    ) -> Result<Vec<TypedExpr>> {
+        let cast = |value: TypedExpr| {
+            let atom = replace(&value.atom);
+            if atom == value.atom { Ok(value) } else { self.cast_to(value, &atom, false) }
+        };
+        values.into_iter().map(cast).collect()
     }
 
     /// Binds a function over the labels of the type of its arguments.

@@ -3,21 +3,9 @@
 use tessera_types::{Atom, Result};
 
 use super::Binder;
+use super::bit_strings::TEXT_OF_NESTED;
 use super::table_function::list_of;
 use super::typed::TypedExpr;
-
-/// Functions that make text of any values.
-const TEXT_OF_ALL: [&str; 9] = [
-    "array_join",
-    "array_to_string",
-    "concat",
-    "concat_op",
-    "concat_ws",
-    "format",
-    "list_join",
-    "list_to_string",
-    "printf",
-];
 
 impl Binder<'_> {
     /// Converts times with time zone to text for a function that makes text of its arguments, and
@@ -26,17 +14,10 @@ impl Binder<'_> {
         if name == "overlaps" && args.iter().any(|arg| arg.atom == Atom::TimeTz) {
             return self.times_with_zone(args);
         }
-        if !TEXT_OF_ALL.contains(&name) {
-            return Ok(args);
+        if name == "concat_op" || TEXT_OF_NESTED.contains(&name) {
+            return self.replaced(args, Atom::without_timetz);
         }
-        let as_text = |arg: TypedExpr| match arg.atom.has_timetz() {
-            true => {
-                let atom = arg.atom.without_timetz();
-                self.cast_to(arg, &atom, false)
-            }
-            false => Ok(arg),
-        };
-        args.into_iter().map(as_text).collect()
+        Ok(args)
     }
 
     /// Converts texts and times of day to times with time zone; those without a zone are in the

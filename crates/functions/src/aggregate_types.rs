@@ -56,6 +56,7 @@ pub(super) const NAMES: [&str; 44] = [
     "variance",
 ];
 
+/// The error of an aggregate that does not take these arguments.
 fn refused(name: &str, args: &[(Atom, bool)], hint: &str) -> Error {
     let types = args.iter().map(|(atom, _)| atom.to_string()).collect::<Vec<_>>().join(", ");
     Error::semantic(format!("aggregate function {name} does not take ({types}); {hint}"))

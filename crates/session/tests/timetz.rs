@@ -1,17 +1,9 @@
 //! Times with time zone in files: text where they are written, of their type where a column of a
 //! text file is declared so.
 
-use tessera_session::{Config, Session, StatementResult};
+use tessera_session::{Config, Session};
 
-use crate::texts::texts;
-
-fn answer(session: &mut Session, sql: &str) -> String {
-    match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {
-        Some(StatementResult::Rows(rows)) => texts(&rows).join("\n"),
-        Some(StatementResult::Text(text) | StatementResult::Done(text)) => text,
-        other => panic!("{sql}: {other:?}"),
-    }
-}
+use crate::texts::answer;
 
 const ROWS: usize = 3_000;
 

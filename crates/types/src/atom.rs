@@ -62,7 +62,7 @@ pub enum Atom {
     Date,
     /// Time of day.
     Time(TimeUnit),
-    /// Time of day with an offset from UTC. Its plain form is one number in the order of the values.
+    /// Time of day with an offset from UTC. Its plain form is a number in the order of the values.
     TimeTz,
     /// Count of units since 1970-01-01T00:00, with an optional time zone.
     Timestamp(TimeUnit, Option<Arc<str>>),

@@ -48,17 +48,18 @@ fn leaves(thrift: &mut Thrift<'_>) -> Option<Vec<usize>> {
     Some(encrypted)
 }
 
-/// Rejects a schema whose traversal would overflow the stack, lists and maps of more items than
+/// Rejects a schema whose traversal would overflow the stack, groups of more children than there
+/// are elements, for which the library would reserve memory, lists and maps of more items than
 /// there are bytes, and what is not Thrift: the library takes no byte for a boolean in a list or
 /// map, and would count the items of one that follows for seconds.
 ///
 /// # Errors
-/// The schema is nested too deeply, a list is too long, or the footer is malformed.
+/// The schema is nested too deeply or claims too many children, a list is too long, or the footer is
+/// malformed.
 pub(super) fn check_size(footer: &[u8]) -> Result<(), String> {
     let mut thrift = Thrift::new(footer);
-    match is_too_deep(&mut thrift) {
-        Some(true) => Err(format!("its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels")),
-        Some(false) => Ok(()),
+    match check_schema(&mut thrift) {
+        Some(checked) => checked,
         None if thrift.is_too_long => {
             Err("a list in its footer is longer than the footer".to_string())
         }
@@ -66,7 +67,7 @@ pub(super) fn check_size(footer: &[u8]) -> Result<(), String> {
     }
 }
 
-fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
+fn check_schema(thrift: &mut Thrift<'_>) -> Option<Result<(), String>> {
     let mut field = 0;
     while let Some(of_type) = thrift.field(&mut field)? {
         if field != SCHEMA {
@@ -78,10 +79,10 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
         let elements = thrift.items()?.1;
         for _ in 0..elements {
             let children = thrift.children()?;
-            // The library allocates as many as a group claims.
             if children > elements {
-                thrift.is_too_long = true;
-                return None;
+                return Some(Err(format!(
+                    "a group claims {children} children, but its schema has {elements} elements"
+                )));
             }
             if let Some(left) = open.last_mut() {
                 *left -= 1;
@@ -90,12 +91,14 @@ fn is_too_deep(thrift: &mut Thrift<'_>) -> Option<bool> {
                 open.push(children);
             }
             if open.len() > SCHEMA_DEPTH_MAX {
-                return Some(true);
+                return Some(Err(format!(
+                    "its schema is nested deeper than {SCHEMA_DEPTH_MAX} levels"
+                )));
             }
             while open.pop_if(|left| *left == 0).is_some() {}
         }
     }
-    Some(false)
+    Some(Ok(()))
 }
 
 /// A reader of Thrift's compact protocol. Methods return `None` on malformed bytes.
@@ -300,7 +303,7 @@ mod tests {
     #[test]
     fn deep_schemas_are_errors() {
         for groups in [1, 2, SCHEMA_DEPTH_MAX] {
-            assert_eq!(is_too_deep(&mut Thrift::new(&nested(groups))), Some(false), "{groups}");
+            assert_eq!(check_schema(&mut Thrift::new(&nested(groups))), Some(Ok(())), "{groups}");
         }
         for groups in [SCHEMA_DEPTH_MAX + 1, 100_000] {
             assert!(check_size(&nested(groups)).unwrap_err().contains("256 levels"));
@@ -315,6 +318,6 @@ mod tests {
             &closed,
             &[0x00],
         ];
-        assert_eq!(is_too_deep(&mut Thrift::new(&wide.concat())), Some(false));
+        assert_eq!(check_schema(&mut Thrift::new(&wide.concat())), Some(Ok(())));
     }
 }

@@ -34,10 +34,7 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
         if matches!(moment, i64::MIN | i64::MAX) {
             return Ok(OutputValue::Whole(moment));
         }
-        let zone = match arguments[0] {
-            InputValue::Interval(interval) => Arc::new(of_offset(interval)?),
-            ref name => cache.get(name.text())?,
-        };
+        let zone = zone_given(&arguments[0], &cache)?;
         let seconds = moment.div_euclid(1_000_000);
         let moved = match to_local {
             true => moment.checked_add(zone.offset_at(seconds) * 1_000_000),
@@ -50,8 +47,19 @@ pub(super) fn resolve(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     }))
 }
 
+/// Returns the zone of an argument, a name or an offset as an interval.
+pub(super) fn zone_given(
+    argument: &InputValue<'_>,
+    named: &PatternCache<Zone>,
+) -> Result<Arc<Zone>> {
+    match argument {
+        InputValue::Interval(offset) => Ok(Arc::new(of_offset(*offset)?)),
+        name => named.get(name.text()),
+    }
+}
+
 /// A zone whose offset is an interval of hours, minutes and seconds.
-pub(super) fn of_offset(offset: arrow::datatypes::IntervalMonthDayNano) -> Result<Zone> {
+fn of_offset(offset: arrow::datatypes::IntervalMonthDayNano) -> Result<Zone> {
     if offset.months != 0 || offset.days != 0 {
         return Err(fault(
             "a time zone as an interval must have hours, minutes and seconds only",

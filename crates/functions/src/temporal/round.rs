@@ -7,18 +7,11 @@ use tessera_types::{Atom, Error, Result, SqlState};
 use tessera_values::parse::interval::{UnitRange, interval_in, truncate_to};
 use tessera_values::parse::unit::Unit;
 use tessera_values::rowwise::{InputValue, MICROSECONDS, OutputValue, TIME, fault, strict};
+use tessera_values::temporal::rounded;
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 /// Microseconds from 1970 to 2000: PostgreSQL rounds relative to 2000.
 const TO_2000: i64 = 946_684_800_000_000;
-
-/// Rounds to this many digits of a second, half away from zero.
-fn rounded(value: i64, digits: i64) -> Option<i64> {
-    let unit = 10i64.pow(6 - digits.clamp(0, 6) as u32);
-    let up = value.unsigned_abs().checked_add(unit as u64 / 2)? / unit as u64 * unit as u64;
-    let up = i64::try_from(up).ok()?;
-    Some(if value < 0 { -up } else { up })
-}
 
 /// `round_moment(timestamp, digits)`, `round_time(time, digits)`.
 pub(super) fn moment(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {

@@ -1,7 +1,6 @@
 //! Functions of times with time zone.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use tessera_types::{Atom, Result};
@@ -11,7 +10,7 @@ use tessera_values::temporal::zones::{Zone, zone_of};
 use tessera_values::types::{Arg, ResolvedCall, wrong_arguments};
 
 use crate::patterns::PatternCache;
-use crate::temporal::at_zone::of_offset;
+use crate::temporal::at_zone::zone_given;
 
 fn packed(time: TimeTz) -> OutputValue {
     OutputValue::Whole(time.packed())
@@ -49,10 +48,7 @@ pub(super) fn at_zone(name: &str, args: &[Arg<'_>]) -> Result<ResolvedCall> {
     })?;
     let zones = PatternCache::new(zone_of);
     Ok(strict(Atom::TimeTz, args, casts, move |arguments| {
-        let zone = match arguments[0] {
-            InputValue::Interval(interval) => Arc::new(of_offset(interval)?),
-            ref name => zones.get(name.text())?,
-        };
+        let zone = zone_given(&arguments[0], &zones)?;
         let east = zone.offset_at(arguments[2].whole().div_euclid(1_000_000));
         Ok(packed(TimeTz::unpacked(arguments[1].whole()).at(-east)))
     }))

@@ -45,6 +45,24 @@ struct Place {
 }
 
 impl Place {
+    fn open(source: &dyn SourceRun, morsel: usize, rows_max: usize) -> Result<Place> {
+        let (reader, batches) = (source.open(morsel)?, Vec::new());
+        Ok(Place { morsel, rows_max, reader, rows: 0, batches, is_done: rows_max == 0 })
+    }
+
+    /// Returns the next chunk; `None` at the end.
+    fn next(&mut self) -> Result<Option<Chunk>> {
+        while !self.is_done {
+            match self.reader.step()? {
+                Step::HasOutput(chunk) => return Ok(Some(chunk)),
+                Step::Again => {}
+                Step::Blocked(token) => token.wait(WAIT),
+                Step::NeedInput | Step::Done => self.is_done = true,
+            }
+        }
+        Ok(None)
+    }
+
     /// Adds the sampled rows of a chunk.
     fn take(&mut self, chunk: Chunk, ranges: &SampledRanges, tuple: &Tuple) -> Result<()> {
         let chunk = chunk.compact()?;
@@ -68,45 +86,29 @@ pub(super) fn read_sample(
     is_over: &dyn Fn() -> bool,
 ) -> Result<(RecordBatch, ScanProgress)> {
     let mut places: Vec<Place> = Vec::with_capacity(ranges.morsels.len());
-    let (mut is_empty, mut timed_out) = (true, false);
-    'turns: loop {
-        let mut is_done = true;
-        for number in 0..ranges.morsels.len() {
+    // The limit is checked only before further rows: a source that was read to its end is complete.
+    let is_cut =
+        |places: &[Place]| places.iter().any(|place| !place.batches.is_empty()) && is_over();
+    let mut timed_out = false;
+    'turns: while places.len() < ranges.morsels.len() || places.iter().any(|place| !place.is_done) {
+        for (number, (morsel, rows_max)) in ranges.morsels.iter().enumerate() {
             if number == places.len() {
-                // The limit is checked only before further rows: a source that was read to its end
-                // is complete.
-                if !is_empty && is_over() {
-                    timed_out = true;
+                timed_out = is_cut(&places);
+                if timed_out {
                     break 'turns;
                 }
-                let (morsel, rows_max) = ranges.morsels[number];
-                let reader = source.open(morsel)?;
-                let (rows, is_done) = (0, rows_max == 0);
-                places.push(Place { morsel, rows_max, reader, rows, batches: Vec::new(), is_done });
+                places.push(Place::open(source, *morsel, *rows_max)?);
             }
-            let place = &mut places[number];
-            while !place.is_done {
-                match place.reader.step()? {
-                    Step::HasOutput(_) if !is_empty && is_over() => {
-                        timed_out = true;
-                        break 'turns;
-                    }
-                    Step::HasOutput(chunk) => {
-                        is_empty = false;
-                        place.take(chunk, ranges, tuple)?;
-                        if place.rows_max != usize::MAX {
-                            break;
-                        }
-                    }
-                    Step::Again => {}
-                    Step::Blocked(token) => token.wait(WAIT),
-                    Step::NeedInput | Step::Done => place.is_done = true,
+            while let Some(chunk) = places[number].next()? {
+                timed_out = is_cut(&places);
+                if timed_out {
+                    break 'turns;
+                }
+                places[number].take(chunk, ranges, tuple)?;
+                if *rows_max != usize::MAX {
+                    break;
                 }
             }
-            is_done &= place.is_done;
-        }
-        if is_done {
-            break;
         }
     }
     let morsels = places.iter().map(|place| (place.morsel, place.rows)).collect();
@@ -116,6 +118,11 @@ pub(super) fn read_sample(
 }
 
 impl SampledRanges {
+    /// Whether every row that is read is in the sample.
+    pub(super) fn takes_all(&self) -> bool {
+        self.share >> 32 > 0
+    }
+
     /// Encodes the ranges as numbers, for the sample file.
     pub(super) fn encode(&self) -> Vec<u64> {
         let morsels = self.morsels.iter().flat_map(|(morsel, rows)| [*morsel as u64, *rows as u64]);

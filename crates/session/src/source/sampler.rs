@@ -209,15 +209,14 @@ impl ScanSampler {
             let complete = progress.morsels.len() == all && !progress.timed_out && !in_parts;
             let least = sample.num_rows() as f64 + 1.0;
             let table_rows = match complete {
-                true if ranges.share >> 32 > 0 => rows_read as f64,
+                true if ranges.takes_all() => rows_read as f64,
                 _ if self.has_row_count() => self.rows.max(least),
                 _ => (rows_read as f64 / progress.morsels.len().max(1) as f64 * all as f64)
                     .max(least),
             };
             let ranges = SampledRanges { morsels: progress.morsels, ..ranges };
             let rows = sample.num_rows();
-            let is_whole = ranges.share >> 32 > 0;
-            state.is_poor = progress.timed_out && (is_whole || rows < KEPT_ROWS_MIN);
+            state.is_poor = progress.timed_out && (ranges.takes_all() || rows < KEPT_ROWS_MIN);
             let rows =
                 SampledRows { rows, table_rows, uniform: complete, ..SampledRows::default() };
             state.columns = SampledColumns { ranges: ranges.encode(), numbers: Vec::new(), rows };

@@ -1,6 +1,6 @@
 //! Answers as text.
 
-use tessera_session::QueryResult;
+use tessera_session::{QueryResult, Session, StatementResult};
 
 /// Every value as text, row by row.
 pub(crate) fn texts(result: &QueryResult) -> Vec<String> {
@@ -16,4 +16,13 @@ pub(crate) fn texts(result: &QueryResult) -> Vec<String> {
         }
     }
     out
+}
+
+/// The result of a statement, a line for each row.
+pub(crate) fn answer(session: &mut Session, sql: &str) -> String {
+    match session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).pop() {
+        Some(StatementResult::Rows(rows)) => texts(&rows).join("\n"),
+        Some(StatementResult::Text(text) | StatementResult::Done(text)) => text,
+        other => panic!("{sql}: {other:?}"),
+    }
 }

@@ -239,7 +239,7 @@ fn whole_reader(atom: &Atom) -> Reader {
                 _ => Err(Failure::Invalid),
             }
         }),
-        // A text without a zone is in UTC; the binder calls a function where the session's is another.
+        // A text without a zone is in UTC; the binder calls a function where the session has another.
         Atom::TimeTz => {
             Box::new(|text| TimeTz::read(text, &Zone::Fixed(0), 0).map(|time| time.packed().into()))
         }

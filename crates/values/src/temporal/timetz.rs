@@ -18,6 +18,7 @@ use crate::kernel::unexpected;
 use crate::parse::Failure;
 use crate::parse::timestamp::TIMESTAMP_END;
 use crate::temporal::read::{DateTimeValue, read_time};
+use crate::temporal::rounded;
 use crate::temporal::zones::Zone;
 
 /// The bits of the packed number that hold the offset.
@@ -93,8 +94,8 @@ impl TimeTz {
 
     /// Rounds to this many digits of a second.
     pub fn rounded(self, digits: i64) -> TimeTz {
-        let unit = 10i64.pow(6 - digits.clamp(0, 6) as u32);
-        TimeTz { time: (self.time + unit / 2) / unit * unit, ..self }
+        // A time of a day does not overflow.
+        TimeTz { time: rounded(self.time, digits).unwrap_or(self.time), ..self }
     }
 
     /// The moment on a day, in microseconds since 1970; `None` if it is out of range. Infinite days

@@ -400,8 +400,11 @@ impl Component {
         let found: Vec<(u32, u32)> = hashes.iter().map(|hash| index.get(*hash)).collect();
         let pairs: usize = found.iter().map(|(_, count)| *count as usize).sum();
         let matched = found.iter().filter(|(_, count)| *count > 0).count();
-        let starts = found.iter().filter(|(_, count)| *count > 0).map(|(start, _)| *start);
-        let keys = starts.collect::<HashSet<u32>>().len() as f64;
+        let mut seen = vec![false; index.rows.len()];
+        for (start, _) in found.iter().filter(|(_, count)| *count > 0) {
+            seen[*start as usize] = true;
+        }
+        let keys = seen.into_iter().filter(|seen| *seen).count() as f64;
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         let every = match kind {
             Kind::Semi | Kind::Anti => {

@@ -130,7 +130,6 @@ fn sampled<'c>(
     let keys = groups.get(&sides)?;
     let joined = a.joined(b, kind, keys)?;
     let draws = a.rows as f64 * b.rows as f64;
-    let known = a.whole && b.whole;
     // Tuples from the same place often have the same key: such a sample has as many independent
     // draws as it has keys.
     let (found, draws_found) = if (a.whole || a.uniform) && (b.whole || b.uniform) {
@@ -142,7 +141,9 @@ fn sampled<'c>(
         };
         (joined.keys, part.index(&names)?.keys.len() as f64 * whole.rows as f64)
     };
-    let share = if known || found >= FEW_ROWS {
+    // Complete samples need not have many matches.
+    let is_reliable = a.whole && b.whole || found >= FEW_ROWS;
+    let share = if is_reliable {
         joined.pairs / draws
     } else {
         let estimate = share_in_range((left, right), (a, b), keys)
@@ -150,11 +151,11 @@ fn sampled<'c>(
         bounded(estimate, found, draws_found.max(1.0))
     };
     // If the right side is only partly sampled, most left tuples find no match.
-    let matched = b.whole.then(|| match joined.matched {
-        matched if a.whole || found >= FEW_ROWS => matched / a.rows as f64,
-        _ => (share * b.rows as f64).min(1.0),
+    let matched = b.whole.then(|| match is_reliable {
+        true => joined.matched / a.rows as f64,
+        false => (share * b.rows as f64).min(1.0),
     });
-    let enough = known || found >= FEW_ROWS || kind == Kind::Anti;
+    let enough = is_reliable || kind == Kind::Anti;
     let component = enough.then(|| (sides.0, sides.1, joined.component.clone()));
     Some(SampledJoin { component, rest: rest.collect(), share, matched })
 }
